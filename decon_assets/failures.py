@@ -1,0 +1,25 @@
+"""The one place that decides whether trying again can help.
+
+A `DeconError` is permanent: the same inputs give the same error. Everything else (a disk that is
+full, a mount that is away) may go away, and keeps whatever retry policy the run has.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dagster import Failure, MetadataValue
+from decon_core.errors import DeconError
+
+
+@contextmanager
+def permanent_failures() -> Iterator[None]:
+    """Turn the core's errors into failures that Dagster shows in full and does not retry."""
+    try:
+        yield
+    except DeconError as error:
+        lines = [f"- {problem}" for problem in error.problems]
+        raise Failure(
+            description=f"{type(error).__name__}: {error}",
+            metadata={"problems": MetadataValue.md("\n".join(lines))},
+            allow_retries=False,
+        ) from error

@@ -1,0 +1,43 @@
+"""What materializations say about themselves: counts, fingerprints, previews."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from dagster import MetadataValue, TableColumn, TableMetadataSet, TableSchema
+
+PREVIEW_ROWS = 10
+_CELL_WIDTH = 80
+
+
+def table_schema(schema: pa.Schema) -> TableSchema:
+    return TableSchema(
+        columns=[TableColumn(name=field.name, type=str(field.type)) for field in schema]
+    )
+
+
+def column_schema(schema: pa.Schema) -> Mapping[str, Any]:
+    """Metadata that the UI shows as the asset's columns."""
+    return dict(TableMetadataSet(column_schema=table_schema(schema)))
+
+
+def preview(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
+    """The first rows as a Markdown table."""
+    if not rows:
+        return MetadataValue.md("*nothing*")
+    names = list(rows[0])
+    lines = [_line(names), _line(["---"] * len(names))]
+    lines += [_line([_cell(row[name]) for name in names]) for row in rows[:PREVIEW_ROWS]]
+    if len(rows) > PREVIEW_ROWS:
+        lines.append(f"\n… and {len(rows) - PREVIEW_ROWS} more")
+    return MetadataValue.md("\n".join(lines))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(value: object) -> str:
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    text = " ".join(text.split()).replace("|", "\\|")
+    return text if len(text) <= _CELL_WIDTH else f"{text[: _CELL_WIDTH - 1]}…"

@@ -1,0 +1,42 @@
+"""What assets share: the configuration file, and the folder of products that it names.
+
+The resource holds the path and nothing of what the file says, so the two cannot disagree.
+"""
+
+import os
+from pathlib import Path
+
+from dagster import ConfigurableResource
+from decon_core.config import Config, load_config
+from decon_core.errors import ConfigError, Problem
+from decon_core.store import Store
+
+CONFIG_VARIABLE = "DECON_CONFIG"
+DEFAULT_CONFIG = "decon.toml"
+
+
+class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its raw value only
+    """The pipeline's configuration: a decon.toml."""
+
+    config_path: str = ""
+
+    def config(self) -> Config:
+        """Read at every use: an edit counts from the next materialization on."""
+        return load_config(self.path())
+
+    def path(self) -> Path:
+        path = Path(self.config_path or os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
+        if not path.is_file():
+            raise ConfigError(
+                Problem(
+                    str(path.resolve()),
+                    "no such file",
+                    "a decon.toml",
+                    f"start Dagster where it lies, or set {CONFIG_VARIABLE} to its path",
+                )
+            )
+        return path
+
+    @staticmethod
+    def store_of(config: Config) -> Store:
+        return Store(config.store)

@@ -1,0 +1,1 @@
+"""Is this text contaminated, and what is left when it is gone?"""

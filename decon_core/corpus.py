@@ -1,0 +1,333 @@
+"""Shards in, documents out. Nothing is guessed, and nothing that cannot be read goes unseen.
+
+A row that is not what the source says it is becomes an `Unreadable` with its place and the reason;
+a shard that breaks off or cannot be decompressed raises. Rows keep their number and, in line
+formats, their bytes, so that an untouched document can be written back as it was.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+
+from decon_core.config import Source
+from decon_core.errors import CorpusError, Problem
+from decon_core.streams import DAMAGE, format_of, open_bytes
+
+LINE_FORMATS = (".jsonl", ".json", ".ndjson")
+FORMATS = (*LINE_FORMATS, ".parquet")
+
+# A shard is read twice only if its size or time changed since its content was last hashed.
+_HASH_CHUNK = 1 << 22
+_PARQUET_ROWS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One file of training text, as it was when it was registered."""
+
+    source: str
+    name: str  # relative to the fixed part of the source's glob: unique within the source
+    path: str
+    n_bytes: int
+    modified_ns: int
+    content: str  # hash of the file's bytes
+    fingerprint: str  # of the content and of how it is read: what its tiles are named by
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pack:
+    """Shards of one source that are scanned and mixed together. Never changes its members."""
+
+    name: str
+    source: Source
+    shards: tuple[Shard, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Pack:
+        return Pack(
+            name=value["name"],
+            source=Source(**value["source"]),
+            shards=tuple(Shard(**shard) for shard in value["shards"]),
+        )
+
+
+@dataclass(frozen=True)
+class Document:
+    """One row: a text, and the bytes that it came from where the format has such."""
+
+    row: int
+    id: str | None
+    text: str
+    raw: bytes | None
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A row that is not a document: where it is and why."""
+
+    row: int
+    offset: int | None  # of its first byte in the uncompressed file, in line formats
+    reason: str
+    detail: str
+    raw: bytes | None = None
+
+
+# Finding and packing shards -----------------------------------------------------------------------
+
+
+def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:
+    """The shards that a source's glob finds today, by name. `known` (by path) saves re-hashing."""
+    pattern = str(folder / source.path)
+    base = _fixed_part(pattern)
+    paths = sorted(Path(found) for found in glob.glob(pattern, recursive=True))  # noqa: PTH207
+    problems = [
+        Problem(str(path), f"format {format_of(path)!r}", f"one of {', '.join(FORMATS)}")
+        for path in paths
+        if format_of(path) not in FORMATS
+    ]
+    if not paths:
+        problems.append(
+            Problem(f"source {source.name!r}", f"no file matches {pattern}", "at least one shard")
+        )
+    if problems:
+        raise CorpusError(problems)
+    return [_shard(source, path, base, known.get(str(path))) for path in paths]
+
+
+def _fixed_part(pattern: str) -> Path:
+    parts = Path(pattern).parts
+    wild = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return Path(*parts[:wild])
+
+
+def _shard(source: Source, path: Path, base: Path, known: Shard | None) -> Shard:
+    status = path.stat()
+    is_known = known and (known.n_bytes, known.modified_ns) == (status.st_size, status.st_mtime_ns)
+    content = known.content if known and is_known else hash_file(path)
+    reading = json.dumps([content, format_of(path), source.text, source.messages, source.id])
+    return Shard(
+        source=source.name,
+        name=path.relative_to(base).as_posix(),
+        path=str(path),
+        n_bytes=status.st_size,
+        modified_ns=status.st_mtime_ns,
+        content=content,
+        fingerprint=sha256(reading.encode()).hexdigest()[:32],
+    )
+
+
+def hash_file(path: Path) -> str:
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def plan_packs(
+    source: Source, shards: Sequence[Shard], *, existing: Iterable[Pack], pack_shards: int
+) -> tuple[list[Pack], list[Pack]]:
+    """Packs for today's shards, and the existing packs that must go.
+
+    A pack whose members are all still there stays as it is. Shards that are in no such pack are put
+    into new ones, under numbers never used before.
+    """
+    today = {(shard.name, shard.fingerprint): shard for shard in shards}
+    kept: list[Pack] = []
+    retired: list[Pack] = []
+    for pack in sorted(existing, key=lambda pack: pack.name):
+        members = [(shard.name, shard.fingerprint) for shard in pack.shards]
+        is_whole = pack.source == source and all(member in today for member in members)
+        (kept if is_whole else retired).append(pack)
+    packed = {(shard.name, shard.fingerprint) for pack in kept for shard in pack.shards}
+    new = [shard for key, shard in sorted(today.items()) if key not in packed]
+    numbers = [int(pack.name.rpartition("-")[2]) for pack in (*kept, *retired)]
+    first = max(numbers, default=-1) + 1
+    groups = [new[at : at + pack_shards] for at in range(0, len(new), pack_shards)]
+    kept += [
+        Pack(name=f"{source.name}-{number:04}", source=source, shards=tuple(group))
+        for number, group in enumerate(groups, start=first)
+    ]
+    return kept, retired
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
+    """All rows of a shard, in order. Raises `CorpusError` when it is damaged or was changed."""
+    path = Path(shard.path)
+    _check_unchanged(shard, path)
+    is_lines = format_of(path) in LINE_FORMATS
+    return _read_lines(path, source) if is_lines else _read_parquet(path, source)
+
+
+def _check_unchanged(shard: Shard, path: Path) -> None:
+    """By size and time, or where the time differs by content. A hash costs a second per 10 GB/s."""
+    remedy = "register the corpus again: a changed shard is another shard"
+    if not path.is_file():
+        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", remedy))
+    status = path.stat()
+    if status.st_size == shard.n_bytes and status.st_mtime_ns == shard.modified_ns:
+        return
+    if status.st_size != shard.n_bytes or hash_file(path) != shard.content:
+        raise CorpusError(
+            Problem(shard.path, "other content than when it was registered", "the same", remedy)
+        )
+
+
+def _read_lines(path: Path, source: Source) -> Iterator[Document | Unreadable]:
+    row, offset = -1, 0
+    try:
+        with open_bytes(path) as file:
+            for row, line in enumerate(file):
+                if line.strip():
+                    yield _document_of_line(line, row, offset, source)
+                offset += len(line)
+    except DAMAGE as error:
+        raise CorpusError(
+            Problem(
+                f"{path}: after row {row}, byte {offset} of the uncompressed text",
+                f"damaged or cut off ({error})",
+                "a whole file",
+                "replace the shard, or take it out of the corpus",
+            )
+        ) from None
+
+
+def _document_of_line(line: bytes, row: int, offset: int, source: Source) -> Document | Unreadable:
+    try:
+        value = _decode(line)
+    except ValueError as error:
+        return Unreadable(row, offset, "not JSON", str(error), line)
+    if not isinstance(value, dict):
+        return Unreadable(row, offset, "not an object", type(value).__name__, line)
+    return _document(value, row, offset, source, line)
+
+
+def _decode(line: bytes) -> object:
+    """A JSON line; bytes that are not UTF-8, and lone surrogates, become replacement characters."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        # Slower, and takes what others write: NaN, invalid UTF-8, escaped lone surrogates.
+        return json.loads(line.decode("utf-8", errors="replace"))
+
+
+def _document(
+    value: Mapping[str, Any], row: int, offset: int | None, source: Source, raw: bytes | None
+) -> Document | Unreadable:
+    try:
+        text = _text(value, source)
+    except _NotADocumentError as error:
+        return Unreadable(row, offset, error.reason, error.detail, raw)
+    found = _field(value, source.id) if source.id else None
+    identity = None if found is None or found is _ABSENT else str(found)
+    return Document(row, identity, _without_lone_surrogates(text), raw)
+
+
+def _without_lone_surrogates(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+class _NotADocumentError(Exception):
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason, self.detail = reason, detail
+
+
+_ABSENT = object()
+
+
+def _field(value: object, path: str) -> object:
+    """The value of a nested field. A key that itself holds dots is found, too."""
+    if isinstance(value, dict) and path in value:
+        return value[path]
+    head, _, rest = path.partition(".")
+    if not rest or not isinstance(value, dict) or head not in value:
+        return _ABSENT
+    return _field(value[head], rest)
+
+
+def _text(value: Mapping[str, Any], source: Source) -> str:
+    path = source.text or source.messages or ""
+    found = _field(value, path)
+    if found is _ABSENT:
+        raise _NotADocumentError("field missing", path)
+    if found is None:
+        raise _NotADocumentError("field is null", path)
+    return _conversation(found, path) if source.messages else _plain(found, path)
+
+
+def _plain(found: object, path: str) -> str:
+    if not isinstance(found, str):
+        raise _NotADocumentError("field is not text", f"{path} is {type(found).__name__}")
+    return found
+
+
+def _conversation(found: object, path: str) -> str:
+    """All turns of a conversation, one below the other."""
+    if not isinstance(found, list):
+        raise _NotADocumentError("not a list of messages", f"{path} is {type(found).__name__}")
+    turns = [_turn(message, f"{path}.{at}") for at, message in enumerate(found)]
+    return "\n\n".join(turn for turn in turns if turn)
+
+
+def _turn(message: object, path: str) -> str:
+    content = message.get("content", _ABSENT) if isinstance(message, dict) else _ABSENT
+    if content is _ABSENT:
+        raise _NotADocumentError("message without content", path)
+    if content is None:
+        return ""  # a turn that only calls a tool
+    if isinstance(content, list):
+        parts = [part.get("text", "") for part in content if isinstance(part, dict)]
+        if len(parts) == len(content) and all(isinstance(part, str) for part in parts):
+            return "\n".join(part for part in parts if part)
+    return _plain(content, f"{path}.content")
+
+
+def _read_parquet(path: Path, source: Source) -> Iterator[Document | Unreadable]:
+    wanted = [field for field in (source.text, source.messages, source.id) if field]
+    roots = {field.partition(".")[0] for field in wanted} | set(wanted)
+    try:
+        file = pq.ParquetFile(path)
+        columns = [name for name in file.schema_arrow.names if name in roots]
+        row = 0
+        for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
+            for value in batch.to_pylist():
+                yield _document(value, row, None, source, None)
+                row += 1
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise CorpusError(
+            Problem(
+                str(path),
+                f"not a readable parquet file ({error})",
+                "a whole file",
+                "replace the shard, or take it out of the corpus",
+            )
+        ) from None
+
+
+def count_reasons(unreadable: Iterable[Unreadable]) -> dict[str, int]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for row in unreadable:
+        counts[row.reason] += 1
+    return dict(sorted(counts.items()))

@@ -1,0 +1,65 @@
+"""Matches to calls: which of them are leaks, at a threshold, without scanning again.
+
+A match carries its overlaps and lengths, so every gate and the length penalty can be applied anew
+for any threshold at or above the evidence floor. The formulas are those of `reference.py`, over
+columns; a property test holds the two together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from decon_core.policy import Policy
+from decon_core.schemas import ENTRIES
+
+Floats = npt.NDArray[np.float64]
+
+# One entry per document, benchmark item and place; of several records the best, then the correct
+# choice, then the first.
+_ITEM = ["shard", "row", "benchmark", "split", "instance_index", "question_start"]
+
+
+def decide(matches: pa.Table, policy: Policy) -> pa.Table:
+    """One entry per document, item and place, with its score and whether it counts as a leak."""
+    score, is_contaminated = judge(matches, policy)
+    judged = matches.append_column("score", pa.array(score)).append_column(
+        "is_contaminated", pa.array(is_contaminated)
+    )
+    frame = pl.DataFrame(judged.cast(ENTRIES))
+    best = (
+        frame.sort(
+            [*_ITEM, "is_contaminated", "score", pl.col("is_correct").fill_null(False), "record"],
+            descending=[False] * len(_ITEM) + [True, True, True, False],
+        )
+        .unique(_ITEM, keep="first", maintain_order=True)
+        .to_arrow()
+    )
+    return best.cast(ENTRIES)
+
+
+def judge(matches: pa.Table, policy: Policy) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Score and call of every match."""
+    threshold = policy.contamination_score_threshold
+    base = _column(matches, "base_score")
+    overlap = _column(matches, "question_overlap")
+    least = max(0.0, (threshold - 0.3) / 0.7)
+    gates = (overlap >= least) & (
+        overlap >= _decay(_column(matches, "question_tokens"), least, policy)
+    )
+    required = _decay(_column(matches, "total_tokens"), threshold, policy)
+    is_penalized = (base != 1.0) & (required > threshold)
+    score = np.where(is_penalized, base * threshold / required, base)
+    return score, gates & (score >= threshold)
+
+
+def _decay(length: Floats, target: float, policy: Policy) -> Floats:
+    start, end = policy.perfect_match_decay_start, policy.perfect_match_decay_end
+    line = 1.0 - (1.0 - target) * (length - start) / (end - start)
+    return np.where(length <= start, 1.0, np.where(length >= end, target, line))
+
+
+def _column(matches: pa.Table, name: str) -> Floats:
+    return np.asarray(matches[name].to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,0 +1,284 @@
+"""Corpus and decisions to a mixture: the shards of a pack without the documents that leaked.
+
+Fail-closed: a mixture is built only when every shard was scanned against every required benchmark
+and nothing was lost in reading, or the policy says to leave out what was. Untouched rows of line
+formats keep their bytes. A folder appears whole, with a manifest that accounts for every row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.corpus import (
+    LINE_FORMATS,
+    Document,
+    Pack,
+    Shard,
+    Unreadable,
+    hash_file,
+    read_shard,
+)
+from decon_core.decisions import decide
+from decon_core.errors import CorpusError, IncompleteError, MissingError, Problem
+from decon_core.policy import Policy
+from decon_core.records import Version
+from decon_core.scan import scan_fingerprint
+from decon_core.schemas import MATCHES
+from decon_core.store import Store, aside, read_json
+from decon_core.streams import compression_of, create, format_of
+
+DECONTAMINATED = "decontaminated"
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class MixtureSummary:
+    """What a pack's mixture holds, and what is not in it any more."""
+
+    pack: str
+    n_documents_in: int
+    n_documents_out: int
+    n_removed: int
+    n_unreadable: int
+    was_there: bool
+
+
+def build_mixture(
+    store: Store, pack: Pack, versions: Sequence[Version], policy: Policy
+) -> MixtureSummary:
+    """Write the decontaminated shards of a pack, unless they are there already."""
+    scan = scan_fingerprint(store, policy)
+    require_scanned(store, pack, versions, scan)
+    if policy.unreadable == "block":
+        require_readable(store, pack, scan)
+    fingerprint = mixture_fingerprint(pack, versions, policy, scan)
+    folder = store.mixture(DECONTAMINATED, pack.name)
+    manifest = _standing_manifest(folder, fingerprint)
+    if manifest is not None:
+        return _summary(manifest, was_there=True)
+    with aside(folder) as draft:
+        draft.mkdir()
+        shards = [
+            _filter(store, shard, pack, versions, policy, scan, draft) for shard in pack.shards
+        ]
+        manifest = {
+            "mixture": DECONTAMINATED,
+            "pack": pack.name,
+            "source": pack.source.name,
+            "fingerprint": fingerprint,
+            "scan": scan,
+            "threshold": policy.contamination_score_threshold,
+            "unreadable": policy.unreadable,
+            "benchmarks": {version.benchmark: version.fingerprint for version in versions},
+            "shards": shards,
+        }
+        (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+    return _summary(manifest, was_there=False)
+
+
+def mixture_fingerprint(pack: Pack, versions: Sequence[Version], policy: Policy, scan: str) -> str:
+    """What a mixture depends on: shards, benchmark versions, scan and decision settings."""
+    value = [
+        [(shard.name, shard.fingerprint) for shard in pack.shards],
+        sorted((version.benchmark, version.fingerprint) for version in versions),
+        scan,
+        policy.contamination_score_threshold,
+        policy.unreadable,
+    ]
+    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def require_scanned(store: Store, pack: Pack, versions: Sequence[Version], scan: str) -> None:
+    """Raise unless every shard has a tile for every benchmark: absent means not scanned."""
+    if not versions:
+        raise MissingError(Problem(f"pack {pack.name!r}", "no benchmark", "at least one"))
+    problems = [
+        Problem(
+            f"shard {shard.name!r} of pack {pack.name!r}",
+            f"not scanned against {', '.join(lacking)}",
+            "a tile for every benchmark",
+            "materialize `scan` for these cells first; until then nothing here counts as clean",
+        )
+        for shard in pack.shards
+        if (lacking := _lacking(store, shard, versions, scan))
+    ]
+    if problems:
+        raise MissingError(problems)
+
+
+def _lacking(store: Store, shard: Shard, versions: Sequence[Version], scan: str) -> list[str]:
+    lacking = [
+        version.benchmark
+        for version in versions
+        if not store.tile(scan, shard.fingerprint, version.fingerprint).is_file()
+    ]
+    has_ledger = store.ledger(scan, shard.fingerprint).is_file()
+    return lacking if has_ledger else [version.benchmark for version in versions]
+
+
+def require_readable(store: Store, pack: Pack, scan: str) -> None:
+    """Raise when rows of a shard could not be read: nobody knows what they hold."""
+    problems = [
+        Problem(
+            f"{shard.path}: row {row['row']}",
+            f"{row['reason']} ({row['detail']})",
+            "a document",
+            'mend the row, or set policy.unreadable = "drop" to leave such rows out',
+        )
+        for shard in pack.shards
+        for row in read_json(store.ledger(scan, shard.fingerprint))["unreadable"]
+    ]
+    if problems:
+        raise IncompleteError(problems)
+
+
+def entries_of_shard(
+    store: Store, shard: Shard, versions: Sequence[Version], policy: Policy, scan: str
+) -> pa.Table:
+    """What was found in a shard, with today's threshold."""
+    tiles = [
+        pq.read_table(store.tile(scan, shard.fingerprint, version.fingerprint), schema=MATCHES)
+        for version in sorted(versions, key=lambda version: version.benchmark)
+    ]
+    return decide(pa.concat_tables(tiles), policy)
+
+
+def _filter(
+    store: Store,
+    shard: Shard,
+    pack: Pack,
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+    folder: Path,
+) -> dict[str, Any]:
+    reasons: dict[int, list[dict[str, Any]]] = {}
+    for entry in entries_of_shard(store, shard, versions, policy, scan).to_pylist():
+        if entry["is_contaminated"]:
+            reasons.setdefault(entry["row"], []).append(
+                {key: entry[key] for key in ("benchmark", "split", "instance_index", "score")}
+            )
+    target = folder / shard.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    counts = _Counts()
+    rows = counts.watch(read_shard(shard, pack.source), reasons)
+    is_lines = format_of(target) in LINE_FORMATS
+    (_write_lines if is_lines else _write_parquet)(Path(shard.path), target, rows)
+    ledger = read_json(store.ledger(scan, shard.fingerprint))
+    if (counts.n_documents, counts.n_unreadable) != (
+        ledger["n_documents"],
+        len(ledger["unreadable"]),
+    ):
+        raise CorpusError(
+            Problem(
+                shard.path,
+                f"{counts.n_documents} documents and {counts.n_unreadable} unreadable rows",
+                f"{ledger['n_documents']} and {len(ledger['unreadable'])}, as when it was scanned",
+            )
+        )
+    return {
+        "shard": shard.name,
+        "content": shard.content,
+        "fingerprint": shard.fingerprint,
+        "n_documents_in": counts.n_documents,
+        "n_documents_out": counts.n_documents - len(counts.removed),
+        "n_unreadable_left_out": counts.n_unreadable,
+        "n_characters_in": counts.n_characters,
+        "n_characters_out": counts.n_characters_out,
+        "output": hash_file(target),
+        "removed": counts.removed,
+    }
+
+
+class _Counts:
+    """Tells which rows stay, and keeps account of the others."""
+
+    def __init__(self) -> None:
+        self.n_documents = self.n_unreadable = self.n_characters = self.n_characters_out = 0
+        self.removed: list[dict[str, Any]] = []
+
+    def watch(
+        self, rows: Iterable[Document | Unreadable], reasons: dict[int, list[dict[str, Any]]]
+    ) -> Iterator[Document]:
+        """The documents that stay."""
+        for row in rows:
+            if isinstance(row, Unreadable):
+                self.n_unreadable += 1
+                continue
+            self.n_documents += 1
+            self.n_characters += len(row.text)
+            if row.row in reasons:
+                self.removed.append({"row": row.row, "id": row.id, "because": reasons[row.row]})
+            else:
+                self.n_characters_out += len(row.text)
+                yield row
+
+
+def _write_lines(_: Path, target: Path, rows: Iterator[Document]) -> None:
+    with create(target, compression_of(target)) as file:
+        for row in rows:
+            line = row.raw or b""
+            file.write(line if line.endswith(b"\n") else line + b"\n")
+
+
+def _write_parquet(path: Path, target: Path, rows: Iterator[Document]) -> None:
+    """Row groups as they were, less the rows that go. Every column passes through."""
+    source = pq.ParquetFile(path)
+    kept = {row.row for row in rows}
+    first = 0
+    with pq.ParquetWriter(target, source.schema_arrow, compression="zstd") as writer:
+        for number in range(source.num_row_groups):
+            group = source.read_row_group(number)
+            mask = pa.array([first + at in kept for at in range(group.num_rows)], pa.bool_())
+            writer.write_table(group.filter(mask))
+            first += group.num_rows
+
+
+def _standing_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
+    """The manifest of a mixture that is there already, whole and from the same inputs."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    manifest: dict[str, Any] = read_json(path)
+    is_whole = manifest["fingerprint"] == fingerprint and all(
+        (folder / shard["shard"]).is_file() for shard in manifest["shards"]
+    )
+    return manifest if is_whole else None
+
+
+def _summary(manifest: dict[str, Any], *, was_there: bool) -> MixtureSummary:
+    shards = manifest["shards"]
+    return MixtureSummary(
+        pack=manifest["pack"],
+        n_documents_in=sum(shard["n_documents_in"] for shard in shards),
+        n_documents_out=sum(shard["n_documents_out"] for shard in shards),
+        n_removed=sum(len(shard["removed"]) for shard in shards),
+        n_unreadable=sum(shard["n_unreadable_left_out"] for shard in shards),
+        was_there=was_there,
+    )
+
+
+def verify(store: Store, pack: Pack) -> list[Problem]:
+    """What does not add up in a pack's mixture: rows in and out, and the bytes on disk."""
+    folder = store.mixture(DECONTAMINATED, pack.name)
+    if not (folder / MANIFEST).is_file():
+        return [Problem(str(folder), "no manifest", "a mixture")]
+    problems = []
+    for shard in read_json(folder / MANIFEST)["shards"]:
+        file = folder / shard["shard"]
+        n_accounted = shard["n_documents_out"] + len(shard["removed"])
+        if n_accounted != shard["n_documents_in"]:
+            problems.append(
+                Problem(str(file), f"{n_accounted} documents", f"{shard['n_documents_in']}")
+            )
+        if not file.is_file() or hash_file(file) != shard["output"]:
+            problems.append(Problem(str(file), "other bytes", "those that were written"))
+    return problems

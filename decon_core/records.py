@@ -1,0 +1,96 @@
+"""Normalized records at rest: one immutable table per version of a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decon_core.errors import MissingError, Problem
+from decon_core.reference import Record
+from decon_core.schemas import RECORDS
+from decon_core.store import Store, read_json, write_json, write_parquet
+
+
+@dataclass(frozen=True)
+class Version:
+    """A benchmark as it is today: its name, the hash of its content, what it holds."""
+
+    benchmark: str
+    fingerprint: str
+    n_records: int
+    n_items: int
+
+
+def fingerprint_of_records(table: pa.Table) -> str:
+    """Hash of the content: independent of files, of compression and of library versions."""
+    digest = sha256()
+    for batch in table.cast(RECORDS).to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            digest.update(orjson.dumps(row))
+    return digest.hexdigest()[:16]
+
+
+def save_records(store: Store, benchmark: str, table: pa.Table) -> Version:
+    """Keep a normalized benchmark as the version that counts from now on."""
+    items = table.select(["split", "instance_index"]).group_by(["split", "instance_index"])
+    version = Version(
+        benchmark, fingerprint_of_records(table), table.num_rows, items.aggregate([]).num_rows
+    )
+    write_parquet(store.records(benchmark, version.fingerprint), table)
+    write_json(
+        store.current_records(benchmark),
+        {
+            "version": version.fingerprint,
+            "n_records": version.n_records,
+            "n_items": version.n_items,
+            "splits": {
+                entry["values"]: entry["counts"]
+                for entry in sorted(
+                    pc.value_counts(table["split"]).to_pylist(), key=lambda entry: entry["values"]
+                )
+            },
+        },
+    )
+    return version
+
+
+def current_version(store: Store, benchmark: str) -> Version:
+    """The version of a benchmark that counts today."""
+    path = store.current_records(benchmark)
+    if not path.is_file():
+        raise MissingError(
+            Problem(
+                f"benchmark {benchmark!r}",
+                "no normalized records",
+                str(path),
+                "materialize the asset `records` for this benchmark first",
+            )
+        )
+    value = read_json(path)
+    return Version(benchmark, value["version"], value["n_records"], value["n_items"])
+
+
+def load_records(store: Store, version: Version) -> pa.Table:
+    return pq.read_table(store.records(version.benchmark, version.fingerprint), schema=RECORDS)
+
+
+def records_of(table: pa.Table) -> list[Record]:
+    """The rows of a record table as the detector sees them."""
+    return [
+        Record(
+            benchmark=row["benchmark"],
+            split=row["split"],
+            instance=row["instance_index"],
+            question=row["question"],
+            answer=row["answer"],
+            passage=row["passage"],
+            is_correct=row["is_correct"],
+            fingerprint=row["fingerprint"],
+        )
+        for row in table.to_pylist()
+    ]

@@ -1,0 +1,402 @@
+"""Everything that was found, decided and removed, as one DuckDB file.
+
+Built whole from tiles, ledgers and manifests, and swapped in: a reader sees the old report or the
+new one. Tables are facts, views answer questions; both say in the database itself what they hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.corpus import Pack
+from decon_core.idf import read_current
+from decon_core.index import index_fingerprint
+from decon_core.mixture import DECONTAMINATED, MANIFEST, entries_of_shard, require_scanned
+from decon_core.policy import Policy
+from decon_core.records import Version, load_records
+from decon_core.scan import scan_fingerprint
+from decon_core.schemas import ENTRIES
+from decon_core.store import Store, aside, read_arrow, read_json
+
+_TABLES: Mapping[str, tuple[str, pa.Schema]] = {
+    "benchmarks": (
+        "One row per benchmark: the version that was scanned for, and what could be indexed",
+        pa.schema(
+            [
+                ("benchmark", pa.string()),
+                ("version", pa.string()),
+                ("n_items", pa.int64()),
+                ("n_records", pa.int64()),
+                ("n_indexed_records", pa.int64()),
+                ("is_in_idf_snapshot", pa.bool_()),
+            ]
+        ),
+    ),
+    "items": (
+        "One row per benchmark row (instance); is_indexed is false when no rule could ever see it",
+        pa.schema(
+            [
+                ("benchmark", pa.string()),
+                ("config", pa.string()),
+                ("split", pa.string()),
+                ("instance_index", pa.int64()),
+                ("question", pa.string()),
+                ("n_records", pa.int64()),
+                ("is_indexed", pa.bool_()),
+                ("why_not_indexed", pa.string()),
+            ]
+        ),
+    ),
+    "shards": (
+        "One row per shard of the corpus: what was read of it",
+        pa.schema(
+            [
+                ("source", pa.string()),
+                ("pack", pa.string()),
+                ("shard_name", pa.string()),
+                ("path", pa.string()),
+                ("shard", pa.string()),
+                ("n_rows", pa.int64()),
+                ("n_documents", pa.int64()),
+                ("n_characters", pa.int64()),
+                ("n_too_short", pa.int64()),
+                ("n_unreadable", pa.int64()),
+            ]
+        ),
+    ),
+    "unreadable": (
+        "One row per row of a shard that could not be read, with its place and the reason",
+        pa.schema(
+            [
+                ("source", pa.string()),
+                ("shard_name", pa.string()),
+                ("row", pa.int64()),
+                ("offset", pa.int64()),
+                ("reason", pa.string()),
+                ("detail", pa.string()),
+            ]
+        ),
+    ),
+    "matches": (
+        "One row per document, item and place where it was found, down to the evidence floor",
+        pa.schema(
+            [
+                ("source", pa.string()),
+                ("pack", pa.string()),
+                ("shard_name", pa.string()),
+                *ENTRIES,
+            ]
+        ),
+    ),
+    "mixtures": (
+        "One row per shard of each mixture: documents before and after",
+        pa.schema(
+            [
+                ("mixture", pa.string()),
+                ("pack", pa.string()),
+                ("source", pa.string()),
+                ("shard_name", pa.string()),
+                ("n_documents_in", pa.int64()),
+                ("n_documents_out", pa.int64()),
+                ("n_characters_in", pa.int64()),
+                ("n_characters_out", pa.int64()),
+                ("n_unreadable_left_out", pa.int64()),
+            ]
+        ),
+    ),
+    "removed": (
+        "One row per document that a mixture leaves out and item that is the reason",
+        pa.schema(
+            [
+                ("mixture", pa.string()),
+                ("source", pa.string()),
+                ("shard_name", pa.string()),
+                ("row", pa.int64()),
+                ("doc_id", pa.string()),
+                ("benchmark", pa.string()),
+                ("split", pa.string()),
+                ("instance_index", pa.int64()),
+                ("score", pa.float64()),
+            ]
+        ),
+    ),
+    "runs": (
+        "One row: the settings this report was made with",
+        pa.schema(
+            [
+                ("scan_fingerprint", pa.string()),
+                ("idf_snapshot", pa.string()),
+                ("threshold", pa.float64()),
+                ("policy", pa.string()),
+            ]
+        ),
+    ),
+}
+
+_VIEWS: Mapping[str, tuple[str, str]] = {
+    "item_status": (
+        "Every benchmark item with the verdict: leaked, clean, or not indexable",
+        """
+        SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
+               CASE WHEN NOT i.is_indexed THEN 'not indexable'
+                    WHEN count(m.row) > 0 THEN 'leaked'
+                    ELSE 'clean' END AS status,
+               count(DISTINCT (m.shard, m.row)) AS n_documents,
+               max(m.score) AS best_score
+        FROM items i
+        LEFT JOIN matches m ON m.is_contaminated
+             AND (m.benchmark, m.split, m.instance_index)
+               = (i.benchmark, i.split, i.instance_index)
+        GROUP BY ALL
+        """,
+    ),
+    "by_benchmark": (
+        "Per benchmark and split: items, how many leaked, into how many documents",
+        """
+        SELECT benchmark, split, count(*) AS n_items,
+               count(*) FILTER (status = 'leaked') AS n_leaked,
+               count(*) FILTER (status = 'not indexable') AS n_not_indexable,
+               n_leaked / n_items AS leak_rate,
+               sum(n_documents)::BIGINT AS n_documents
+        FROM item_status
+        GROUP BY benchmark, split
+        ORDER BY benchmark, split
+        """,
+    ),
+    "by_source": (
+        "Per source: documents read, documents that hold a leak, items that leaked from there",
+        """
+        SELECT s.source, s.n_documents, s.n_unreadable,
+               count(DISTINCT (m.shard_name, m.row)) AS n_contaminated_documents,
+               count(DISTINCT (m.benchmark, m.split, m.instance_index))
+                   FILTER (m.benchmark IS NOT NULL) AS n_leaked_items,
+               n_contaminated_documents / nullif(s.n_documents, 0) AS contaminated_share
+        FROM (SELECT source, sum(n_documents)::BIGINT AS n_documents,
+                     sum(n_unreadable)::BIGINT AS n_unreadable
+              FROM shards GROUP BY source) s
+        LEFT JOIN matches m ON m.is_contaminated AND m.source = s.source
+        GROUP BY s.source, s.n_documents, s.n_unreadable
+        ORDER BY s.source
+        """,
+    ),
+    "by_benchmark_and_source": (
+        "Per benchmark and source: leaked items and the documents they leaked into",
+        """
+        SELECT benchmark, source, count(DISTINCT (split, instance_index)) AS n_leaked,
+               count(DISTINCT (shard_name, row)) AS n_documents
+        FROM matches
+        WHERE is_contaminated
+        GROUP BY benchmark, source
+        ORDER BY benchmark, source
+        """,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ReportSummary:
+    """The headline of a report."""
+
+    n_items: int
+    n_leaked: int
+    n_matches: int
+    n_contaminated_documents: int
+    n_unreadable: int
+
+
+def build_report(
+    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
+) -> ReportSummary:
+    """Gather everything into a new database, and put it in the place of the old one."""
+    scan = scan_fingerprint(store, policy)
+    for pack in packs:
+        require_scanned(store, pack, versions, scan)
+    mixtures = _mixtures(store, packs)
+    tables = {
+        "benchmarks": _benchmarks(store, versions, policy),
+        "items": _items(store, versions, policy),
+        "shards": _shards(store, packs, scan),
+        "unreadable": _unreadable(store, packs, scan),
+        "mixtures": [account for account, _ in mixtures],
+        "removed": [row for _, removed in mixtures for row in removed],
+        "runs": _runs(store, policy, scan),
+    }
+    matches = _matches(store, packs, versions, policy, scan)
+    with aside(store.report) as draft, duckdb.connect(str(draft)) as connection:
+        for name, rows in tables.items():
+            _load(connection, name, pa.Table.from_pylist(rows, schema=_TABLES[name][1]))
+        _load(connection, "matches", matches)
+        for name, (comment, query) in _VIEWS.items():
+            connection.execute(f"CREATE VIEW {name} AS {query}")
+            _comment(connection, "VIEW", name, comment)
+        return _summary(connection)
+
+
+def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    connection.register("incoming", rows)
+    connection.execute(f"CREATE TABLE {name} AS FROM incoming")
+    connection.unregister("incoming")
+    _comment(connection, "TABLE", name, _TABLES[name][0])
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, kind: str, name: str, text: str) -> None:
+    connection.execute(f"COMMENT ON {kind} {name} IS '{text}'")
+
+
+def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:
+    row = connection.execute(
+        """
+        SELECT (SELECT count(*) FROM items),
+               (SELECT count(*) FROM item_status WHERE status = 'leaked'),
+               (SELECT count(*) FROM matches WHERE is_contaminated),
+               (SELECT count(DISTINCT (shard, row)) FROM matches WHERE is_contaminated),
+               (SELECT count(*) FROM unreadable)
+        """
+    ).fetchone()
+    return ReportSummary(*(row or (0, 0, 0, 0, 0)))
+
+
+def _benchmarks(store: Store, versions: Iterable[Version], policy: Policy) -> list[dict[str, Any]]:
+    index = index_fingerprint(store, policy)
+    members = read_current(store)["members"]
+    rows = []
+    for version in versions:
+        part = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))
+        rows.append(
+            {
+                "benchmark": version.benchmark,
+                "version": version.fingerprint,
+                "n_items": version.n_items,
+                "n_records": version.n_records,
+                "n_indexed_records": part["dropped"].null_count,
+                "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
+            }
+        )
+    return rows
+
+
+def _items(store: Store, versions: Iterable[Version], policy: Policy) -> list[dict[str, Any]]:
+    index = index_fingerprint(store, policy)
+    items: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for version in versions:
+        part = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))
+        dropped = part["dropped"].to_pylist()
+        for record, reason in zip(load_records(store, version).to_pylist(), dropped, strict=True):
+            item = items.setdefault(
+                (record["benchmark"], record["split"], record["instance_index"]),
+                {
+                    **{name: record[name] for name in ("benchmark", "config", "split")},
+                    "instance_index": record["instance_index"],
+                    "question": record["question"],
+                    "n_records": 0,
+                    "is_indexed": False,
+                    "why_not_indexed": reason,
+                },
+            )
+            item["n_records"] += 1
+            if reason is None:
+                item.update(is_indexed=True, why_not_indexed=None)
+    return list(items.values())
+
+
+def _shards(store: Store, packs: Iterable[Pack], scan: str) -> list[dict[str, Any]]:
+    rows = []
+    for pack in packs:
+        for shard in pack.shards:
+            ledger = read_json(store.ledger(scan, shard.fingerprint))
+            rows.append(
+                {
+                    "source": pack.source.name,
+                    "pack": pack.name,
+                    "shard_name": shard.name,
+                    "path": shard.path,
+                    "shard": shard.fingerprint,
+                    "n_unreadable": len(ledger["unreadable"]),
+                    **{
+                        name: ledger[name]
+                        for name in ("n_rows", "n_documents", "n_characters", "n_too_short")
+                    },
+                }
+            )
+    return rows
+
+
+def _unreadable(store: Store, packs: Iterable[Pack], scan: str) -> list[dict[str, Any]]:
+    return [
+        {"source": pack.source.name, "shard_name": shard.name, **row}
+        for pack in packs
+        for shard in pack.shards
+        for row in read_json(store.ledger(scan, shard.fingerprint))["unreadable"]
+    ]
+
+
+def _matches(
+    store: Store,
+    packs: Iterable[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+) -> pa.Table:
+    schema = _TABLES["matches"][1]
+    tables = [schema.empty_table()]
+    for pack in packs:
+        for shard in pack.shards:
+            found = entries_of_shard(store, shard, versions, policy, scan)
+            places = {"source": pack.source.name, "pack": pack.name, "shard_name": shard.name}
+            for at, (name, value) in enumerate(places.items()):
+                column = pa.repeat(pa.scalar(value), found.num_rows)
+                found = found.add_column(at, name, column)
+            tables.append(found.cast(schema))
+    return pa.concat_tables(tables)
+
+
+def _mixtures(
+    store: Store, packs: Iterable[Pack]
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Per shard of every mixture that was built: its account, and the documents it leaves out."""
+    rows = []
+    for pack in packs:
+        manifest_path = store.mixture(DECONTAMINATED, pack.name) / MANIFEST
+        if not manifest_path.is_file():
+            continue
+        manifest = read_json(manifest_path)
+        for shard in manifest["shards"]:
+            place = {
+                "mixture": manifest["mixture"],
+                "source": manifest["source"],
+                "shard_name": shard["shard"],
+            }
+            account = {**place, "pack": pack.name, **{k: shard[k] for k in _ACCOUNT}}
+            removed = [
+                {**place, "row": document["row"], "doc_id": document["id"], **reason}
+                for document in shard["removed"]
+                for reason in document["because"]
+            ]
+            rows.append((account, removed))
+    return rows
+
+
+_ACCOUNT = (
+    "n_documents_in",
+    "n_documents_out",
+    "n_characters_in",
+    "n_characters_out",
+    "n_unreadable_left_out",
+)
+
+
+def _runs(store: Store, policy: Policy, scan: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "scan_fingerprint": scan,
+            "idf_snapshot": read_current(store)["fingerprint"],
+            "threshold": policy.contamination_score_threshold,
+            "policy": json.dumps(asdict(policy), sort_keys=True, ensure_ascii=False),
+        }
+    ]

@@ -1,0 +1,149 @@
+"""Where everything the pipeline makes is kept, and how it gets there: whole or not at all.
+
+    <root>/
+      packs/<pack>.json                              which shards belong together
+      records/<benchmark>/<version>.parquet          normalized records
+      records/<benchmark>/current.json               the version that counts today
+      idf/<snapshot>.arrow, idf/current.json         frozen frequencies
+      index/<index fp>/<benchmark>/<version>.arrow   what a scan needs of a benchmark
+      tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
+      tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
+      mixtures/<name>/<pack>/                        shards without the leaks, and a manifest
+      report/contamination.duckdb                    the answer
+
+Paths are made here and nowhere else. Names that hold a fingerprint never change their content, so a
+file that is present is right, and writing it again is harmless.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder that holds all products of a pipeline."""
+
+    root: Path
+
+    def pack(self, pack: str) -> Path:
+        return self.root / "packs" / f"{pack}.json"
+
+    def records(self, benchmark: str, version: str) -> Path:
+        return self.root / "records" / benchmark / f"{version}.parquet"
+
+    def current_records(self, benchmark: str) -> Path:
+        return self.root / "records" / benchmark / "current.json"
+
+    def snapshot(self, fingerprint: str) -> Path:
+        return self.root / "idf" / f"{fingerprint}.arrow"
+
+    @property
+    def current_snapshot(self) -> Path:
+        return self.root / "idf" / "current.json"
+
+    def index_part(self, index: str, benchmark: str, version: str) -> Path:
+        return self.root / "index" / index / benchmark / f"{version}.arrow"
+
+    def tile(self, scan: str, shard: str, version: str) -> Path:
+        return self.root / "tiles" / scan / shard / f"{version}.parquet"
+
+    def ledger(self, scan: str, shard: str) -> Path:
+        return self.root / "tiles" / scan / shard / "ledger.json"
+
+    def mixture(self, name: str, pack: str) -> Path:
+        return self.root / "mixtures" / name / pack
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report" / "contamination.duckdb"
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A name to write to; it becomes `path` when the block ends well, and vanishes when not.
+
+    Works for files and for folders. A folder that stands in the way is replaced.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{uuid4().hex[:12]}.tmp")
+    try:
+        yield draft
+        if draft.is_dir():
+            _replace_folder(draft, path)
+        else:
+            _flush(draft)
+            draft.replace(path)
+    finally:
+        remove(draft)
+
+
+def _flush(path: Path) -> None:
+    """To the disk before the rename, or a power cut could leave a named but empty file."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _replace_folder(draft: Path, path: Path) -> None:
+    for file in draft.rglob("*"):
+        if file.is_file():
+            _flush(file)
+    if not path.exists():
+        draft.replace(path)
+        return
+    old = draft.with_suffix(".old")
+    path.replace(old)
+    try:
+        draft.replace(path)
+    except OSError:
+        old.replace(path)
+        raise
+    shutil.rmtree(old)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: object) -> None:
+    with aside(path) as draft:
+        draft.write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:  # the caller knows what it wrote
+    return json.loads(path.read_text())
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    with aside(path) as draft:
+        pq.write_table(table, draft, compression="zstd")
+
+
+def write_arrow(path: Path, table: pa.Table) -> None:
+    """Uncompressed Arrow IPC, so that readers can map it into memory."""
+    with (
+        aside(path) as draft,
+        pa.OSFile(str(draft), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+
+
+def read_arrow(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()

