@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dagster import Failure, MetadataValue
+
 from decon_core.errors import DeconError
 
 

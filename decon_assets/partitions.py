@@ -1,11 +1,19 @@
 """How the work is cut: by benchmark, by pack, and the scan by both.
 
-A new benchmark shows in the grid as a missing column, new shards as a missing row. Names are checked
-in `decon_core.names` before they come here; Dagster itself would take a name with "|" in it and lose
-the cell without a word.
+A new benchmark shows in the grid as a missing column, new shards as a missing row. Names are
+checked in `decon_core.names` before they come here; Dagster itself would take a name with "|" in it
+and lose the cell without a word.
 """
 
-from dagster import DynamicPartitionsDefinition, MultiPartitionsDefinition
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dagster import (
+    DagsterInstance,
+    DynamicPartitionsDefinition,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
+)
 
 BENCHMARK = "benchmark"
 PACK = "pack"
@@ -13,3 +21,70 @@ PACK = "pack"
 benchmarks = DynamicPartitionsDefinition(name=BENCHMARK)
 packs = DynamicPartitionsDefinition(name=PACK)
 cells = MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
+
+
+def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:
+    """The key of one cell of the grid."""
+    return MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
+
+
+def align(
+    instance: DagsterInstance, definition: DynamicPartitionsDefinition, keys: Sequence[str]
+) -> None:
+    """Make these the registered keys: new ones at the end, in order; others go."""
+    name = definition.name or ""
+    registered = instance.get_dynamic_partitions(name)
+    instance.add_dynamic_partitions(name, [key for key in keys if key not in registered])
+    for key in registered:
+        if key not in keys:
+            instance.delete_dynamic_partition(name, key)
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """Neighbouring packs by neighbouring benchmarks: what one run can be asked for."""
+
+    packs: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+
+    @property
+    def first(self) -> MultiPartitionKey:
+        return cell(pack=self.packs[0], benchmark=self.benchmarks[0])
+
+    @property
+    def last(self) -> MultiPartitionKey:
+        return cell(pack=self.packs[-1], benchmark=self.benchmarks[-1])
+
+
+def rectangles(
+    missing: Mapping[str, frozenset[str]],
+    *,
+    pack_order: Sequence[str],
+    benchmark_order: Sequence[str],
+) -> list[Rectangle]:
+    """Cover the missing benchmarks of each pack exactly, with few rectangles.
+
+    No pack is cut across rectangles unless the benchmarks that it lacks are no neighbours.
+    """
+    found: list[Rectangle] = []
+    for packs_run in _runs([pack for pack in pack_order if missing.get(pack)], pack_order, missing):
+        lacking = missing[packs_run[0]]
+        wanted = [benchmark for benchmark in benchmark_order if benchmark in lacking]
+        same = dict.fromkeys(benchmark_order, True)
+        found += [Rectangle(packs_run, run) for run in _runs(wanted, benchmark_order, same)]
+    return found
+
+
+def _runs(
+    keys: Sequence[str], order: Sequence[str], value: Mapping[str, object]
+) -> list[tuple[str, ...]]:
+    """Neighbours in `order` with equal values, together."""
+    at = {key: number for number, key in enumerate(order)}
+    runs: list[list[str]] = []
+    for key in keys:
+        last = runs[-1][-1] if runs else None
+        if last is not None and at[key] == at[last] + 1 and value[key] == value[last]:
+            runs[-1].append(key)
+        else:
+            runs.append([key])
+    return [tuple(run) for run in runs]

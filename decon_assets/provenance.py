@@ -4,21 +4,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from dagster import MetadataValue, TableColumn, TableMetadataSet, TableSchema
+from dagster import MetadataValue, TableColumn, TableSchema
 
 PREVIEW_ROWS = 10
 _CELL_WIDTH = 80
 
 
-def table_schema(schema: pa.Schema) -> TableSchema:
-    return TableSchema(
-        columns=[TableColumn(name=field.name, type=str(field.type)) for field in schema]
-    )
-
-
 def column_schema(schema: pa.Schema) -> Mapping[str, Any]:
     """Metadata that the UI shows as the asset's columns."""
-    return dict(TableMetadataSet(column_schema=table_schema(schema)))
+    columns = [
+        TableColumn(name=field.name, type=str(field.type), description=_null(field))
+        for field in schema
+    ]
+    return {"dagster/column_schema": TableSchema(columns=columns)}
+
+
+def _null(field: pa.Field) -> str | None:
+    return "may be null" if field.nullable else None
 
 
 def preview(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from dagster import ConfigurableResource
+
 from decon_core.config import Config, load_config
 from decon_core.errors import ConfigError, Problem
 from decon_core.store import Store

@@ -12,7 +12,6 @@ from decon_core.corpus import Pack, Shard, find_shards, plan_packs
 from decon_core.errors import ConfigError, Problem
 from decon_core.evals import Recipe, load_recipes, normalize
 from decon_core.mixture import DECONTAMINATED
-from decon_core.names import check_names
 from decon_core.store import Store, read_json, remove, write_json
 
 
@@ -47,8 +46,22 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
         ]
     if problems:
         raise ConfigError(problems)
-    check_names(wanted, what="benchmark")
     return {name: found[name] for name in wanted}
+
+
+def benchmark_of(config: Config, name: str) -> Benchmark:
+    """One of them; a partition key may have been typed by hand."""
+    known = benchmarks_of(config)
+    if name not in known:
+        raise ConfigError(
+            Problem(
+                f"benchmark {name!r}",
+                "no recipe of that name in the configuration",
+                f"one of {', '.join(known)}",
+                "add it to the recipes, or delete the partition",
+            )
+        )
+    return known[name]
 
 
 def list_packs(store: Store) -> list[Pack]:
@@ -64,18 +77,12 @@ def register_packs(config: Config, store: Store) -> tuple[list[Pack], list[Pack]
     """
     before = list_packs(store)
     current: list[Pack] = []
-    retired = [
-        pack for pack in before if pack.source.name not in {s.name for s in config.sources}
-    ]
+    retired = [pack for pack in before if pack.source.name not in {s.name for s in config.sources}]
     for source in config.sources:
         existing = [pack for pack in before if pack.source.name == source.name]
-        known: dict[str, Shard] = {
-            shard.path: shard for pack in existing for shard in pack.shards
-        }
+        known: dict[str, Shard] = {shard.path: shard for pack in existing for shard in pack.shards}
         shards = find_shards(source, folder=config.folder, known=known)
-        kept, gone = plan_packs(
-            source, shards, existing=existing, pack_shards=config.pack_shards
-        )
+        kept, gone = plan_packs(source, shards, existing=existing, pack_shards=config.pack_shards)
         current += kept
         retired += gone
     for pack in current:

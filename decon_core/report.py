@@ -145,15 +145,18 @@ _VIEWS: Mapping[str, tuple[str, str]] = {
         """
         SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
                CASE WHEN NOT i.is_indexed THEN 'not indexable'
-                    WHEN count(m.row) > 0 THEN 'leaked'
+                    WHEN f.n_documents > 0 THEN 'leaked'
                     ELSE 'clean' END AS status,
-               count(DISTINCT (m.shard, m.row)) AS n_documents,
-               max(m.score) AS best_score
+               coalesce(f.n_documents, 0) AS n_documents,
+               f.best_score
         FROM items i
-        LEFT JOIN matches m ON m.is_contaminated
-             AND (m.benchmark, m.split, m.instance_index)
-               = (i.benchmark, i.split, i.instance_index)
-        GROUP BY ALL
+        LEFT JOIN (
+            SELECT benchmark, split, instance_index,
+                   count(DISTINCT (shard_name, source, row)) AS n_documents,
+                   max(score) AS best_score
+            FROM matches WHERE is_contaminated
+            GROUP BY benchmark, split, instance_index
+        ) f USING (benchmark, split, instance_index)
         """,
     ),
     "by_benchmark": (
@@ -162,7 +165,7 @@ _VIEWS: Mapping[str, tuple[str, str]] = {
         SELECT benchmark, split, count(*) AS n_items,
                count(*) FILTER (status = 'leaked') AS n_leaked,
                count(*) FILTER (status = 'not indexable') AS n_not_indexable,
-               n_leaked / n_items AS leak_rate,
+               count(*) FILTER (status = 'leaked') / count(*) AS leak_rate,
                sum(n_documents)::BIGINT AS n_documents
         FROM item_status
         GROUP BY benchmark, split
@@ -173,15 +176,21 @@ _VIEWS: Mapping[str, tuple[str, str]] = {
         "Per source: documents read, documents that hold a leak, items that leaked from there",
         """
         SELECT s.source, s.n_documents, s.n_unreadable,
-               count(DISTINCT (m.shard_name, m.row)) AS n_contaminated_documents,
-               count(DISTINCT (m.benchmark, m.split, m.instance_index))
-                   FILTER (m.benchmark IS NOT NULL) AS n_leaked_items,
+               coalesce(f.n_contaminated_documents, 0) AS n_contaminated_documents,
+               coalesce(f.n_leaked_items, 0) AS n_leaked_items,
                n_contaminated_documents / nullif(s.n_documents, 0) AS contaminated_share
-        FROM (SELECT source, sum(n_documents)::BIGINT AS n_documents,
-                     sum(n_unreadable)::BIGINT AS n_unreadable
-              FROM shards GROUP BY source) s
-        LEFT JOIN matches m ON m.is_contaminated AND m.source = s.source
-        GROUP BY s.source, s.n_documents, s.n_unreadable
+        FROM (
+            SELECT source, sum(n_documents)::BIGINT AS n_documents,
+                   sum(n_unreadable)::BIGINT AS n_unreadable
+            FROM shards GROUP BY source
+        ) s
+        LEFT JOIN (
+            SELECT source,
+                   count(DISTINCT (shard_name, row)) AS n_contaminated_documents,
+                   count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
+            FROM matches WHERE is_contaminated
+            GROUP BY source
+        ) f USING (source)
         ORDER BY s.source
         """,
     ),
@@ -255,7 +264,8 @@ def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:
         SELECT (SELECT count(*) FROM items),
                (SELECT count(*) FROM item_status WHERE status = 'leaked'),
                (SELECT count(*) FROM matches WHERE is_contaminated),
-               (SELECT count(DISTINCT (shard, row)) FROM matches WHERE is_contaminated),
+               (SELECT count(DISTINCT (source, shard_name, row))
+                FROM matches WHERE is_contaminated),
                (SELECT count(*) FROM unreadable)
         """
     ).fetchone()

@@ -36,6 +36,8 @@ from decon_core.tokens import Tokenizer, load_tokenizer
 
 DETECTOR = "decon"
 _BATCH = 256  # documents tokenized together
+# A worker takes about 2 s to start, and gets through some 0.2 MB of compressed shards in that time.
+_BYTES_PER_WORKER = 200_000
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def scan_packs(
     summary = ScanSummary(n_tiles_written=0, n_tiles_present=n_tiles - n_lacking)
     failures: list[DeconError] = []
     started = time.monotonic()
-    with _executor(min(workers, len(missing))) as executor:
+    with _executor(_useful_workers(workers, [shard for _, shard, _ in missing])) as executor:
         jobs: dict[Future[ShardScan], tuple[Shard, int]] = {}
         for pack, shard, lacking in missing:
             job = executor.submit(
@@ -140,6 +142,11 @@ def scan_packs(
         raise CorpusError(problems_of_all)
     summary.shards.sort(key=lambda shard: shard.shard)
     return summary
+
+
+def _useful_workers(workers: int, shards: Sequence[Shard]) -> int:
+    n_bytes = sum(shard.n_bytes for shard in shards)
+    return min(workers, len(shards), n_bytes // _BYTES_PER_WORKER)
 
 
 @contextmanager

@@ -1,0 +1,57 @@
+# Two commands do everything on a fresh machine that has Python >= 3.11, git and make:
+#
+#   make demo    install, run the whole pipeline on data/, print where the report is
+#   make test    install, run the tests
+#
+# Everything is installed into .venv; nothing outside this folder is touched.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+CONFIG ?= data/decon.toml
+export DAGSTER_HOME ?= $(CURDIR)/.dagster
+
+.PHONY: setup demo test check dev bench world lock screenshots clean
+
+setup: .venv/installed
+
+.venv/installed: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python >= 3.11 with the venv module is needed (Debian: apt-get install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup
+	$(BIN)/decon-assets demo --config $(CONFIG)
+
+test: setup
+	$(BIN)/pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	env -u DAGSTER_HOME $(BIN)/dagster definitions validate
+
+dev: setup
+	$(BIN)/decon-assets dev --config $(CONFIG)
+
+bench: setup
+	$(BIN)/python bench/scan.py
+
+# What is committed and made by a program: the sample world, the lock file, the pictures.
+world: setup
+	$(BIN)/python data/make_sample_world.py
+
+lock: setup
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--no-header --group dev --extra hub pyproject.toml --output-file requirements.lock
+
+screenshots: setup
+	DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser
+
+clean:
+	rm -rf .venv .dagster data/.decon

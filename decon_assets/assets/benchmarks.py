@@ -1,0 +1,126 @@
+"""Benchmarks: normalized records, frozen idf, index parts."""
+
+from dagster import (
+    AllPartitionMapping,
+    AssetDep,
+    AssetExecutionContext,
+    BackfillPolicy,
+    Config,
+    asset,
+)
+from pydantic import Field
+
+from decon_assets.assets.inputs import benchmark_files
+from decon_assets.failures import permanent_failures
+from decon_assets.partitions import benchmarks
+from decon_assets.provenance import column_schema, preview
+from decon_assets.resources import Decon
+from decon_core.idf import current_snapshot, freeze, read_current
+from decon_core.index import build_part, index_fingerprint
+from decon_core.records import current_version, save_records
+from decon_core.registry import benchmark_of, benchmarks_of
+from decon_core.schemas import INDEX, RECORDS
+
+GROUP = "benchmarks"
+
+
+@asset(
+    deps=[benchmark_files],
+    partitions_def=benchmarks,
+    backfill_policy=BackfillPolicy.single_run(),
+    group_name=GROUP,
+    kinds={"parquet"},
+    code_version="1",
+    metadata=column_schema(RECORDS),
+)
+def records(context: AssetExecutionContext, decon: Decon) -> None:
+    """A benchmark as question, answer and passage: one row per record, one table per version."""
+    with permanent_failures():
+        config = decon.config()
+        for name in context.partition_keys:
+            table = benchmark_of(config, name).normalized()
+            version = save_records(decon.store_of(config), name, table)
+            context.log.info(f"{name}: {version.n_items} items, version {version.fingerprint}")
+            context.add_asset_metadata(
+                {
+                    "dagster/row_count": version.n_records,
+                    "items": version.n_items,
+                    "version": version.fingerprint,
+                    "preview": preview(table.slice(0, 11).drop(["extras"]).to_pylist()),
+                },
+                partition_key=name,
+            )
+
+
+class FreezeConfig(Config):
+    """Run configuration of `idf_snapshot`."""
+
+    refreeze: bool = Field(
+        default=False,
+        description="Count anew although a snapshot exists. Changes every score: all indexes, "
+        "scans, mixtures and the report then have to be made again.",
+    )
+
+
+@asset(
+    deps=[AssetDep(records, partition_mapping=AllPartitionMapping())],
+    group_name=GROUP,
+    kinds={"arrow"},
+    code_version="1",
+)
+def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeConfig) -> None:
+    """How rare every n-gram is, frozen from a named set of benchmark versions.
+
+    Adding or changing a benchmark never moves it, so no other benchmark's score changes. It is
+    counted once; after that, materializing it again keeps it, unless `refreeze` is set.
+    """
+    with permanent_failures():
+        settings = decon.config()
+        store = decon.store_of(settings)
+        members = settings.snapshot or tuple(benchmarks_of(settings))
+        if config.refreeze or not store.current_snapshot.is_file():
+            versions = [current_version(store, name) for name in members]
+            freeze(store, versions, settings.policy)
+        else:
+            context.log.info("a snapshot is frozen already: kept (set `refreeze` to count anew)")
+        snapshot = read_current(store)
+        context.add_asset_metadata(
+            {
+                "fingerprint": snapshot["fingerprint"],
+                "records": snapshot["n_records"],
+                "members": preview(
+                    [{"benchmark": k, "version": v} for k, v in snapshot["members"].items()]
+                ),
+            }
+        )
+
+
+@asset(
+    deps=[records, idf_snapshot],
+    partitions_def=benchmarks,
+    backfill_policy=BackfillPolicy.single_run(),
+    group_name=GROUP,
+    kinds={"arrow"},
+    code_version="1",
+    metadata=column_schema(INDEX),
+)
+def index(context: AssetExecutionContext, decon: Decon) -> None:
+    """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
+    with permanent_failures():
+        config = decon.config()
+        store = decon.store_of(config)
+        snapshot = current_snapshot(store, config.policy)
+        for name in context.partition_keys:
+            version = current_version(store, name)
+            summary = build_part(store, version, snapshot, config.policy)
+            context.log.info(f"{name}: {summary.n_indexed} of {version.n_records} records")
+            context.add_asset_metadata(
+                {
+                    "dagster/row_count": version.n_records,
+                    "indexed_records": summary.n_indexed,
+                    "dropped": summary.dropped,
+                    "version": version.fingerprint,
+                    "index": index_fingerprint(store, config.policy),
+                },
+                partition_key=name,
+            )

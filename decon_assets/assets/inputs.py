@@ -1,0 +1,21 @@
+"""What comes from outside: benchmark files and training shards. Never materialized, only named."""
+
+from dagster import AssetSpec
+
+from decon_assets.partitions import benchmarks, packs
+
+benchmark_files = AssetSpec(
+    "benchmark_files",
+    group_name="inputs",
+    kinds={"file"},
+    partitions_def=benchmarks,
+    description="Raw benchmark files, read through their recipe in `evals.yaml`.",
+)
+
+corpus = AssetSpec(
+    "corpus",
+    group_name="inputs",
+    kinds={"file"},
+    partitions_def=packs,
+    description="Shards of training text, grouped into packs that never change their members.",
+)

@@ -1,0 +1,125 @@
+"""The scan: every pack against every benchmark, each shard read once."""
+
+import os
+from collections import defaultdict
+
+from dagster import (
+    AssetDep,
+    AssetExecutionContext,
+    BackfillPolicy,
+    MultiPartitionKey,
+    MultiToSingleDimensionPartitionMapping,
+    asset,
+)
+
+from decon_assets.assets.benchmarks import index
+from decon_assets.assets.inputs import corpus
+from decon_assets.failures import permanent_failures
+from decon_assets.partitions import BENCHMARK, PACK, cells
+from decon_assets.provenance import column_schema
+from decon_assets.resources import Decon
+from decon_core.config import Config
+from decon_core.corpus import Pack
+from decon_core.records import current_version
+from decon_core.registry import list_packs
+from decon_core.scan import ScanSummary, scan_fingerprint, scan_packs
+from decon_core.schemas import MATCHES
+from decon_core.store import Store
+
+# Metadata per cell costs quadratic time in Dagster: 1,000 cells 20 to 35 s.
+_MOST_CELLS_WITH_METADATA = 200
+
+
+@asset(
+    deps=[
+        AssetDep(
+            index,
+            partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK),
+        ),
+        AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
+    ],
+    partitions_def=cells,
+    backfill_policy=BackfillPolicy.single_run(),
+    pool="scan",
+    group_name="scan",
+    kinds={"parquet"},
+    code_version="1",
+    metadata=column_schema(MATCHES),
+)
+def scan(context: AssetExecutionContext, decon: Decon) -> None:
+    """Matches of every shard with every benchmark, as tiles.
+
+    Tiles that are there already are kept. Each shard that lacks any is read once, for all of them,
+    however Dagster cut the work into runs. A cell whose index is missing fails: it never counts as
+    clean.
+    """
+    with permanent_failures():
+        config = decon.config()
+        store = decon.store_of(config)
+        wanted = _benchmarks_by_pack(context)
+        packs = {pack.name: pack for pack in list_packs(store)}
+        total = ScanSummary()
+        for names, benchmarks in _groups(wanted):
+            part = _scan_group(context, config, store, [packs[name] for name in names], benchmarks)
+            total.shards += part.shards
+            total.n_tiles_written += part.n_tiles_written
+            total.n_tiles_present += part.n_tiles_present
+            total.n_bytes += part.n_bytes
+            total.seconds += part.seconds
+        _describe(context, total, scan_fingerprint(store, config.policy))
+
+
+def _benchmarks_by_pack(context: AssetExecutionContext) -> dict[str, set[str]]:
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for key in context.partition_keys:
+        dimensions = key.keys_by_dimension if isinstance(key, MultiPartitionKey) else {}
+        wanted[dimensions[PACK]].add(dimensions[BENCHMARK])
+    return wanted
+
+
+def _groups(wanted: dict[str, set[str]]) -> list[tuple[list[str], list[str]]]:
+    """Packs that want the same benchmarks, together."""
+    groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for pack in sorted(wanted):
+        groups[tuple(sorted(wanted[pack]))].append(pack)
+    return [(packs, list(benchmarks)) for benchmarks, packs in groups.items()]
+
+
+def _scan_group(
+    context: AssetExecutionContext,
+    config: Config,
+    store: Store,
+    packs: list[Pack],
+    benchmarks: list[str],
+) -> ScanSummary:
+    def log_progress(done: int, n_shards: int, n_bytes: int, seconds: float) -> None:
+        left = seconds / done * (n_shards - done)
+        rate = n_bytes / 1e6 / max(seconds, 1e-9)
+        context.log.info(
+            f"shard {done} of {n_shards}: {rate:.2f} MB/s (as stored), {left:.0f} s left"
+        )
+
+    return scan_packs(
+        store,
+        packs,
+        [current_version(store, name) for name in benchmarks],
+        config.policy,
+        workers=os.cpu_count() or 1,
+        on_progress=log_progress,
+    )
+
+
+def _describe(context: AssetExecutionContext, total: ScanSummary, fingerprint: str) -> None:
+    totals = {
+        "shards_read": len(total.shards),
+        "tiles_written": total.n_tiles_written,
+        "tiles_already_there": total.n_tiles_present,
+        "documents": sum(shard.n_documents for shard in total.shards),
+        "unreadable_rows": sum(sum(shard.unreadable.values()) for shard in total.shards),
+        "matches": sum(sum(shard.n_matches.values()) for shard in total.shards),
+        "megabytes_per_second": round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
+        "scan": fingerprint,
+    }
+    context.log.info(f"scan: {totals}")
+    for key in context.partition_keys[:_MOST_CELLS_WITH_METADATA]:
+        context.add_asset_metadata(totals, partition_key=key)

@@ -1,0 +1,102 @@
+"""Asset checks: what must hold after a stage, said where the UI shows it.
+
+Each looks at what lies on disk, for all partitions: in a run over a range a check has one result
+for the whole range.
+"""
+
+from dagster import AssetCheckResult, AssetCheckSeverity, asset_check
+
+from decon_assets.assets.benchmarks import index
+from decon_assets.assets.products import mixture, report
+from decon_assets.assets.scanning import scan
+from decon_assets.provenance import preview
+from decon_assets.resources import Decon
+from decon_core.errors import Problem
+from decon_core.index import index_fingerprint
+from decon_core.mixture import DECONTAMINATED, MANIFEST, verify
+from decon_core.records import current_version
+from decon_core.registry import benchmarks_of, list_packs
+from decon_core.scan import missing_tiles, scan_fingerprint
+from decon_core.store import read_arrow, read_json
+
+
+def _result(problems: list[Problem], *, is_warning: bool = False) -> AssetCheckResult:
+    rows = [
+        {"where": problem.where, "found": problem.found, "expected": problem.expected}
+        for problem in problems
+    ]
+    return AssetCheckResult(
+        passed=not problems,
+        severity=AssetCheckSeverity.WARN if is_warning else AssetCheckSeverity.ERROR,
+        metadata={"problems": preview(rows), "n_problems": len(problems)},
+    )
+
+
+@asset_check(asset=index, blocking=True)
+def index_is_complete(decon: Decon) -> AssetCheckResult:
+    """Every benchmark that has an index accounts for every record, and can see at least one."""
+    config = decon.config()
+    store = decon.store_of(config)
+    fingerprint = index_fingerprint(store, config.policy)
+    problems = []
+    for name in benchmarks_of(config):
+        if not store.current_records(name).is_file():
+            continue
+        version = current_version(store, name)
+        path = store.index_part(fingerprint, name, version.fingerprint)
+        if not path.is_file():
+            continue
+        part = read_arrow(path)
+        if part.num_rows != version.n_records:
+            problems.append(Problem(name, f"{part.num_rows} records", str(version.n_records)))
+        if part["dropped"].null_count == 0:
+            problems.append(Problem(name, "no indexable record", "at least one"))
+    return _result(problems)
+
+
+@asset_check(asset=scan)
+def every_row_was_read(decon: Decon) -> AssetCheckResult:
+    """No shard that was scanned has rows that could not be read. They block its mixture."""
+    config = decon.config()
+    store = decon.store_of(config)
+    fingerprint = scan_fingerprint(store, config.policy)
+    problems = []
+    for pack in list_packs(store):
+        for shard in pack.shards:
+            path = store.ledger(fingerprint, shard.fingerprint)
+            rows = read_json(path)["unreadable"] if path.is_file() else []
+            problems += [
+                Problem(f"{shard.name}: row {row['row']}", row["reason"], "a document")
+                for row in rows
+            ]
+    return _result(problems, is_warning=config.policy.unreadable == "drop")
+
+
+@asset_check(asset=mixture, blocking=True)
+def mixture_adds_up(decon: Decon) -> AssetCheckResult:
+    """Documents in are documents out plus documents removed, and the bytes are those written."""
+    config = decon.config()
+    store = decon.store_of(config)
+    built = [
+        pack
+        for pack in list_packs(store)
+        if (store.mixture(DECONTAMINATED, pack.name) / MANIFEST).is_file()
+    ]
+    return _result([problem for pack in built for problem in verify(store, pack)])
+
+
+@asset_check(asset=report)
+def coverage_is_complete(decon: Decon) -> AssetCheckResult:
+    """Every registered shard was scanned against every configured benchmark's current version."""
+    config = decon.config()
+    store = decon.store_of(config)
+    versions = [current_version(store, name) for name in benchmarks_of(config)]
+    problems = [
+        Problem(
+            f"{pack.name}: {shard.name}",
+            "not scanned against " + ", ".join(version.benchmark for version in lacking),
+            "a tile",
+        )
+        for pack, shard, lacking in missing_tiles(store, list_packs(store), versions, config.policy)
+    ]
+    return _result(problems)

@@ -1,0 +1,235 @@
+"""The command line: the whole pipeline, its state, and a look at recipes, without the UI."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
+from decon_core.config import load_config
+from decon_core.errors import DeconError
+
+_EPILOG = """\
+examples:
+  decon-assets run                          everything that is missing, from records to report
+  decon-assets run --config my/decon.toml
+  decon-assets status                       which cells of the grid are scanned
+  decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
+  decon-assets normalize evals.yaml         try recipes on their files
+
+Dagster's history is kept in $DAGSTER_HOME, or in ./.dagster. Exit codes: 0 done, 1 a stage failed
+or something is incomplete, 2 an input is wrong.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of `decon-assets`."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except DeconError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; what was finished is kept, and the same command goes on", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="decon-assets",
+        description="Find benchmark leaks in training data, remove them, measure what they did.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    run = commands.add_parser(
+        "run",
+        help="register what is there and materialize what is missing",
+        description="Register benchmarks and packs, then materialize records, idf snapshot, "
+        "indexes, the missing cells of the scan, mixtures and the report. Running it again does "
+        "only what is missing.",
+    )
+    run.add_argument(
+        "--refreeze",
+        action="store_true",
+        help="count idf anew: every score changes, so everything is scanned again",
+    )
+    run.set_defaults(command=_run)
+
+    status = commands.add_parser("status", help="what is scanned, and what is not; 1 if incomplete")
+    status.set_defaults(command=_status)
+
+    register = commands.add_parser(
+        "register", help="only tell Dagster which benchmarks and packs there are"
+    )
+    register.set_defaults(command=_register)
+
+    dev = commands.add_parser("dev", help="the Dagster UI on 127.0.0.1")
+    dev.add_argument("--port", type=int, default=3000)
+    dev.set_defaults(command=_dev)
+
+    demo = commands.add_parser(
+        "demo", help="run a world with a truth file and compare what was found with it"
+    )
+    demo.add_argument("--truth", type=Path, help="default: truth.jsonl beside the configuration")
+    demo.set_defaults(command=_demo)
+
+    for command in (run, status, register, dev, demo):
+        command.add_argument(
+            "--config",
+            type=Path,
+            default=Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG),
+            help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
+        )
+
+    normalize = commands.add_parser(
+        "normalize", help="try the recipes of a file, and show what comes out"
+    )
+    normalize.add_argument("recipes", type=Path, help="a recipe file (evals.yaml)")
+    normalize.add_argument("--benchmark", action="append", help="only this one; may be repeated")
+    normalize.add_argument("--limit", type=int, help="read only so many rows of each split")
+    normalize.add_argument("--show", type=int, default=1, help="records to print (default 1)")
+    normalize.set_defaults(command=_normalize)
+
+    catalog = commands.add_parser(
+        "catalog",
+        help="the recipes that come with the package",
+        description="List the shipped recipes, or print some as YAML to start your own file from.",
+    )
+    catalog.add_argument("names", nargs="*", metavar="name", help="print these as YAML")
+    catalog.set_defaults(command=_catalog)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from decon_assets.instance import open_instance
+    from decon_assets.pipeline import Pipeline, PipelineError
+
+    with open_instance() as instance:
+        try:
+            registered = Pipeline(options.config, instance, print).run(
+                refreeze=getattr(options, "refreeze", False)
+            )
+        except PipelineError as error:
+            print(error, file=sys.stderr)
+            return 1
+    print(f"\nreport: {registered.store.report}")
+    print(f"mixture: {registered.store.root / 'mixtures' / 'decontaminated'}")
+    return 0
+
+
+def _register(options: argparse.Namespace) -> int:
+    from decon_assets.instance import open_instance
+    from decon_assets.pipeline import register
+
+    with open_instance() as instance:
+        registered = register(options.config, instance)
+    print(f"benchmarks: {', '.join(registered.benchmarks)}")
+    print(f"packs: {', '.join(pack.name for pack in registered.packs)}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from decon_core.records import current_version
+    from decon_core.registry import benchmarks_of, list_packs
+    from decon_core.scan import missing_tiles
+    from decon_core.store import Store
+
+    config = load_config(options.config)
+    store = Store(config.store)
+    packs = list_packs(store)
+    n_shards = sum(len(pack.shards) for pack in packs)
+    print(f"{len(packs)} packs, {n_shards} shards registered")
+    is_complete = bool(packs)
+    for name in benchmarks_of(config):
+        if not store.current_records(name).is_file():
+            print(f"  {name}: no records yet")
+            is_complete = False
+            continue
+        version = current_version(store, name)
+        n_missing = len(missing_tiles(store, packs, [version], config.policy))
+        is_complete &= n_missing == 0
+        print(f"  {name}: {n_shards - n_missing} of {n_shards} shards scanned")
+    print("complete" if is_complete else "incomplete: `decon-assets run` does what is missing")
+    return 0 if is_complete else 1
+
+
+def _dev(options: argparse.Namespace) -> int:
+    from decon_assets.instance import HOME_VARIABLE, ensure_home
+
+    os.environ[HOME_VARIABLE] = str(ensure_home())
+    os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
+    load_config(options.config)  # say what is wrong before the UI starts
+    program = Path(sys.executable).with_name("dagster")
+    command = [
+        str(program), "dev", "-m", "decon_assets.definitions",
+        "-h", "127.0.0.1", "-p", str(options.port),
+    ]  # fmt: skip
+    print(f"http://127.0.0.1:{options.port}  (stop with Ctrl-C)", flush=True)
+    os.execv(program, command)  # noqa: S606 - the UI takes over this process
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from decon_assets.tables import truth_tables
+    from decon_core.store import Store
+    from decon_core.truth import compare
+
+    started = time.monotonic()
+    if code := _run(options):
+        return code
+    report = Store(load_config(options.config).store).report
+    truth = options.truth or options.config.parent / "truth.jsonl"
+    benchmarks, phenomena = compare(report, truth)
+    print(truth_tables(benchmarks, phenomena))
+    print(f"report: {report}  (open it with: duckdb {report})")
+    print(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
+    is_right = all(
+        score.n_found == score.n_planted and not score.n_false_alarms for score in benchmarks
+    )
+    return 0 if is_right else 1
+
+
+def _normalize(options: argparse.Namespace) -> int:
+    from decon_core.evals import load_recipes, normalize
+
+    recipes = load_recipes(options.recipes)
+    for name in options.benchmark or recipes:
+        if name not in recipes:
+            print(f"{name}: not in {options.recipes}", file=sys.stderr)
+            return 2
+        table = normalize(recipes[name], base=options.recipes.parent, limit=options.limit)
+        n_items = len(set(zip(*(table[key].to_pylist() for key in _ITEM), strict=True)))
+        print(f"{name}: {n_items} items, {table.num_rows} records")
+        for record in table.slice(0, options.show).to_pylist():
+            for key, value in record.items():
+                if value is not None:
+                    print(f"    {key}: {value}")
+    return 0
+
+
+_ITEM = ("split", "instance_index")
+
+
+def _catalog(options: argparse.Namespace) -> int:
+    import yaml
+
+    from decon_core.evals import CATALOG_PATH
+
+    shipped = yaml.safe_load(CATALOG_PATH.read_text(encoding="utf-8"))["evals"]
+    unknown = [name for name in options.names if name not in shipped]
+    if unknown:
+        print(f"not in the catalog: {', '.join(unknown)}", file=sys.stderr)
+        return 2
+    if options.names:
+        chosen = {"evals": {name: shipped[name] for name in options.names}}
+        print(yaml.safe_dump(chosen, sort_keys=False, allow_unicode=True), end="")
+    else:
+        for name, recipe in shipped.items():
+            print(f"{name:40} {recipe.get('hf_path', '')} {recipe.get('hf_config', '')}".rstrip())
+    return 0

@@ -1,0 +1,32 @@
+"""The code location: assets, checks and the resource, put together."""
+
+from collections.abc import Mapping
+
+from dagster import Definitions, LoggerDefinition, load_assets_from_modules
+
+from decon_assets.assets import benchmarks, inputs, products, scanning
+from decon_assets.checks import (
+    coverage_is_complete,
+    every_row_was_read,
+    index_is_complete,
+    mixture_adds_up,
+)
+from decon_assets.resources import Decon
+
+ASSETS = load_assets_from_modules([inputs, benchmarks, scanning, products])
+CHECKS = [index_is_complete, every_row_was_read, mixture_adds_up, coverage_is_complete]
+
+
+def build_definitions(
+    *, config_path: str = "", loggers: Mapping[str, LoggerDefinition] | None = None
+) -> Definitions:
+    """The production graph; tests and the command line give it a configuration of their own."""
+    return Definitions(
+        assets=ASSETS,
+        asset_checks=CHECKS,
+        resources={"decon": Decon(config_path=config_path)},
+        loggers=loggers,
+    )
+
+
+definitions = build_definitions()

@@ -1,0 +1,43 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from decon_core.truth import BenchmarkScore, PhenomenonScore
+
+
+def truth_tables(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> str:
+    """What was planted and what was found, by benchmark and by phenomenon."""
+    by_benchmark = text_table(
+        ("benchmark", "items", "leaked", "planted", "found", "false alarms"),
+        [
+            (s.benchmark, s.n_items, s.n_leaked, s.n_planted, s.n_found, s.n_false_alarms)
+            for s in benchmarks
+        ],
+    )
+    by_phenomenon = text_table(
+        ("", "phenomenon", "n", "flagged", "expected", "wrong"),
+        [
+            (s.kind.replace("_", " "), s.phenomenon, s.n, s.n_flagged, s.n_expected, s.n_wrong)
+            for s in phenomena
+        ],
+    )
+    return f"\n{by_benchmark}\n\n{by_phenomenon}\n"
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns in line: texts to the left, numbers to the right."""
+    if not rows:
+        return "(nothing)"
+    cells = [[str(value) for value in row] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    aligns = [str.rjust if isinstance(value, int | float) else str.ljust for value in rows[0]]
+    lines = [
+        "  ".join(
+            align(text, width) for text, width, align in zip(row, widths, aligns, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    lines.insert(1, "  ".join("─" * width for width in widths))
+    return "\n".join(lines)

@@ -1,0 +1,243 @@
+"""The whole graph on an ephemeral instance: what is done, what is left alone, what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+from dagster import AssetKey, DagsterInstance, materialize
+
+from decon_assets.definitions import ASSETS
+from decon_assets.partitions import cell
+from decon_assets.pipeline import Pipeline, PipelineError, register
+from decon_assets.resources import Decon
+from decon_core.corpus import read_shard
+from decon_core.errors import CorpusError, InputError, RecordError
+from decon_core.registry import list_packs
+
+
+def shards_read(world) -> int:
+    """How many shard reads the last run reported, over all its scans."""
+    lines = [line for line in world.said if "shard " in line and " of " in line]
+    return len(lines)
+
+
+def found(world) -> set[tuple[str, int, str]]:
+    """Leaked (benchmark, instance, shard) triples of the report."""
+    with duckdb.connect(str(world.store.report), read_only=True) as connection:
+        return set(
+            connection.execute(
+                "SELECT benchmark, instance_index, shard_name FROM matches WHERE is_contaminated"
+            ).fetchall()
+        )
+
+
+def test_a_first_run_finds_every_leak_and_nothing_else(world):
+    world.run()
+    expected = {
+        (benchmark, number, f"s{number}.jsonl.gz")
+        for benchmark in ("harbor", "ledger")
+        for number in range(3)
+    }
+    assert found(world) == expected
+    assert shards_read(world) == 3
+
+
+def test_every_cell_of_the_grid_is_materialized_in_the_history(world):
+    world.run()
+    materialized = world.instance.get_materialized_partitions(AssetKey("scan"))
+    wanted = {
+        cell(pack=f"web-{number:04}", benchmark=benchmark)
+        for number in range(3)
+        for benchmark in ("harbor", "ledger")
+    }
+    assert materialized == wanted
+
+
+def test_running_again_scans_nothing_and_changes_no_byte(world):
+    world.run()
+    before = world.tiles()
+    stamps = {p: p.stat().st_mtime_ns for p in (world.store.root / "tiles").rglob("*")}
+    world.run()
+    assert world.tiles() == before
+    assert {p: p.stat().st_mtime_ns for p in (world.store.root / "tiles").rglob("*")} == stamps
+    assert shards_read(world) == 0
+
+
+def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
+    world, tmp_path_factory
+):
+    world.run()
+    before = world.tiles()
+    new = world.add_benchmark("orchard")
+    world.add_shard("s3", leaks=[new[0]])
+    (world.folder / "corpus" / "s3.jsonl.gz").unlink()  # only its column for now
+    world.run()
+    after = world.tiles()
+
+    assert {path: after[path] for path in before} == before
+    added = set(after) - set(before)
+    assert len(added) == 3  # one new tile per shard
+    assert shards_read(world) == 3
+
+    from_scratch = tmp_path_factory.mktemp("from-scratch")
+    for item in world.folder.iterdir():
+        if item.name != ".decon":
+            copy = shutil.copytree if item.is_dir() else shutil.copy2
+            copy(item, from_scratch / item.name)
+    with DagsterInstance.ephemeral() as other:
+        Pipeline(from_scratch / "decon.toml", other, lambda _: None).run()
+    root = from_scratch / ".decon" / "tiles"
+    scratch = {
+        str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()
+    }
+    assert scratch == after
+
+
+def test_a_shard_added_later_is_the_only_one_that_is_read(world):
+    world.run()
+    before = world.tiles()
+    world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
+    world.run()
+    after = world.tiles()
+    assert {path: after[path] for path in before} == before
+    assert len(set(after) - set(before)) == 3  # two tiles and a ledger
+    assert shards_read(world) == 1
+    assert ("harbor", 4, "s9.jsonl.gz") in found(world)
+
+
+def test_a_new_shard_and_a_new_benchmark_together_read_every_shard_once(world):
+    world.run()
+    world.add_benchmark("orchard")
+    world.add_shard("s9")
+    world.run()
+    assert shards_read(world) == 4
+
+
+def test_changing_one_item_scans_only_that_benchmark_again(world):
+    world.run()
+    before = world.tiles()
+    world.benchmarks["ledger"][4]["question"] = world.benchmarks["ledger"][4]["question"][::-1]
+    world.write_benchmarks()
+    world.run()
+    added = set(world.tiles()) - set(before)
+    (version,) = {Path(path).stem for path in added}
+    current = json.loads(world.store.current_records("ledger").read_text())
+    assert version == current["version"]
+    assert len(added) == 3
+    assert shards_read(world) == 3
+
+
+def test_a_benchmark_that_is_taken_out_leaves_no_matches_behind(world):
+    world.run()
+    del world.benchmarks["ledger"]
+    world.snapshot = ["harbor"]
+    world.write_benchmarks()
+    world.run()
+    assert {benchmark for benchmark, _, _ in found(world)} == {"harbor"}
+    assert "ledger" not in world.instance.get_dynamic_partitions("benchmark")
+
+
+def test_a_shard_that_is_taken_out_takes_its_mixture_along(world):
+    world.run()
+    (world.folder / "corpus" / "s1.jsonl.gz").unlink()
+    world.run()
+    assert {pack.name for pack in list_packs(world.store)} == {"web-0000", "web-0002"}
+    assert not world.store.mixture("decontaminated", "web-0001").exists()
+
+
+def test_the_threshold_moves_without_another_scan(world):
+    question = world.benchmarks["harbor"][3]["question"].split()
+    # 44 of 51 n-grams and no answer: 0.75 * 44 / 51 = 0.647
+    most = {"question": " ".join(question[:48]), "answer": "nothing of the kind"}
+    world.add_shard("s3", leaks=[most])
+    world.policy = {"contamination_score_threshold": 0.95}
+    world.run()
+    strict = found(world)
+    world.policy = {"contamination_score_threshold": 0.6}
+    world.run()
+    assert shards_read(world) == 0
+    assert found(world) - strict == {("harbor", 3, "s3.jsonl.gz")}
+
+
+def test_refreezing_idf_asks_for_a_whole_new_scan(world):
+    world.run()
+    world.add_benchmark("orchard")
+    world.snapshot = ["harbor", "ledger", "orchard"]
+    world.run()
+    assert shards_read(world) == 3  # the snapshot stands: a column only
+    world.run(refreeze=True)
+    assert shards_read(world) == 3
+    scans = {path.partition("/")[0] for path in world.tiles()}
+    assert len(scans) == 2
+
+
+def test_a_scan_whose_index_is_missing_fails_and_names_the_benchmark(world):
+    world.run()
+    shutil.rmtree(world.store.root / "index")
+    shutil.rmtree(world.store.root / "tiles")
+    pipeline = Pipeline(world.config_path, world.instance, world.said.append)
+    with pytest.raises(PipelineError, match=r"'harbor'.*no index") as error:
+        pipeline.scan_missing(register(world.config_path, world.instance))
+    assert "materialize the asset `index`" in str(error.value)
+    assert not world.tiles()
+
+
+@pytest.mark.parametrize("name", ["mmlu|stem", "a...b", "a,b", "a b", "../a", "", "-x"])
+def test_a_benchmark_name_that_dagster_would_lose_is_refused(world, name):
+    world.benchmarks[name] = world.benchmarks.pop("ledger")
+    recipes = json.loads((world.folder / "evals.yaml").read_text())
+    recipes["evals"][name] = recipes["evals"].pop("ledger")
+    (world.folder / "evals.yaml").write_text(json.dumps(recipes))
+    world.snapshot = None
+    world.write_config()
+    with pytest.raises(InputError, match="rename it") as error:
+        register(world.config_path, world.instance)
+    assert repr(name) in str(error.value)
+    assert world.instance.get_dynamic_partitions("benchmark") == []
+
+
+@pytest.mark.parametrize("name", ["mmlu|stem", "never_heard_of"])
+def test_a_benchmark_key_typed_into_the_ui_is_checked_again(world, name):
+    world.run()
+    world.instance.add_dynamic_partitions("benchmark", [name])
+    result = materialize(
+        [*ASSETS],
+        selection=["records"],
+        instance=world.instance,
+        partition_key=name,
+        resources={"decon": Decon(config_path=str(world.config_path))},
+        raise_on_error=False,
+    )
+    (failure,) = result.get_step_failure_events()
+    description = failure.step_failure_data.user_failure_data.description
+    assert name in description
+    assert "harbor, ledger" in description
+
+
+def test_a_bad_benchmark_is_refused_before_it_is_registered(world):
+    del world.benchmarks["ledger"][2]["answer"]
+    world.write_benchmarks()
+    world.write_config()
+    with pytest.raises(RecordError, match="answer"):
+        register(world.config_path, world.instance)
+    assert world.instance.get_dynamic_partitions("benchmark") == []
+
+
+def test_a_cut_off_shard_fails_its_own_cells_and_no_others(world):
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*damaged or cut off"):
+        world.run()
+    shards = {path.split("/")[1] for path in world.tiles()}
+    assert len(shards) == 2
+
+
+def test_a_shard_that_changed_after_it_was_registered_is_refused(world):
+    world.write_config()
+    registered = register(world.config_path, world.instance)
+    world.add_shard("s1", n_documents=20)
+    shard = registered.packs[1].shards[0]
+    with pytest.raises(CorpusError, match="other content"):
+        list(read_shard(shard, registered.packs[1].source))

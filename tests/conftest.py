@@ -1,0 +1,168 @@
+"""A small world to run the pipeline on: benchmarks and a corpus that each test bends as it likes."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import DagsterInstance
+
+from decon_assets.pipeline import Pipeline, Registration
+from decon_core.config import load_config
+from decon_core.store import Store
+
+_SYLLABLES = [
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ha",
+    "je",
+    "ki",
+    "lo",
+    "mu",
+    "na",
+    "pe",
+    "qi",
+    "ro",
+    "su",
+    "ta",
+    "ve",
+    "wi",
+    "xo",
+    "yu",
+    "za",
+    "bre",
+    "cla",
+    "dru",
+]
+
+
+def invented_words(rng: random.Random, n: int) -> str:
+    """Text that no other text shares an n-gram with, but by the wildest chance."""
+    return " ".join("".join(rng.choices(_SYLLABLES, k=3)) for _ in range(n))
+
+
+@dataclass
+class World:
+    """A folder with recipes, benchmarks, shards and a decon.toml, and an instance to run it on."""
+
+    folder: Path
+    instance: DagsterInstance
+    benchmarks: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
+    snapshot: list[str] | None = None
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def config_path(self) -> Path:
+        return self.folder / "decon.toml"
+
+    @property
+    def store(self) -> Store:
+        return Store(self.folder / ".decon")
+
+    def add_benchmark(self, name: str, *, n_items: int = 5) -> list[dict[str, Any]]:
+        rng = random.Random(name)
+        self.benchmarks[name] = [
+            {"question": invented_words(rng, 55), "answer": invented_words(rng, 10)}
+            for _ in range(n_items)
+        ]
+        self.write_benchmarks()
+        return self.benchmarks[name]
+
+    def write_benchmarks(self) -> None:
+        recipes = {}
+        for name, items in self.benchmarks.items():
+            _write_lines(self.folder / f"{name}.jsonl", items)
+            recipes[name] = {
+                "local_path": f"{name}.jsonl",
+                "splits": ["test"],
+                "prompt": "question",
+                "answers": ["answer"],
+            }
+        (self.folder / "evals.yaml").write_text(json.dumps({"evals": recipes}))
+
+    def add_shard(
+        self, name: str, *, leaks: Sequence[dict[str, Any]] = (), n_documents: int = 12
+    ) -> Path:
+        """A shard whose document number k+1 holds leak number k."""
+        rng = random.Random(name)
+        documents = [
+            {"id": f"{name}-{row}", "text": invented_words(rng, 60), "license": "CC0-1.0"}
+            for row in range(n_documents)
+        ]
+        for row, item in enumerate(leaks, start=1):
+            documents[row]["text"] += f" {item['question']}\nAnswer: {item['answer']} and so on"
+        path = self.folder / "corpus" / f"{name}.jsonl.gz"
+        path.parent.mkdir(exist_ok=True)
+        with gzip.open(path, "wt") as file:
+            file.writelines(json.dumps(document) + "\n" for document in documents)
+        return path
+
+    def write_config(self) -> None:
+        lines = ["[evals]", 'recipes = ["evals.yaml"]']
+        if self.snapshot:
+            lines += ["[idf]", f"snapshot = {json.dumps(self.snapshot)}"]
+        lines += [
+            "[corpus]",
+            "pack_shards = 1",
+            "[[corpus.source]]",
+            'name = "web"',
+            'path = "corpus/*.jsonl.gz"',
+            'text = "text"',
+            'id = "id"',
+            "[policy]",
+            'tokenizer_str = "words"',
+            *(f"{name} = {json.dumps(value)}" for name, value in self.policy.items()),
+        ]
+        self.config_path.write_text("\n".join(lines) + "\n")
+
+    def run(self, *, refreeze: bool = False) -> Registration:
+        self.write_config()
+        self.said.clear()
+        pipeline = Pipeline(self.config_path, self.instance, self.said.append)
+        return pipeline.run(refreeze=refreeze)
+
+    def policy_in_force(self) -> Any:
+        return load_config(self.config_path).policy
+
+    def tiles(self) -> dict[str, bytes]:
+        """Every tile and ledger, by path below the store."""
+        root = self.store.root / "tiles"
+        return {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in sorted(root.rglob("*"))
+            if path.is_file()
+        }
+
+
+def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def instance() -> Iterator[DagsterInstance]:
+    with DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture
+def empty_world(tmp_path: Path, instance: DagsterInstance) -> World:
+    return World(tmp_path, instance)
+
+
+@pytest.fixture
+def world(empty_world: World) -> World:
+    """Two benchmarks, three shards; each shard holds one leak of each benchmark."""
+    harbor = empty_world.add_benchmark("harbor")
+    ledger = empty_world.add_benchmark("ledger")
+    for number in range(3):
+        empty_world.add_shard(f"s{number}", leaks=[harbor[number], ledger[number]])
+    empty_world.snapshot = ["harbor", "ledger"]
+    return empty_world
