@@ -160,11 +160,20 @@ def _type_problems(policy: Policy) -> list[Problem]:
     return problems
 
 
+_MAY_BE_ZERO = {
+    "eval_min_token_length",
+    "eval_min_unique_word_count",
+    "perfect_match_decay_start",
+    "passage_max_consecutive_misses",
+    "short_answer_window_length",
+}
+
+
 def _range_problems(policy: Policy) -> list[Problem]:
     problems = []
     for field in fields(policy):
         value = getattr(policy, field.name)
-        least = 0 if field.name.endswith(("_start", "_threshold", "_misses", "_length")) else 1
+        least = 0 if field.name in _MAY_BE_ZERO else 1
         if type(field.default) is int and value < least:
             problems.append(Problem(f"policy.{field.name}", repr(value), f"{least} or more"))
     threshold, floor = policy.contamination_score_threshold, policy.evidence_floor
@@ -179,6 +188,15 @@ def _range_problems(policy: Policy) -> list[Problem]:
                 repr(floor),
                 f"above 0 and at most the threshold ({threshold})",
                 "matches below the floor are not kept, so no threshold below it can be applied",
+            )
+        )
+    if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
+        problems.append(
+            Problem(
+                "policy.short_answer_token_threshold",
+                repr(policy.short_answer_token_threshold),
+                f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})",
+                "an answer between the two would have no n-grams, and could never be found",
             )
         )
     if policy.perfect_match_decay_end <= policy.perfect_match_decay_start:

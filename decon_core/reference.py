@@ -76,7 +76,7 @@ class Record:
     answer: str | None = None
     passage: str | None = None
     is_correct: bool | None = None
-    fingerprint: str = ""
+    fingerprint: str | None = None  # none: taken to be unlike any other
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,11 @@ def why_dropped(
         return "too few tokens"
     if len(set(joined.split(" "))) < policy.eval_min_unique_word_count:
         return "too few different words"
-    identity = (record.benchmark, record.fingerprint)
-    if policy.eval_dedup and identity in seen:
-        return "exact repeat"
-    seen.add(identity)
+    if policy.eval_dedup and record.fingerprint is not None:
+        identity = (record.benchmark, record.fingerprint)
+        if identity in seen:
+            return "exact repeat"
+        seen.add(identity)
     if not clean(record.question, policy.punctuation_chars):
         return "empty question"
     return None

@@ -1,4 +1,4 @@
-"""A small world to run the pipeline on: benchmarks and a corpus that each test bends as it likes."""
+"""A small world to run the pipeline on, which each test bends as it likes."""
 
 import gzip
 import json
@@ -15,32 +15,7 @@ from decon_assets.pipeline import Pipeline, Registration
 from decon_core.config import load_config
 from decon_core.store import Store
 
-_SYLLABLES = [
-    "ba",
-    "ce",
-    "di",
-    "fo",
-    "gu",
-    "ha",
-    "je",
-    "ki",
-    "lo",
-    "mu",
-    "na",
-    "pe",
-    "qi",
-    "ro",
-    "su",
-    "ta",
-    "ve",
-    "wi",
-    "xo",
-    "yu",
-    "za",
-    "bre",
-    "cla",
-    "dru",
-]
+_SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 
 
 def invented_words(rng: random.Random, n: int) -> str:

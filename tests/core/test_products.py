@@ -1,0 +1,209 @@
+"""Mixtures, report and truth: what is left, what is said about it, and whether that is right."""
+
+import json
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core.config import Source
+from decon_core.corpus import Pack, find_shards
+from decon_core.errors import IncompleteError, MissingError
+from decon_core.mixture import MANIFEST, build_mixture, verify
+from decon_core.policy import Policy
+from decon_core.report import build_report
+from decon_core.scan import scan_packs
+from decon_core.truth import compare
+
+
+@pytest.fixture
+def leaky(bench, make_words):
+    """Two items; the second row of the shard holds the first item, the fourth a broken line."""
+    items = [(make_words(n, 30), make_words((n, "a"), 8), None) for n in range(2)]
+    versions = bench.prepare({"b": items})
+    odd = b'{"id":"kept",   "text":"spacing and   order stay", "z":1, "a":[NaN]}'
+    leak = f"{make_words('x', 20)} {items[0][0]} {items[0][1]}"
+    return bench, versions, [make_words("clean", 40), leak, odd]
+
+
+def scanned(leaky, *extra, **settings):
+    bench, versions, rows = leaky
+    bench.policy = Policy(tokenizer_str="words", **settings)
+    pack = bench.pack({"a.jsonl": [*rows, *extra]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    return bench, versions, pack
+
+
+def test_untouched_documents_keep_their_bytes_and_the_manifest_accounts_for_all(leaky):
+    bench, versions, pack = scanned(leaky)
+    summary = build_mixture(bench.store, pack, versions, bench.policy)
+    folder = bench.store.mixture("decontaminated", pack.name)
+    before = (bench.folder / "shards" / "a.jsonl").read_bytes().splitlines()
+    assert (folder / "a.jsonl").read_bytes().splitlines() == [before[0], before[2]]
+    assert (summary.n_documents_in, summary.n_documents_out, summary.n_removed) == (3, 2, 1)
+    (shard,) = json.loads((folder / MANIFEST).read_text())["shards"]
+    (removed,) = shard["removed"]
+    assert (removed["row"], removed["id"]) == (1, "a.jsonl-1")
+    assert removed["because"] == [
+        {"benchmark": "b", "split": "test", "instance_index": 0, "score": 1.0}
+    ]
+    assert verify(bench.store, pack) == []
+
+
+def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
+    bench, versions, pack = scanned(leaky)
+    late = bench.save("late", [(make_words("r", 30), None, None)])
+    with pytest.raises(MissingError, match=r"a\.jsonl.*not scanned against late"):
+        build_mixture(bench.store, pack, [*versions, late], bench.policy)
+    with pytest.raises(MissingError, match="no benchmark"):
+        build_mixture(bench.store, pack, [], bench.policy)
+    with pytest.raises(MissingError, match="not scanned against late"):
+        build_report(bench.store, [pack], [*versions, late], bench.policy)
+
+
+def test_rows_that_could_not_be_read_block_the_mixture_with_place_and_reason(leaky):
+    bench, versions, pack = scanned(leaky, b"{broken")
+    with pytest.raises(IncompleteError, match=r"a\.jsonl: row 3: found not JSON"):
+        build_mixture(bench.store, pack, versions, bench.policy)
+    assert not bench.store.mixture("decontaminated", pack.name).exists()
+
+
+def test_the_policy_may_leave_unreadable_rows_out_and_then_says_so(leaky):
+    bench, versions, pack = scanned(leaky, b"{broken", unreadable="drop")
+    summary = build_mixture(bench.store, pack, versions, bench.policy)
+    assert (summary.n_documents_out, summary.n_unreadable) == (2, 1)
+    out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
+    assert b"broken" not in out.read_bytes()
+
+
+def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):
+    bench, versions, pack = scanned(leaky)
+    assert not build_mixture(bench.store, pack, versions, bench.policy).was_there
+    assert build_mixture(bench.store, pack, versions, bench.policy).was_there
+    looser = Policy(tokenizer_str="words", contamination_score_threshold=0.7)
+    assert not build_mixture(bench.store, pack, versions, looser).was_there
+
+
+def test_verify_sees_a_changed_byte(leaky):
+    bench, versions, pack = scanned(leaky)
+    build_mixture(bench.store, pack, versions, bench.policy)
+    out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
+    out.write_bytes(out.read_bytes().replace(b"spacing", b"Spacing"))
+    (problem,) = verify(bench.store, pack)
+    assert problem.found == "other bytes"
+
+
+def test_parquet_keeps_its_columns_and_row_groups(leaky):
+    bench, versions, rows = leaky
+    folder = bench.folder / "tables"
+    folder.mkdir()
+    table = pa.table(
+        {
+            "text": [rows[0], rows[1], "short", rows[1]],
+            "meta": [{"license": "MIT"}, None, {"license": None}, {"license": "x"}],
+        }
+    )
+    pq.write_table(table, folder / "a.parquet", row_group_size=2)
+    source = Source(name="web", path="*", text="text")
+    pack = Pack(
+        name="web-0000",
+        source=source,
+        shards=tuple(find_shards(source, folder=folder, known={})),
+    )
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    build_mixture(bench.store, pack, versions, bench.policy)
+    out = pq.ParquetFile(bench.store.mixture("decontaminated", pack.name) / "a.parquet")
+    assert out.read().equals(table.take([0, 2]))
+    assert out.schema_arrow == table.schema
+    assert out.num_row_groups == 2
+
+
+@pytest.fixture
+def reported(leaky):
+    bench, versions, pack = scanned(leaky, b"{broken", unreadable="drop")
+    build_mixture(bench.store, pack, versions, bench.policy)
+    summary = build_report(bench.store, [pack], versions, bench.policy)
+    return bench, summary
+
+
+def test_the_report_answers_what_leaked_from_where_and_what_was_removed(reported):
+    bench, summary = reported
+    assert (summary.n_items, summary.n_leaked, summary.n_unreadable) == (2, 1, 1)
+    with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+
+        def rows(query):
+            return connection.execute(query).fetchall()
+
+        assert rows("FROM by_benchmark") == [("b", "test", 2, 1, 0, 0.5, 1)]
+        assert rows("FROM by_source") == [("web", 3, 1, 1, 1, 1 / 3)]
+        assert rows("FROM by_benchmark_and_source") == [("b", "web", 1, 1)]
+        assert rows("SELECT status FROM item_status ORDER BY instance_index") == [
+            ("leaked",),
+            ("clean",),
+        ]
+        assert rows("SELECT shard_name, row, doc_id, benchmark, score FROM removed") == [
+            ("a.jsonl", 1, "a.jsonl-1", "b", 1.0)
+        ]
+        assert rows("SELECT row, reason FROM unreadable") == [(3, "not JSON")]
+        assert rows("SELECT n_documents_in, n_documents_out FROM mixtures") == [(3, 2)]
+
+
+def test_every_table_and_view_says_what_it_holds(reported):
+    bench, _ = reported
+    with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+        comments = connection.execute(
+            "SELECT table_name, comment FROM duckdb_tables() UNION ALL "
+            "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
+        ).fetchall()
+    assert len(comments) == 12
+    assert all(comment for _, comment in comments)
+
+
+def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None), ("Too short", None, None)]})
+    pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    build_report(bench.store, [pack], versions, bench.policy)
+    with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+        statuses = connection.execute(
+            "SELECT s.status, i.why_not_indexed FROM item_status s "
+            "JOIN items i USING (benchmark, split, instance_index) ORDER BY instance_index"
+        ).fetchall()
+    assert statuses == [("clean", None), ("not indexable", "too few tokens")]
+
+
+def truth_line(row, number, **more):
+    line = {
+        "source": "web",
+        "shard": "a.jsonl",
+        "row": row,
+        "kind": "plant",
+        "phenomenon": "verbatim",
+        "benchmark": "b",
+        "split": "test",
+        "instance_index": number,
+        "expected": True,
+        **more,
+    }
+    return json.dumps(line) + "\n"
+
+
+def test_truth_counts_what_was_found_and_what_was_missed(reported, tmp_path):
+    bench, _ = reported
+    truth = tmp_path / "truth.jsonl"
+    truth.write_text(truth_line(1, 0) + truth_line(0, 1))
+    (score,), (phenomenon,) = compare(bench.store.report, truth)
+    assert (score.n_items, score.n_leaked, score.n_planted, score.n_found) == (2, 1, 2, 1)
+    assert score.n_false_alarms == 0
+    assert (phenomenon.n, phenomenon.n_flagged, phenomenon.n_wrong) == (2, 1, 1)
+
+
+def test_truth_calls_a_match_that_nobody_planted_a_false_alarm(reported, tmp_path):
+    bench, _ = reported
+    truth = tmp_path / "truth.jsonl"
+    negative = {"kind": "hard_negative", "phenomenon": "template", "expected": False}
+    truth.write_text(truth_line(1, None, benchmark=None, split=None, **negative))
+    (score,), (phenomenon,) = compare(bench.store.report, truth)
+    assert score.n_false_alarms == 1
+    assert phenomenon.n_wrong == 1

@@ -1,0 +1,249 @@
+"""Tiles: equal to the oracle, however the work is cut, with spans that cut out the right text."""
+
+import json
+import random
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core.corpus import read_shard
+from decon_core.decisions import decide
+from decon_core.errors import CorpusError, MissingError
+from decon_core.idf import current_snapshot, freeze
+from decon_core.policy import Policy
+from decon_core.records import load_records, records_of
+from decon_core.reference import build_index, count, detect, index_records, report, tokenize
+from decon_core.scan import missing_tiles, scan_packs
+from decon_core.schemas import MATCHES
+from decon_core.tokens import load_tokenizer
+
+
+def tiles(bench, pack, versions):
+    return {
+        (shard.name, version.benchmark): bench.store.tile(
+            bench.scan, shard.fingerprint, version.fingerprint
+        ).read_bytes()
+        for shard in pack.shards
+        for version in versions
+    }
+
+
+def read_tile(bench, pack, version, at=0):
+    shard = pack.shards[at]
+    return pq.read_table(bench.store.tile(bench.scan, shard.fingerprint, version.fingerprint))
+
+
+def noisy(rng, text, edits):
+    """A text with some words replaced, dropped or doubled."""
+    found = text.split()
+    for _ in range(edits):
+        at = rng.randrange(len(found))
+        found[at : at + 1] = rng.choice([["zzz"], [], [found[at], found[at]]])
+    return " ".join(found)
+
+
+@pytest.fixture
+def crowded(bench, make_words):
+    """Items from a small vocabulary, and documents that hold them whole, bent and side by side."""
+    rng = random.Random(7)
+    items = {
+        name: [
+            (
+                make_words((name, "q", n), rng.randrange(8, 60), vocabulary=60),
+                rng.choice([None, make_words((name, "a", n), rng.choice([2, 3, 4, 12]))]),
+                rng.choice([None, make_words((name, "p", n), 40)]),
+            )
+            for n in range(12)
+        ]
+        for name in ("first", "second", "third")
+    }
+    documents = []
+    for _ in range(60):
+        parts = [make_words(rng.random(), rng.randrange(5, 40), vocabulary=60)]
+        for _ in range(rng.randrange(3)):
+            question, answer, passage = rng.choice(items[rng.choice(list(items))])
+            parts += [passage or "", noisy(rng, question, rng.randrange(4)), answer or ""]
+        parts.append(make_words(rng.random(), rng.randrange(40), vocabulary=60))
+        documents.append(" ".join(parts))
+    pack = bench.pack(
+        {"a.jsonl": documents[:20], "b.jsonl": documents[20:35], "c.jsonl": documents[35:]}
+    )
+    return bench, items, pack
+
+
+@pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
+@pytest.mark.parametrize("threshold", [0.6, 0.7, 0.8, 0.95])
+def test_tiles_and_decisions_equal_the_oracle(crowded, sampling, threshold):
+    bench, items, pack = crowded
+    bench.policy = Policy(
+        tokenizer_str="words", sampling=sampling, contamination_score_threshold=threshold
+    )
+    versions = bench.prepare(items)
+    scan_packs(bench.store, [pack], versions, bench.policy)
+
+    tokenizer = load_tokenizer("words")
+    entries = {
+        v.benchmark: index_records(
+            records_of(load_records(bench.store, v)), bench.policy, tokenizer
+        )
+        for v in versions
+    }
+    frequencies = count([e for found in entries.values() for e in found], bench.policy)
+    n_found = 0
+    for at, shard in enumerate(pack.shards):
+        for version in versions:
+            index = build_index(entries[version.benchmark], bench.policy, frequencies)
+            expected = {
+                (document.row, index.entries[m.number].record.fingerprint, m.start, m.score)
+                for document in read_shard(shard, pack.source)
+                for m in report(
+                    detect(tokenize(document.text, bench.policy, tokenizer), index), index
+                )
+            }
+            called = decide(read_tile(bench, pack, version, at), bench.policy).to_pylist()
+            got = {
+                (row["row"], row["fingerprint"], row["question_start"], row["score"])
+                for row in called
+                if row["is_contaminated"]
+            }
+            assert got == expected
+            n_found += len(expected)
+    assert n_found > 10
+
+
+def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monkeypatch):
+    bench, items, pack = crowded
+    versions = bench.prepare(items)
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    together = tiles(bench, pack, versions)
+
+    alone = replace(bench, folder=tmp_path / "alone")
+    alone.folder.mkdir()
+    names = list(items)
+    saved = [alone.save(name, items[name]) for name in names]
+    snapshot = freeze(alone.store, list(saved), alone.policy)
+    for version in reversed(saved):
+        alone.index([version], snapshot)
+        for shard in reversed(pack.shards):
+            scan_packs(alone.store, [replace(pack, shards=(shard,))], [version], alone.policy)
+    assert tiles(alone, pack, versions) == together
+
+    monkeypatch.setattr("decon_core.scan._BYTES_PER_WORKER", 1)
+    parallel = replace(bench, folder=tmp_path / "parallel")
+    parallel.folder.mkdir()
+    parallel.prepare(items)
+    scan_packs(parallel.store, [pack], versions, parallel.policy, workers=2)
+    assert tiles(parallel, pack, versions) == together
+
+
+def test_a_benchmark_outside_the_snapshot_moves_no_other_ones_tiles(crowded, tmp_path):
+    bench, items, pack = crowded
+    versions = bench.prepare(items, frozen=["first", "second"])
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    two = replace(bench, folder=tmp_path / "two")
+    two.folder.mkdir()
+    kept = two.prepare({name: items[name] for name in ("first", "second")})
+    scan_packs(two.store, [pack], kept, two.policy)
+    with_third = tiles(bench, pack, versions)
+    assert tiles(two, pack, kept) == {k: v for k, v in with_third.items() if k[1] != "third"}
+
+
+def test_a_benchmark_outside_is_weighed_with_the_snapshot_plus_itself(bench, make_words):
+    inside = [(make_words(n, 30), None, None) for n in range(4)]
+    outside = [(make_words(n, 30), None, None) for n in range(3, 9)]  # shares its first item
+    versions = bench.prepare({"inside": inside, "outside": outside}, frozen=["inside"])
+    snapshot = current_snapshot(bench.store, bench.policy)
+    assert snapshot.frequencies.n_records == 4
+    tokenizer = load_tokenizer("words")
+    own = count(
+        index_records(records_of(load_records(bench.store, versions[1])), bench.policy, tokenizer),
+        bench.policy,
+    )
+    assert snapshot.frequencies_for(versions[0], own) is snapshot.frequencies
+    both = snapshot.frequencies_for(versions[1], own)
+    assert both.n_records == 10
+    assert sorted(set(both.question.values())) == [1, 2]
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "cl100k"])
+def test_character_spans_cut_out_the_very_words(bench, make_words, tokenizer):
+    bench.policy = Policy(tokenizer_str=tokenizer)
+    question = (
+        "Which of the seven lighthouses on İskele’s northern shore was rebuilt — stone by stone — "
+        "after the great storm of 1871, and who paid the 12,500 crowns that the work is said to "
+        "have cost the town’s treasury in the end?"
+    )
+    answer = "The Möwen light; the guild of net-makers paid for all of it."
+    passage = "Seven lights guard the northern shore, and every child can name them in order."
+    items = [(question, answer, passage), *((make_words(n, 30), None, None) for n in range(3))]
+    versions = bench.prepare({"lights": items})
+    before, between = "Some 東京 words first… \U0001f680 ", " \n\n**Answer:**  "
+    text = f"{before}{passage}\n{question.upper()}{between}{answer} And then some more."
+    pack = bench.pack({"a.jsonl": [text]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    (row,) = read_tile(bench, pack, versions[0]).to_pylist()
+
+    def cut(name):
+        return text[row[f"{name}_char_start"] : row[f"{name}_char_stop"]]
+
+    assert cut("question") == question.upper().rstrip("?")
+    assert cut("answer") == answer.rstrip(".")
+    assert cut("passage") in passage
+    assert row["base_score"] > 0.9
+
+
+def test_nothing_found_is_a_written_empty_tile(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    pack = bench.pack({"a.jsonl": [make_words("other", 50)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    tile = read_tile(bench, pack, versions[0])
+    assert tile.num_rows == 0
+    assert tile.schema == MATCHES
+
+
+def test_the_ledger_accounts_for_every_row(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    pack = bench.pack({"a.jsonl": [make_words(1, 50), b"{broken", "too short", {"text": None}]})
+    summary = scan_packs(bench.store, [pack], versions, bench.policy)
+    ledger = json.loads(bench.store.ledger(bench.scan, pack.shards[0].fingerprint).read_text())
+    assert (ledger["n_rows"], ledger["n_documents"], ledger["n_too_short"]) == (4, 2, 1)
+    assert [(row["row"], row["reason"]) for row in ledger["unreadable"]] == [
+        (1, "not JSON"),
+        (3, "field is null"),
+    ]
+    assert summary.shards[0].unreadable == {"field is null": 1, "not JSON": 1}
+
+
+def test_a_missing_index_part_is_refused_before_anything_is_read(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    other = bench.save("late", [(make_words("r", 30), None, None)])
+    pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
+    with pytest.raises(MissingError, match=r"'late'.*no index"):
+        scan_packs(bench.store, [pack], [*versions, other], bench.policy)
+    assert not (bench.store.root / "tiles").exists()
+
+
+def test_a_damaged_shard_gets_no_tile_and_stops_no_other(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    pack = bench.pack({name: [make_words(1, 50)] for name in ("a.jsonl", "b.jsonl", "c.jsonl")})
+    damaged = bench.folder / "shards" / "b.jsonl"
+    damaged.write_text("changed after it was registered\n")
+    with pytest.raises(CorpusError, match=r"b\.jsonl"):
+        scan_packs(bench.store, [pack], versions, bench.policy)
+    left = [
+        shard.name for _, shard, _ in missing_tiles(bench.store, [pack], versions, bench.policy)
+    ]
+    assert left == ["b.jsonl"]
+
+
+def test_a_scan_cut_off_before_its_ledger_is_done_again(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    ledger = bench.store.ledger(bench.scan, pack.shards[0].fingerprint)
+    before = ledger.read_bytes()
+    ledger.unlink()
+    summary = scan_packs(bench.store, [pack], versions, bench.policy)
+    assert len(summary.shards) == 1
+    assert ledger.read_bytes() == before

@@ -1,0 +1,126 @@
+"""decon.toml and the policy: wrong settings are all named at once."""
+
+import pytest
+
+from decon_core.config import load_config
+from decon_core.errors import ConfigError, KeyNameError
+from decon_core.names import check_names
+from decon_core.policy import Policy
+
+GOOD = """
+[evals]
+recipes = ["evals.yaml"]
+[[corpus.source]]
+name = "web"
+path = "shards/*.jsonl"
+text = "text"
+"""
+
+
+def config(tmp_path, text):
+    path = tmp_path / "decon.toml"
+    path.write_text(text)
+    return load_config(path)
+
+
+def problems(error):
+    return [str(problem) for problem in error.value.problems]
+
+
+def test_a_short_file_is_enough_and_paths_start_at_its_folder(tmp_path):
+    found = config(tmp_path, GOOD)
+    assert found.recipes == (tmp_path / "evals.yaml",)
+    assert found.store == tmp_path / ".decon"
+    assert found.policy == Policy()
+    assert found.pack_shards == 64
+
+
+def test_everything_that_is_wrong_is_said_at_once(tmp_path):
+    text = """
+    [evals]
+    recipies = ["evals.yaml"]
+    [corpus]
+    pack_shards = 0
+    [[corpus.source]]
+    name = "a|b"
+    path = "x"
+    text = "text"
+    messages = "messages"
+    [policy]
+    ngram_sise = 4
+    evidence_floor = 2.0
+    sampling = "some"
+    [strore]
+    """
+    with pytest.raises(ConfigError) as error:
+        config(tmp_path, text)
+    said = "\n".join(problems(error))
+    for expected in (
+        "did you mean 'recipes'",
+        "evals.recipes: found nothing",
+        "corpus.pack_shards",
+        "found both",
+        "Did you mean 'ngram_size'",
+        "policy.sampling: found 'some'; expected 'exhaustive' or 'reference'",
+        "did you mean 'store'",
+    ):
+        assert expected in said
+
+
+@pytest.mark.parametrize("text", ["[evals", "\x00"])
+def test_a_file_that_is_no_toml_says_where(tmp_path, text):
+    with pytest.raises(ConfigError, match="valid TOML"):
+        config(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
+    with pytest.raises(ConfigError, match=r"no such file.*data/decon.toml"):
+        load_config(tmp_path / "decon.toml")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"ngram_size": 0}, "1 or more"),
+        ({"ngram_size": 5.0}, "a int"),
+        ({"eval_dedup": 1}, "a bool"),
+        ({"contamination_score_threshold": 1.5}, "at most 1"),
+        ({"evidence_floor": 0.9}, "at most the threshold"),
+        # A walk cannot end before its first miss.
+        ({"question_max_consecutive_misses": 0}, "1 or more"),
+        # An answer of 2 tokens would have neither a run to look for nor 3-grams.
+        ({"short_answer_token_threshold": 1}, "at least answer_ngram_size - 1"),
+        ({"perfect_match_decay_end": 20}, "more than perfect_match_decay_start"),
+    ],
+)
+def test_a_policy_value_out_of_range_is_refused(settings, said):
+    with pytest.raises(ConfigError, match=said):
+        Policy.from_mapping(settings)
+
+
+def test_only_scan_settings_snapshot_and_tokenizer_move_the_tiles():
+    def scan(snapshot="s", tokenizer="t", **settings):
+        policy = Policy.from_mapping(settings)
+        return policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
+
+    assert scan(contamination_score_threshold=0.7, unreadable="drop") == scan()
+    different = {
+        scan(),
+        scan(ngram_size=6),
+        scan(evidence_floor=0.5),
+        scan(sampling="reference"),
+        scan(snapshot="other"),
+        scan(tokenizer="other"),
+    }
+    assert len(different) == 6
+
+
+@pytest.mark.parametrize("name", ["a|b", "a...b", "a..b", "a,b", "a/b", "", ".a", "-a", "a.", "ä"])
+def test_names_that_mean_something_to_dagster_or_a_shell_are_refused(name):
+    with pytest.raises(KeyNameError, match="expected letters"):
+        check_names([name], what="pack")
+
+
+@pytest.mark.parametrize("name", ["mmlu", "gsm8k_train", "arc-easy", "v0.1.4", "A9"])
+def test_ordinary_names_pass(name):
+    check_names([name], what="pack")
