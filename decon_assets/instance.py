@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagster import DagsterInstance
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
 HOME_VARIABLE = "DAGSTER_HOME"
 DEFAULT_HOME = Path(".dagster")
+COMMAND_LINE_TAG = "decon/command_line"  # on every run that this program executes itself
 
-# Loopback only and silent: the webserver has no login, and nobody asked for telemetry. The pool
-# keeps two scans from competing for the same cores.
+_UNFINISHED = [
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+]
+
+# Silent, as nobody asked for telemetry. The pool keeps two scans from competing for the same cores;
+# monitoring gives its slot back when a run started from the UI was killed.
 _SETTINGS = """\
 telemetry:
   enabled: false
@@ -22,6 +32,9 @@ nux:
 concurrency:
   pools:
     default_limit: 1
+run_monitoring:
+  enabled: true
+  free_slots_after_run_end_seconds: 30
 """
 
 
@@ -38,7 +51,33 @@ def ensure_home(home: Path | None = None) -> Path:
 
 @contextmanager
 def open_instance(home: Path | None = None) -> Iterator[DagsterInstance]:
-    """The persistent instance, for runs in this process."""
-    os.environ[HOME_VARIABLE] = str(ensure_home(home))
-    with DagsterInstance.get() as instance:
+    """The persistent instance, for runs in this process and in no other one at the same time."""
+    found = ensure_home(home)
+    os.environ[HOME_VARIABLE] = str(found)
+    with _alone(found), DagsterInstance.get() as instance:
+        _bury_dead_runs(instance)
         yield instance
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """Hold the folder's lock. The system takes it back when a process dies, however it dies."""
+    with (home / "decon-assets.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"another decon-assets is at work in {home}; waiting for it", file=sys.stderr)  # noqa: T201 - the command line's voice
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _bury_dead_runs(instance: DagsterInstance) -> None:
+    """Call failed what a killed command left "started", and free the pool slots that it held.
+
+    Whoever holds the lock knows that no other command line run is alive. Without this a run that
+    was killed while scanning would keep the pool's only slot, and the next would wait forever.
+    """
+    unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
+    for run in instance.get_runs(unfinished):
+        instance.report_run_failed(run, "the process that ran it is gone")
+        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)

@@ -21,6 +21,7 @@ from dagster import (
 )
 
 from decon_assets.definitions import build_definitions
+from decon_assets.instance import COMMAND_LINE_TAG
 from decon_assets.partitions import align, benchmarks, packs, rectangles
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
@@ -127,7 +128,9 @@ class Pipeline:
         config: dict[str, object] | None = None,
     ) -> ExecuteInProcessResult:
         self._echo(f"{asset} …")
-        tags = {_RANGE_START: key_range[0], _RANGE_END: key_range[1]} if key_range else {}
+        tags = {COMMAND_LINE_TAG: "true"}
+        if key_range:
+            tags |= {_RANGE_START: key_range[0], _RANGE_END: key_range[1]}
         run_config: dict[str, object] = {"loggers": {"console": {"config": {}}}}
         if config:
             run_config["ops"] = {asset: {"config": config}}

@@ -20,20 +20,35 @@ import zstandard
 
 COMPRESSIONS = (".gz", ".zst", ".zstd", ".bz2", ".xz")
 
-# What the decompressors raise on bytes that are not, or no longer, what they should be.
-DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, zstandard.ZstdError)
+
+class DamagedStreamError(Exception):
+    """Bytes that cannot be decompressed, where the library has no error of its own for it."""
+
+
+# What decompressors raise on bytes that are not, or no longer, what they should be. EOFError says
+# that the file was cut off.
+DAMAGE = (
+    DamagedStreamError,
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zstandard.ZstdError,
+)
 
 _CHUNK = 1 << 20
 
 
 def compression_of(path: Path) -> str:
     """`.gz`, `.zst`, … or an empty string."""
-    return path.suffix if path.suffix in COMPRESSIONS else ""
+    suffix = path.suffix.lower()
+    return suffix if suffix in COMPRESSIONS else ""
 
 
 def format_of(path: Path) -> str:
     """The suffix below the compression: `.jsonl` of `a.jsonl.gz`."""
-    return path.with_suffix("").suffix if compression_of(path) else path.suffix
+    inner = path.with_suffix("") if compression_of(path) else path
+    return inner.suffix.lower()
 
 
 @contextmanager
@@ -100,7 +115,7 @@ def _damage() -> Iterator[None]:
     except OSError as error:
         if error.errno is not None:
             raise  # the disk's fault, not the file's
-        raise EOFError(str(error)) from error
+        raise DamagedStreamError(str(error)) from error
 
 
 class _ZstdFrames(io.RawIOBase):

@@ -1,0 +1,158 @@
+"""One row of a benchmark: how a recipe names what is in it, and how a value becomes text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+Row = Mapping[str, object]
+
+_DATE_PARTS = ("month", "day", "year")
+
+
+class FieldError(Exception):
+    """A row that does not fit; never leaves this package (`normalize` makes a `Problem` of it)."""
+
+    def __init__(self, field: str, *, found: str, expected: str, remedy: str = "") -> None:
+        super().__init__(field, found, expected)
+        self.field = field
+        self.found = found
+        self.expected = expected
+        self.remedy = remedy
+
+
+class AbsentFieldError(FieldError):
+    """The row has no such key. A key that is there and holds nothing is no error."""
+
+
+def value_at(row: Row, path: str) -> object:
+    """Follow a dotted path: `a.b.0` goes into objects by key and into lists by position.
+
+    A key may hold dots and spaces itself. A name applied to a list takes it from every element, for
+    a list of objects and an object of lists are the same column, written by two writers. A position
+    beyond the end of a list, and anything below a null, is null.
+    """
+    value: object = row
+    parts = path.split(".")
+    while parts and value is not None:
+        value, n_used = _step(value, parts, path)
+        parts = parts[n_used:]
+    return value
+
+
+def _step(value: object, parts: Sequence[str], path: str) -> tuple[object, int]:
+    if isinstance(value, Mapping):
+        for n_parts in range(1, len(parts) + 1):
+            key = ".".join(parts[:n_parts])
+            if key in value:
+                return value[key], n_parts
+        raise _absent(value, parts[0], path)
+    if isinstance(value, list | tuple):
+        if parts[0].isdecimal():
+            position = int(parts[0])
+            return (value[position] if position < len(value) else None), 1
+        return [None if item is None else _step(item, parts[:1], path)[0] for item in value], 1
+    raise FieldError(
+        path,
+        found=describe(value),
+        expected=f"an object or a list that holds {parts[0]!r}",
+        remedy="Shorten the path in the recipe.",
+    )
+
+
+def _absent(value: Mapping[str, object], key: str, path: str) -> AbsentFieldError:
+    names = [str(name) for name in value]
+    close = difflib.get_close_matches(key, names, n=1)
+    return AbsentFieldError(
+        path,
+        found=f"no {key!r} among {_listing(names)}",
+        expected=f"the field {path!r}",
+        remedy=f"Did you mean {close[0]!r}?" if close else "",
+    )
+
+
+def _listing(names: Sequence[str], n_shown: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:n_shown]) or "no fields at all"
+    return shown if len(names) <= n_shown else f"{shown} and {len(names) - n_shown} more"
+
+
+def describe(value: object) -> str:
+    """What a person would call this value in an error message."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 60 else repr(value[:57] + "...")
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, Mapping):
+        return f"an object with {_listing([str(key) for key in value])}"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    return f"a value of type {type(value).__name__}"
+
+
+def is_empty(value: object) -> bool:
+    """Null, blank text, or the NaN that spreadsheets and pandas write for null."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def text_of(value: object, field: str) -> str | None:
+    """The value as text, None when it is empty. Text itself is never altered."""
+    if is_empty(value):
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float | Decimal):
+        return str(value)
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, Mapping) and value and set(value) <= set(_DATE_PARTS):
+        parts = [text_of(value.get(part), field) for part in _DATE_PARTS]
+        return " ".join(part for part in parts if part) or None
+    raise FieldError(
+        field,
+        found=describe(value),
+        expected="text, a number or a boolean",
+        remedy=_remedy_for(value, field),
+    )
+
+
+def _remedy_for(value: object, field: str) -> str:
+    if isinstance(value, Mapping):
+        key = next(iter(value), "key")
+        return f"Name a field inside it ({field}.{key}), or use `transform: to_json`."
+    if isinstance(value, list | tuple):
+        return f"Name one element ({field}.0), or use `transform: join`."
+    return ""
+
+
+def texts_of(value: object, field: str) -> list[str]:
+    """The value as accepted answers: a list holds several, an empty value none."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [text for text in (text_of(item, field) for item in values) if text is not None]
+
+
+def plain(value: object, field: str) -> object:
+    """The value in JSON's own types."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, field) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, field) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    raise FieldError(field, found=describe(value), expected="a value that JSON can hold")

@@ -1,0 +1,99 @@
+"""The command line, as typed: what it prints, and with which exit code it ends."""
+
+import json
+
+import pytest
+
+from decon_assets.cli import main
+
+
+@pytest.fixture
+def at_home(world, tmp_path_factory, monkeypatch):
+    """The world, with a Dagster home of its own, as the current folder."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.chdir(world.folder)
+    world.write_config()
+    return world
+
+
+def test_run_says_where_report_and_mixture_are(at_home, capsys):
+    assert main(["run"]) == 0
+    out = capsys.readouterr().out
+    assert str(at_home.store.report) in out
+    assert at_home.store.report.is_file()
+    assert main(["status"]) == 0
+    assert "harbor: 3 of 3 shards scanned" in capsys.readouterr().out
+
+
+def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):
+    assert main(["status"]) == 1
+    assert "harbor: no records yet" in capsys.readouterr().out
+
+
+def test_status_names_what_a_new_benchmark_misses(at_home, capsys):
+    main(["run"])
+    at_home.add_benchmark("orchard")
+    assert main(["register"]) == 0
+    assert "orchard" in capsys.readouterr().out
+    assert main(["status"]) == 1
+    assert "orchard: no records yet" in capsys.readouterr().out
+
+
+def test_a_wrong_input_ends_with_2_and_without_a_traceback(at_home, capsys):
+    at_home.config_path.write_text("[evals]\nrecipes = 5\n")
+    assert main(["run"]) == 2
+    said = capsys.readouterr().err
+    assert "evals.recipes" in said
+    assert "Traceback" not in said
+
+
+def test_a_stage_that_fails_ends_with_1_and_says_why(at_home, capsys):
+    path = at_home.folder / "corpus" / "s0.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-50])
+    assert main(["run"]) == 1
+    assert "damaged or cut off" in capsys.readouterr().err
+
+
+def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(at_home, capsys):
+    def truth(row):
+        line = {
+            "source": "web", "shard": "s0.jsonl.gz", "row": row, "kind": "plant",
+            "phenomenon": "verbatim", "benchmark": "harbor", "split": "test",
+            "instance_index": 0, "expected": True,
+        }  # fmt: skip
+        return json.dumps(line) + "\n"
+
+    negative = json.loads(truth(1)) | {"instance_index": 3, "expected": False}
+    (at_home.folder / "truth.jsonl").write_text(truth(5) + json.dumps(negative) + "\n")
+    assert main(["demo"]) == 1
+    out = capsys.readouterr().out
+    assert "false alarms" in out
+    assert str(at_home.store.report) in out
+
+
+def test_normalize_shows_records_and_refuses_a_bad_row(at_home, capsys):
+    assert main(["normalize", "evals.yaml", "--benchmark", "harbor"]) == 0
+    assert "harbor: 5 items, 5 records" in capsys.readouterr().out
+    (at_home.folder / "harbor.jsonl").write_text('{"question": "only"}\n')
+    assert main(["normalize", "evals.yaml", "--benchmark", "harbor"]) == 2
+    assert "answer" in capsys.readouterr().err
+    assert main(["normalize", "evals.yaml", "--benchmark", "nope"]) == 2
+
+
+def test_catalog_lists_recipes_and_prints_them_as_yaml(capsys):
+    assert main(["catalog"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert len(listed) >= 60
+    assert main(["catalog", listed[0]]) == 0
+    assert capsys.readouterr().out.startswith("evals:")
+    assert main(["catalog", "no-such-benchmark"]) == 2
+
+
+@pytest.mark.parametrize(
+    "command", ["run", "status", "register", "dev", "demo", "normalize", "catalog"]
+)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert "usage: decon-assets" in capsys.readouterr().out
