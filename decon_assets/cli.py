@@ -17,6 +17,7 @@ _EPILOG = """\
 examples:
   decon-assets run                          everything that is missing, from records to report
   decon-assets run --config my/decon.toml
+  decon-assets report                       leak rates by benchmark and by source
   decon-assets status                       which cells of the grid are scanned
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
@@ -74,13 +75,22 @@ def _parser() -> argparse.ArgumentParser:
     dev.add_argument("--port", type=int, default=3000)
     dev.set_defaults(command=_dev)
 
+    report = commands.add_parser(
+        "report",
+        help="the report's headline tables, or the answer to a query",
+        description="Print leak rates by benchmark and by source, or the answer to --query. "
+        "The database opens in plain `duckdb` as well; every table and view has a comment.",
+    )
+    report.add_argument("--query", help="SQL, for example: FROM items LIMIT 5")
+    report.set_defaults(command=_report)
+
     demo = commands.add_parser(
         "demo", help="run a world with a truth file and compare what was found with it"
     )
     demo.add_argument("--truth", type=Path, help="default: truth.jsonl beside the configuration")
     demo.set_defaults(command=_demo)
 
-    for command in (run, status, register, dev, demo):
+    for command in (run, status, register, dev, report, demo):
         command.add_argument(
             "--config",
             type=Path,
@@ -175,6 +185,30 @@ def _dev(options: argparse.Namespace) -> int:
     os.execv(program, command)  # noqa: S606 - the UI takes over this process
 
 
+def _report(options: argparse.Namespace) -> int:
+    import duckdb
+
+    from decon_assets.tables import text_table
+    from decon_core.store import Store
+
+    path = Store(load_config(options.config).store).report
+    if not path.is_file():
+        print(f"no report yet at {path}: `decon-assets run` makes one", file=sys.stderr)
+        return 1
+    queries = [options.query] if options.query else ["FROM by_benchmark", "FROM by_source"]
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for query in queries:
+            try:
+                answer = connection.execute(query)
+            except duckdb.Error as error:
+                print(error, file=sys.stderr)
+                return 2
+            heads = [column[0] for column in answer.description or ()]
+            print(f"{text_table(heads, answer.fetchall())}\n")
+    print(path)
+    return 0
+
+
 def _demo(options: argparse.Namespace) -> int:
     from decon_assets.tables import truth_tables
     from decon_core.store import Store
@@ -187,7 +221,7 @@ def _demo(options: argparse.Namespace) -> int:
     truth = options.truth or options.config.parent / "truth.jsonl"
     benchmarks, phenomena = compare(report, truth)
     print(truth_tables(benchmarks, phenomena))
-    print(f"report: {report}  (open it with: duckdb {report})")
+    print(f"report: {report}  (look at it with: decon-assets report, or duckdb)")
     print(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
     is_right = all(
         score.n_found == score.n_planted and not score.n_false_alarms for score in benchmarks

@@ -13,7 +13,7 @@ from decon_assets.checks import (
 )
 from decon_assets.resources import Decon
 
-ASSETS = load_assets_from_modules([inputs, benchmarks, scanning, products])
+ASSETS = load_assets_from_modules([inputs, benchmarks, scanning, products], include_specs=True)
 CHECKS = [index_is_complete, every_row_was_read, mixture_adds_up, coverage_is_complete]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from decon_core.truth import BenchmarkScore, PhenomenonScore
 
+_WIDTH = 60  # of one column
+
 
 def truth_tables(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> str:
     """What was planted and what was found, by benchmark and by phenomenon."""
@@ -30,7 +32,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns in line: texts to the left, numbers to the right."""
     if not rows:
         return "(nothing)"
-    cells = [[str(value) for value in row] for row in (heads, *rows)]
+    cells = [[_plain(value) for value in row] for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     aligns = [str.rjust if isinstance(value, int | float) else str.ljust for value in rows[0]]
     lines = [
@@ -41,3 +43,9 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     ]
     lines.insert(1, "  ".join("─" * width for width in widths))
     return "\n".join(lines)
+
+
+def _plain(value: object) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

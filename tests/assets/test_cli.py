@@ -25,6 +25,20 @@ def test_run_says_where_report_and_mixture_are(at_home, capsys):
     assert "harbor: 3 of 3 shards scanned" in capsys.readouterr().out
 
 
+def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, capsys):
+    assert main(["report"]) == 1
+    assert "no report yet" in capsys.readouterr().err
+    main(["run"])
+    assert main(["report"]) == 0
+    out = capsys.readouterr().out
+    assert "leak_rate" in out
+    assert "contaminated_share" in out
+    query = "SELECT count(*) AS n FROM item_status WHERE status = 'leaked'"
+    assert main(["report", "--query", query]) == 0
+    assert "6" in capsys.readouterr().out
+    assert main(["report", "--query", "FROM nowhere"]) == 2
+
+
 def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):
     assert main(["status"]) == 1
     assert "harbor: no records yet" in capsys.readouterr().out
