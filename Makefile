@@ -47,7 +47,7 @@ world: setup
 
 lock: setup
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate \
 		--no-header --group dev --extra hub pyproject.toml --output-file requirements.lock
 
 screenshots: setup
