@@ -75,7 +75,8 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
                 str(store.current_snapshot),
                 "an idf snapshot that was counted under other policy settings",
                 "one counted under today's",
-                "freeze it again: decon-assets freeze",
+                "count it anew: `decon-assets run --refreeze`, or materialize `idf_snapshot` with "
+                "`refreeze: true`; everything is then scanned again",
             )
         )
     table = read_arrow(store.snapshot(value["fingerprint"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from decon_core.config import Config
 from decon_core.corpus import Pack, Shard, find_shards, plan_packs
-from decon_core.errors import ConfigError, Problem
+from decon_core.errors import ConfigError, MissingError, Problem
 from decon_core.evals import Recipe, load_recipes, normalize
 from decon_core.mixture import DECONTAMINATED
 from decon_core.store import Store, read_json, remove, write_json
@@ -68,6 +69,25 @@ def list_packs(store: Store) -> list[Pack]:
     """The packs that are registered, by name."""
     folder = store.pack("any").parent
     return [Pack.from_json(read_json(path)) for path in sorted(folder.glob("*.json"))]
+
+
+def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
+    """Registered packs by name; a partition key may have been typed by hand."""
+    known = {pack.name: pack for pack in list_packs(store)}
+    wanted = list(names)
+    problems = [
+        Problem(
+            f"pack {name!r}",
+            "not registered",
+            "a registered pack",
+            "`decon-assets register` makes packs from the corpus; do not add them by hand",
+        )
+        for name in wanted
+        if name not in known
+    ]
+    if problems:
+        raise MissingError(problems)
+    return [known[name] for name in wanted]
 
 
 def register_packs(config: Config, store: Store) -> tuple[list[Pack], list[Pack]]:

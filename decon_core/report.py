@@ -17,7 +17,13 @@ import pyarrow as pa
 from decon_core.corpus import Pack
 from decon_core.idf import read_current
 from decon_core.index import index_fingerprint
-from decon_core.mixture import DECONTAMINATED, MANIFEST, entries_of_shard, require_scanned
+from decon_core.mixture import (
+    DECONTAMINATED,
+    MANIFEST,
+    entries_of_shard,
+    mixture_fingerprint,
+    require_scanned,
+)
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
 from decon_core.scan import scan_fingerprint
@@ -95,13 +101,14 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
         ),
     ),
     "mixtures": (
-        "One row per shard of each mixture: documents before and after",
+        "One row per shard of each mixture; is_current is false when its inputs are no longer today's",
         pa.schema(
             [
                 ("mixture", pa.string()),
                 ("pack", pa.string()),
                 ("source", pa.string()),
                 ("shard_name", pa.string()),
+                ("is_current", pa.bool_()),
                 ("n_documents_in", pa.int64()),
                 ("n_documents_out", pa.int64()),
                 ("n_characters_in", pa.int64()),
@@ -226,7 +233,7 @@ def build_report(
     scan = scan_fingerprint(store, policy)
     for pack in packs:
         require_scanned(store, pack, versions, scan)
-    mixtures = _mixtures(store, packs)
+    mixtures = _mixtures(store, packs, versions, policy, scan)
     tables = {
         "benchmarks": _benchmarks(store, versions, policy),
         "items": _items(store, versions, policy),
@@ -367,7 +374,7 @@ def _matches(
 
 
 def _mixtures(
-    store: Store, packs: Iterable[Pack]
+    store: Store, packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Per shard of every mixture that was built: its account, and the documents it leaves out."""
     rows = []
@@ -376,13 +383,16 @@ def _mixtures(
         if not manifest_path.is_file():
             continue
         manifest = read_json(manifest_path)
+        today = mixture_fingerprint(pack, versions, policy, scan)
+        is_current = manifest["fingerprint"] == today
         for shard in manifest["shards"]:
             place = {
                 "mixture": manifest["mixture"],
                 "source": manifest["source"],
                 "shard_name": shard["shard"],
             }
-            account = {**place, "pack": pack.name, **{k: shard[k] for k in _ACCOUNT}}
+            counts = {name: shard[name] for name in _ACCOUNT}
+            account = {**place, "pack": pack.name, "is_current": is_current, **counts}
             removed = [
                 {**place, "row": document["row"], "doc_id": document["id"], **reason}
                 for document in shard["removed"]

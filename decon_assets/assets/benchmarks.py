@@ -82,6 +82,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
             versions = [current_version(store, name) for name in members]
             freeze(store, versions, settings.policy)
         else:
+            current_snapshot(store, settings.policy)  # refuses one of other settings
             context.log.info("a snapshot is frozen already: kept (set `refreeze` to count anew)")
         snapshot = read_current(store)
         context.add_asset_metadata(

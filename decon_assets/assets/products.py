@@ -16,7 +16,7 @@ from decon_assets.partitions import PACK, packs
 from decon_assets.resources import Decon
 from decon_core.mixture import DECONTAMINATED, build_mixture
 from decon_core.records import current_version
-from decon_core.registry import benchmarks_of, list_packs
+from decon_core.registry import benchmarks_of, list_packs, packs_of
 from decon_core.report import build_report
 
 GROUP = "products"
@@ -40,10 +40,11 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
         config = decon.config()
         store = decon.store_of(config)
         versions = [current_version(store, name) for name in benchmarks_of(config)]
-        registered = {pack.name: pack for pack in list_packs(store)}
-        for name in context.partition_keys:
-            summary = build_mixture(store, registered[name], versions, config.policy)
-            context.log.info(f"{name}: {summary.n_removed} of {summary.n_documents_in} removed")
+        for pack in packs_of(store, context.partition_keys):
+            summary = build_mixture(store, pack, versions, config.policy)
+            context.log.info(
+                f"{pack.name}: {summary.n_removed} of {summary.n_documents_in} removed"
+            )
             context.add_asset_metadata(
                 {
                     "dagster/row_count": summary.n_documents_out,
@@ -51,9 +52,9 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
                     "documents_removed": summary.n_removed,
                     "unreadable_left_out": summary.n_unreadable,
                     "was_there_already": summary.was_there,
-                    "folder": MetadataValue.path(store.mixture(DECONTAMINATED, name)),
+                    "folder": MetadataValue.path(store.mixture(DECONTAMINATED, pack.name)),
                 },
-                partition_key=name,
+                partition_key=pack.name,
             )
 
 

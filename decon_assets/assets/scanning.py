@@ -21,7 +21,7 @@ from decon_assets.resources import Decon
 from decon_core.config import Config
 from decon_core.corpus import Pack
 from decon_core.records import current_version
-from decon_core.registry import list_packs
+from decon_core.registry import packs_of
 from decon_core.scan import ScanSummary, scan_fingerprint, scan_packs
 from decon_core.schemas import MATCHES
 from decon_core.store import Store
@@ -57,10 +57,9 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
         config = decon.config()
         store = decon.store_of(config)
         wanted = _benchmarks_by_pack(context)
-        packs = {pack.name: pack for pack in list_packs(store)}
         total = ScanSummary()
         for names, benchmarks in _groups(wanted):
-            part = _scan_group(context, config, store, [packs[name] for name in names], benchmarks)
+            part = _scan_group(context, config, store, packs_of(store, names), benchmarks)
             total.shards += part.shards
             total.n_tiles_written += part.n_tiles_written
             total.n_tiles_present += part.n_tiles_present

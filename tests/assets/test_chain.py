@@ -173,6 +173,31 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
     assert len(scans) == 2
 
 
+def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(world):
+    world.run()
+    world.policy = {"ngram_size": 6}
+    with pytest.raises(PipelineError, match=r"idf_snapshot: StaleError.*run --refreeze"):
+        world.run()
+    world.run(refreeze=True)
+    assert len(found(world)) == 6
+
+
+def test_a_pack_typed_into_the_ui_is_refused(world):
+    world.run()
+    world.instance.add_dynamic_partitions("pack", ["web-9999"])
+    result = materialize(
+        [*ASSETS],
+        selection=["mixture"],
+        instance=world.instance,
+        partition_key="web-9999",
+        resources={"decon": Decon(config_path=str(world.config_path))},
+        raise_on_error=False,
+    )
+    (failure,) = result.get_step_failure_events()
+    description = failure.step_failure_data.user_failure_data.description
+    assert "pack 'web-9999': found not registered" in description
+
+
 def test_a_scan_whose_index_is_missing_fails_and_names_the_benchmark(world):
     world.run()
     shutil.rmtree(world.store.root / "index")

@@ -149,6 +149,16 @@ def test_the_report_answers_what_leaked_from_where_and_what_was_removed(reported
         assert rows("SELECT n_documents_in, n_documents_out FROM mixtures") == [(3, 2)]
 
 
+def test_a_mixture_made_before_the_latest_policy_is_not_called_current(leaky):
+    bench, versions, pack = scanned(leaky)
+    build_mixture(bench.store, pack, versions, bench.policy)
+    for threshold, expected in ((0.8, True), (0.7, False)):
+        policy = Policy(tokenizer_str="words", contamination_score_threshold=threshold)
+        build_report(bench.store, [pack], versions, policy)
+        with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+            assert connection.execute("SELECT is_current FROM mixtures").fetchall() == [(expected,)]
+
+
 def test_every_table_and_view_says_what_it_holds(reported):
     bench, _ = reported
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
