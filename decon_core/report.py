@@ -101,7 +101,7 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
         ),
     ),
     "mixtures": (
-        "One row per shard of each mixture; is_current is false when its inputs are no longer today's",
+        "One row per shard of each mixture; not is_current: its inputs are no longer today's",
         pa.schema(
             [
                 ("mixture", pa.string()),
@@ -262,7 +262,8 @@ def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> N
 
 
 def _comment(connection: duckdb.DuckDBPyConnection, kind: str, name: str, text: str) -> None:
-    connection.execute(f"COMMENT ON {kind} {name} IS '{text}'")
+    quoted = text.replace("'", "''")
+    connection.execute(f"COMMENT ON {kind} {name} IS '{quoted}'")
 
 
 def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:
