@@ -1,0 +1,216 @@
+"""The sample world, finished, behind the Dagster UI as a user starts it; and a browser to look."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, Request, expect, sync_playwright
+
+from decon_assets.instance import ensure_home
+from decon_core.config import Config, load_config
+from decon_core.store import Store
+
+DATA = Path(__file__).parents[2] / "data"
+BIN = Path(sys.executable).parent
+
+NO_CHROMIUM = (
+    "the pages of the Dagster UI were not looked at, as no Chromium is installed: "
+    "`apt-get install chromium` (Debian; elsewhere Chromium or Chrome on the PATH), then test again"
+)
+
+# A shared machine of two cores may be very slow, and waiting ends as soon as the content is there.
+PATIENCE_SECONDS = 60
+
+
+def find_chromium() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave browser tests out where there is no browser, with one line for all in the summary."""
+    if find_chromium() or os.environ.get("DECON_REQUIRE_BROWSER"):
+        return
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.skip(reason=NO_CHROMIUM))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    found = find_chromium()
+    if found is None:
+        pytest.fail(f"DECON_REQUIRE_BROWSER is set, but {NO_CHROMIUM}", pytrace=False)
+    return found
+
+
+@dataclass(frozen=True)
+class Site:
+    """A running UI, and what lies behind it."""
+
+    url: str
+    home: Path
+    config_path: Path
+    log: Path
+
+    @property
+    def config(self) -> Config:
+        return load_config(self.config_path)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.config.store)
+
+
+@pytest.fixture(scope="module")
+def site(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """`decon-assets run`, then `decon-assets dev`, on a copy of the sample world."""
+    folder = tmp_path_factory.mktemp("site")
+    ignored = shutil.ignore_patterns(".decon", "__pycache__")
+    config_path = Path(shutil.copytree(DATA, folder / "data", ignore=ignored)) / "decon.toml"
+    home = ensure_home(folder / "home")
+    environment = {**os.environ, "DAGSTER_HOME": str(home), "DECON_CONFIG": str(config_path)}
+    ran = subprocess.run(
+        [BIN / "decon-assets", "run"],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    port = _free_port()
+    site = Site(f"http://127.0.0.1:{port}", home, config_path, folder / "dev.log")
+    command = [str(BIN / "decon-assets"), "dev", "--port", str(port)]
+    with _running(command, environment, folder, site.log) as process:
+        _wait_until_it_answers(site, process)
+        yield site
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _running(
+    command: list[str], environment: dict[str, str], folder: Path, log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a group of its own, which is gone afterwards with all its children.
+
+    It is stopped as with Ctrl-C. A shell that runs us in the background ignores SIGINT, which
+    children inherit; a handler, in contrast, becomes the default in them.
+    """
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=20)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait_until_it_answers(site: Site, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with suppress(OSError):
+            urllib.request.urlopen(f"{site.url}/server_info", timeout=5).close()
+            return
+        time.sleep(0.2)
+    pytest.fail(f"the UI did not start; {site.log} says:\n{site.log.read_text()}", pytrace=False)
+
+
+# Not for the whole session: while Playwright runs, an event loop runs in this thread, and a test
+# elsewhere that starts its own would fail.
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        arguments = [
+            "--no-sandbox",  # containers and CI run as root
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ]
+        launched = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser: Browser, site: Site) -> Iterator[Page]:
+    """A page of the UI, of a size that fits a README. In the end, nothing may have gone wrong."""
+    expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+    context = browser.new_context(
+        base_url=site.url,
+        viewport={"width": 1120, "height": 520},
+        device_scale_factor=1.5,
+        timezone_id="UTC",
+        locale="en-US",
+    )
+    context.set_default_timeout(PATIENCE_SECONDS * 1000)
+    context.add_init_script("localStorage.setItem('dagster-nav-collapsed', 'true')")
+    problems: list[str] = []
+
+    def look_at_request(request: Request) -> None:
+        if request.url.startswith("http") and not request.url.startswith(f"{site.url}/"):
+            problems.append(f"asked elsewhere: {request.url}")
+
+    def look_at_answer(request: Request) -> None:
+        if request.url.startswith(f"{site.url}/graphql"):
+            with suppress(Error):  # the page has gone on, and its answers with it
+                answer = request.response()
+                text = answer.text() if answer else "{}"
+                if '"PythonError"' in text or json.loads(text).get("errors"):
+                    problems.append(text)
+
+    context.on("request", look_at_request)
+    context.on("requestfinished", look_at_answer)
+    opened = context.new_page()
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    yield opened
+    context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def keep() -> Callable[[Page, str], None]:
+    """Keeps a picture for the README, where DECON_KEEP_SCREENSHOTS names a folder."""
+    folder = os.environ.get("DECON_KEEP_SCREENSHOTS")
+
+    def screenshot(page: Page, name: str) -> None:
+        if folder:
+            page.mouse.move(500, 0)  # no tooltips
+            page.screenshot(path=Path(folder) / name, animations="disabled")
+
+    return screenshot

@@ -1,0 +1,177 @@
+"""What a person sees who opens the Dagster UI after a run, and the pictures for the README."""
+
+import itertools
+import re
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from dagster import DagsterInstance
+from playwright.sync_api import Locator, Page, expect
+
+from decon_assets.pipeline import register
+from decon_core.records import current_version
+from decon_core.scan import scan_fingerprint
+
+pytestmark = pytest.mark.browser
+
+GROUPS = {
+    "inputs": ["benchmark_files", "corpus"],
+    "benchmarks": ["records", "idf_snapshot", "index"],
+    "scan": ["scan"],
+    "products": ["mixture", "report"],
+}
+BENCHMARKS = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
+PACKS = [f"shelf-000{n}" for n in range(5)] + [f"parlor-000{n}" for n in range(3)]
+LATER = "orchard_code"
+GREEN = re.compile("accent-green")
+GREY = re.compile("accent-gray")
+
+
+def test_the_code_location_is_loaded(page, site):
+    page.goto("/deployment/locations")
+    expect(page.get_by_text("1 code location")).to_be_visible()
+    expect(page.get_by_role("link", name="decon_assets.definitions")).to_be_visible()
+    expect(page.get_by_text("Loaded", exact=True)).to_be_visible()
+    assert "Traceback" not in site.log.read_text()
+
+
+def test_the_graph_shows_every_asset_in_its_group_and_what_is_materialized_in_green(page, keep):
+    open_whole_graph(page)
+    for group, assets in GROUPS.items():
+        box = page.locator("foreignObject.group").filter(has_text=exactly(group))
+        for asset in assets:
+            expect(node(page, asset)).to_be_visible()
+            assert is_inside(node(page, asset), box), (asset, group)
+            if group != "inputs":
+                border = node(page, asset).locator("[style*='--minimal-border']")
+                expect(border).to_have_attribute("style", GREEN)
+    expect(page.locator("foreignObject.group")).to_have_count(len(GROUPS))
+    keep(page, "asset-graph.png")
+
+
+@pytest.fixture
+def later_benchmark(site) -> Iterator[str]:
+    """A fifth benchmark, registered as its README says while the UI runs; and taken out again."""
+    before = site.config_path.read_text()
+    after = before.replace('["evals.yaml"]', '["evals.yaml", "later/evals.yaml"]')
+    assert after != before
+    with DagsterInstance.from_config(str(site.home)) as instance:
+        site.config_path.write_text(after)
+        register(site.config_path, instance)
+        yield LATER
+        site.config_path.write_text(before)
+        register(site.config_path, instance)
+
+
+def test_every_cell_of_the_scan_is_materialized(page):
+    page.goto("/assets/scan?view=partitions")
+    expect(page.get_by_text("Materialized (32)")).to_be_visible()
+    expect(page.get_by_text("Missing (0)")).to_be_visible()
+    for key in BENCHMARKS + PACKS:
+        expect(dot(page, key)).to_have_attribute("style", GREEN)
+
+
+def test_a_benchmark_added_later_is_a_missing_column_of_the_scan(page, later_benchmark, keep):
+    page.goto("/assets/scan?view=partitions")
+    expect(page.get_by_text("Materialized (32)")).to_be_visible()
+    expect(page.get_by_text("Missing (8)")).to_be_visible()
+    for key in BENCHMARKS:
+        expect(dot(page, key)).to_have_attribute("style", GREEN)
+    expect(dot(page, later_benchmark)).to_have_attribute("style", GREY)
+    page.locator(f"[title='{later_benchmark}']").click()
+    for key in PACKS:
+        expect(dot(page, key)).to_have_attribute("style", GREY)
+    keep(page, "scan-grid.png")
+
+
+def test_a_materialization_says_which_version_it_is_and_how_many_rows_it_has(page, site, keep):
+    version = current_version(site.store, "harbor_mc")
+    page.goto("/assets/records?view=partitions&partition=harbor_mc")
+    expect(value(page, "version")).to_have_text(version.fingerprint)
+    expect(value(page, "dagster/row_count")).to_have_text(str(version.n_records))
+    expect(value(page, "items")).to_have_text(str(version.n_items))
+    keep(page, "materialization.png")
+    page.get_by_text("[Show Markdown]").click()
+    expect(page.get_by_role("columnheader", name="question")).to_be_visible()
+
+    page.goto(f"/assets/scan?view=partitions&partition=harbor_mc%7C{PACKS[0]}")
+    fingerprint = scan_fingerprint(site.store, site.config.policy)
+    expect(value(page, "scan")).to_have_text(fingerprint)
+
+
+def test_every_page_of_every_asset_opens_without_an_error(page, site):
+    for asset in itertools.chain(*GROUPS.values()):
+        page.goto(f"/assets/{asset}")
+        expect(page.get_by_role("button", name="Description")).to_be_visible()
+        expect(page.get_by_text("No description")).to_have_count(0)
+    for path, content in {
+        "/runs": "Success",
+        "/assets/scan?view=checks": "every_row_was_read",
+        "/assets/report?view=checks": "coverage_is_complete",
+        "/assets/report?view=events": "leaked_items",
+        "/assets/scan?view=lineage": "mixture",
+    }.items():
+        page.goto(path)
+        expect(page.get_by_text(content).first).to_be_visible()
+        for trouble in ("Traceback", "PythonError", "GraphQL error"):
+            expect(page.get_by_text(trouble)).to_have_count(0)
+    assert "Traceback" not in site.log.read_text()
+
+
+def test_the_ui_is_on_loopback_only_and_neither_welcomes_nor_reports(page, site):
+    port = urlsplit(site.url).port
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), timeout=5).close()
+    with DagsterInstance.from_config(str(site.home)) as instance:
+        assert not instance.telemetry_enabled
+        assert not instance.nux_enabled
+    open_whole_graph(page)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    node(page, "scan").click(trial=True)
+
+
+def open_whole_graph(page: Page) -> None:
+    """The graph with its groups open, fitted into the window."""
+    page.set_viewport_size({"width": 1400, "height": 600})  # names are legible
+    page.goto("/asset-groups")
+    expect(page.locator("foreignObject").filter(has_text="products")).to_be_visible()
+    page.locator("button:has([aria-label=panel_show_right])").click()
+    page.locator("button:has([aria-label=settings])").last.click()
+    page.get_by_role("menuitem", name="Expand all groups").click()
+    page.keyboard.press("Escape")
+    expect(page.locator("foreignObject").filter(has_text="idf_snapshot")).to_be_visible()
+    page.mouse.dblclick(1100, 580)  # beside the graph: fits it
+    node(page, "report").click(trial=True)  # waits until it stands still, and nothing covers it
+
+
+def node(page: Page, asset: str) -> Locator:
+    return page.locator("foreignObject:not(.group)").filter(has_text=exactly(asset))
+
+
+def exactly(text: str) -> re.Pattern[str]:
+    return re.compile(rf"^\s*{re.escape(text)}\s*$")
+
+
+def is_inside(inner: Locator, outer: Locator) -> bool:
+    """Asked of the page in one go, for the graph may be moving."""
+    return inner.evaluate(
+        """(inner, outer) => {
+            const [a, b] = [inner.getBoundingClientRect(), outer.getBoundingClientRect()];
+            return b.left <= a.left && a.right <= b.right && b.top <= a.top && a.bottom <= b.bottom;
+        }""",
+        outer.element_handle(),
+    )
+
+
+def dot(page: Page, key: str) -> Locator:
+    """The coloured dot beside a partition."""
+    is_dot = "contains(@style, 'border-radius: 100%')"
+    return page.locator(f"//*[@title='{key}']/ancestor::*[descendant::*[{is_dot}]][1]//*[{is_dot}]")
+
+
+def value(page: Page, name: str) -> Locator:
+    """What stands beside a name in the table of metadata."""
+    row = page.get_by_role("row").filter(has=page.get_by_text(name, exact=True))
+    return row.locator("td").nth(1)
