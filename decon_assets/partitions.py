@@ -28,6 +28,12 @@ def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:
     return MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
 
 
+def halves(key: str) -> tuple[str, str]:
+    """Pack and benchmark of a cell's key; written out it is `benchmark|pack`, by dimension name."""
+    dimensions = cells.get_partition_key_from_str(str(key)).keys_by_dimension
+    return dimensions[PACK], dimensions[BENCHMARK]
+
+
 def align(
     instance: DagsterInstance, definition: DynamicPartitionsDefinition, keys: Sequence[str]
 ) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from decon_core.config import Source
 from decon_core.corpus import Document, Pack, Shard, Unreadable, count_reasons, read_shard
@@ -30,7 +31,7 @@ from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.reference import Found, Match, detect, question_grams, total_length
 from decon_core.schemas import MATCHES
-from decon_core.store import Store, write_json, write_parquet
+from decon_core.store import Store, read_json, write_json, write_parquet
 from decon_core.text import clean, clean_with_offsets
 from decon_core.tokens import Tokenizer, load_tokenizer
 
@@ -91,6 +92,27 @@ def missing_tiles(
             if lacking or not store.ledger(scan, shard.fingerprint).is_file():
                 missing.append((pack, shard, lacking))
     return missing
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """What one pack and one benchmark version came to, whichever run scanned them."""
+
+    n_documents: int
+    n_unreadable: int
+    n_matches: int
+
+
+def count_cell(store: Store, pack: Pack, version: Version, policy: Policy) -> CellCounts:
+    """Read off the ledgers and tiles of a scanned cell."""
+    scan = scan_fingerprint(store, policy)
+    ledgers = [read_json(store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
+    tiles = [store.tile(scan, shard.fingerprint, version.fingerprint) for shard in pack.shards]
+    return CellCounts(
+        sum(ledger["n_documents"] for ledger in ledgers),
+        sum(len(ledger["unreadable"]) for ledger in ledgers),
+        sum(pq.read_metadata(tile).num_rows for tile in tiles),
+    )
 
 
 def scan_packs(

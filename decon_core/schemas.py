@@ -5,54 +5,52 @@ from __future__ import annotations
 import pyarrow as pa
 
 
-def _required(name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, kind, nullable=False)
+def _field(name: str, kind: pa.DataType, meaning: str, *, nullable: bool = True) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable, metadata={"description": meaning})
 
+
+def _required(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
+    return _field(name, kind, meaning, nullable=False)
+
+
+_INTEGERS = pa.list_(pa.int64())
 
 RECORDS = pa.schema(
     [
-        _required("benchmark", pa.string()),
-        pa.field("config", pa.string()),
-        _required("split", pa.string()),
-        # Position of the source row within its split: the instance that people count and score.
-        _required("instance_index", pa.int64()),
-        # Set when one row holds several questions (parallel arrays, several prompts).
-        pa.field("sub_index", pa.int64()),
-        # Set when one question was expanded into one record per choice or per accepted answer.
-        pa.field("choice_index", pa.int64()),
-        pa.field("is_correct", pa.bool_()),
-        pa.field("passage", pa.string()),
-        _required("question", pa.string()),
-        pa.field("answer", pa.string()),
-        # First 16 hex digits of SHA-256 over passage + question + answer.
-        _required("fingerprint", pa.string()),
-        # JSON object, sorted keys; null when the recipe keeps no extra fields.
-        pa.field("extras", pa.string()),
+        _required("benchmark", pa.string(), "name of the benchmark"),
+        _field("config", pa.string(), "part of the benchmark: a subject, a language"),
+        _required("split", pa.string(), "train, validation, test, ..."),
+        _required("instance_index", pa.int64(), "row within the split: the item that people score"),
+        _field("sub_index", pa.int64(), "set when one row holds several questions"),
+        _field("choice_index", pa.int64(), "set when a question has one record per choice"),
+        _field("is_correct", pa.bool_(), "whether this choice is the correct one, if known"),
+        _field("passage", pa.string(), "text that the question is about"),
+        _required("question", pa.string(), "what the model is asked"),
+        _field("answer", pa.string(), "what it should say, or the text of a choice"),
+        _required("fingerprint", pa.string(), "first 16 hex digits of the texts' SHA-256"),
+        _field("extras", pa.string(), "further fields that the recipe keeps, as a JSON object"),
     ]
 )
 
 INDEX = pa.schema(
     [
-        # Row in the benchmark's record table.
-        _required("record", pa.int64()),
-        # Why the record is not indexed; null when it is.
-        pa.field("dropped", pa.string()),
-        _required("question", pa.list_(pa.int64())),
-        _required("answer", pa.list_(pa.int64())),
-        _required("passage", pa.list_(pa.int64())),
-        # Document frequencies of the unique n-grams, in the order in which they first occur. For an
-        # answer too short for n-grams: of its different tokens.
-        _required("question_df", pa.list_(pa.int64())),
-        _required("answer_df", pa.list_(pa.int64())),
-        _required("passage_df", pa.list_(pa.int64())),
+        _required("record", pa.int64(), "row in the benchmark's record table"),
+        _field("dropped", pa.string(), "why the record is not indexed; null when it is"),
+        _required("question", _INTEGERS, "tokens of the question"),
+        _required("answer", _INTEGERS, "tokens of the answer"),
+        _required("passage", _INTEGERS, "tokens of the passage"),
+        # Of the different n-grams, in the order in which they first occur.
+        _required("question_df", _INTEGERS, "records that hold each n-gram of the question"),
+        _required("answer_df", _INTEGERS, "the same for the answer; for a short one, by token"),
+        _required("passage_df", _INTEGERS, "the same for the passage"),
     ]
 )
 
 FREQUENCIES = pa.schema(
     [
-        _required("kind", pa.string()),  # question, answer, passage: n-grams; token: single tokens
-        _required("gram", pa.list_(pa.int64())),
-        _required("df", pa.int64()),
+        _required("kind", pa.string(), "question, answer, passage: n-grams; token: single tokens"),
+        _required("gram", _INTEGERS, "the tokens"),
+        _required("df", pa.int64(), "how many records (for tokens: fields) hold it"),
     ]
 )
 
@@ -61,39 +59,38 @@ FREQUENCIES = pa.schema(
 # original text of the document.
 MATCHES = pa.schema(
     [
-        _required("shard", pa.string()),  # fingerprint
-        _required("row", pa.int64()),
-        pa.field("doc_id", pa.string()),
-        _required("detector", pa.string()),
-        _required("detector_fingerprint", pa.string()),
-        _required("benchmark", pa.string()),
-        pa.field("config", pa.string()),
-        _required("split", pa.string()),
-        _required("instance_index", pa.int64()),
-        _required("record", pa.int64()),
-        _required("fingerprint", pa.string()),
-        pa.field("is_correct", pa.bool_()),
-        # Weighted overlaps before the length penalty, which needs the threshold.
-        _required("base_score", pa.float64()),
-        _required("question_overlap", pa.float64()),
-        pa.field("answer_overlap", pa.float64()),  # null: the record has none
-        pa.field("passage_overlap", pa.float64()),
-        _required("n_matched", pa.int64()),
-        _required("n_grams", pa.int64()),
-        _required("question_tokens", pa.int64()),
-        _required("total_tokens", pa.int64()),  # what the length penalty goes by
-        _required("question_start", pa.int64()),
-        _required("question_stop", pa.int64()),
-        pa.field("answer_start", pa.int64()),  # null: not found
-        pa.field("answer_stop", pa.int64()),
-        pa.field("passage_start", pa.int64()),
-        pa.field("passage_stop", pa.int64()),
-        _required("question_char_start", pa.int64()),
-        _required("question_char_stop", pa.int64()),
-        pa.field("answer_char_start", pa.int64()),
-        pa.field("answer_char_stop", pa.int64()),
-        pa.field("passage_char_start", pa.int64()),
-        pa.field("passage_char_stop", pa.int64()),
+        _required("shard", pa.string(), "fingerprint of the shard"),
+        _required("row", pa.int64(), "row of the document in the shard"),
+        _field("doc_id", pa.string(), "the document's own id, if it has one"),
+        _required("detector", pa.string(), "the rule that found it"),
+        _required("detector_fingerprint", pa.string(), "of the rule's settings, and of frozen idf"),
+        _required("benchmark", pa.string(), "name of the benchmark"),
+        _field("config", pa.string(), "part of the benchmark"),
+        _required("split", pa.string(), "split of the item"),
+        _required("instance_index", pa.int64(), "row of the item within its split"),
+        _required("record", pa.int64(), "row in the benchmark's record table"),
+        _required("fingerprint", pa.string(), "of the record"),
+        _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
+        _required("base_score", pa.float64(), "weighted overlaps before the length penalty"),
+        _required("question_overlap", pa.float64(), "share of the question found, by idf"),
+        _field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
+        _field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
+        _required("n_matched", pa.int64(), "different question n-grams found"),
+        _required("n_grams", pa.int64(), "different question n-grams of the record"),
+        _required("question_tokens", pa.int64(), "length of the question"),
+        _required("total_tokens", pa.int64(), "the length that the length penalty goes by"),
+        *(
+            _field(
+                f"{part}{unit}_{edge}",
+                pa.int64(),
+                f"{'first' if edge == 'start' else 'one past the last'} "
+                f"{'character' if unit else 'token'} of the {part} in the document",
+                nullable=part != "question",
+            )
+            for unit in ("", "_char")
+            for part in ("question", "answer", "passage")
+            for edge in ("start", "stop")
+        ),
     ]
 )
 
@@ -101,7 +98,7 @@ MATCHES = pa.schema(
 ENTRIES = pa.schema(
     [
         *MATCHES,
-        _required("score", pa.float64()),
-        _required("is_contaminated", pa.bool_()),
+        _required("score", pa.float64(), "base score after the length penalty"),
+        _required("is_contaminated", pa.bool_(), "whether the score reaches the threshold"),
     ]
 )

@@ -13,7 +13,7 @@ from pydantic import Field
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.failures import permanent_failures
 from decon_assets.partitions import benchmarks
-from decon_assets.provenance import column_schema, preview
+from decon_assets.provenance import column_schema, preview, record_preview
 from decon_assets.resources import Decon
 from decon_core.idf import current_snapshot, freeze, read_current
 from decon_core.index import build_part, index_fingerprint
@@ -46,7 +46,7 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
                     "dagster/row_count": version.n_records,
                     "items": version.n_items,
                     "version": version.fingerprint,
-                    "preview": preview(table.slice(0, 11).drop(["extras"]).to_pylist()),
+                    "preview": record_preview(table),
                 },
                 partition_key=name,
             )

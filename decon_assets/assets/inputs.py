@@ -9,7 +9,8 @@ benchmark_files = AssetSpec(
     group_name="inputs",
     kinds={"file"},
     partitions_def=benchmarks,
-    description="Raw benchmark files, read through their recipe in `evals.yaml`.",
+    description="Raw benchmark files, read through their recipe in `evals.yaml`. They come from "
+    "outside: nothing here is materialized.",
 )
 
 corpus = AssetSpec(
@@ -17,5 +18,6 @@ corpus = AssetSpec(
     group_name="inputs",
     kinds={"file"},
     partitions_def=packs,
-    description="Shards of training text, grouped into packs that never change their members.",
+    description="Shards of training text, grouped into packs that never change their members. They "
+    "come from outside: nothing here is materialized.",
 )

@@ -7,7 +7,6 @@ from dagster import (
     AssetDep,
     AssetExecutionContext,
     BackfillPolicy,
-    MultiPartitionKey,
     MultiToSingleDimensionPartitionMapping,
     asset,
 )
@@ -15,14 +14,14 @@ from dagster import (
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
 from decon_assets.failures import permanent_failures
-from decon_assets.partitions import BENCHMARK, PACK, cells
+from decon_assets.partitions import BENCHMARK, PACK, cells, halves
 from decon_assets.provenance import column_schema
 from decon_assets.resources import Decon
 from decon_core.config import Config
 from decon_core.corpus import Pack
 from decon_core.records import current_version
 from decon_core.registry import packs_of
-from decon_core.scan import ScanSummary, scan_fingerprint, scan_packs
+from decon_core.scan import ScanSummary, count_cell, scan_fingerprint, scan_packs
 from decon_core.schemas import MATCHES
 from decon_core.store import Store
 
@@ -65,14 +64,14 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
             total.n_tiles_present += part.n_tiles_present
             total.n_bytes += part.n_bytes
             total.seconds += part.seconds
-        _describe(context, total, scan_fingerprint(store, config.policy))
+        _describe(context, config, store, total)
 
 
 def _benchmarks_by_pack(context: AssetExecutionContext) -> dict[str, set[str]]:
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     for key in context.partition_keys:
-        dimensions = key.keys_by_dimension if isinstance(key, MultiPartitionKey) else {}
-        wanted[dimensions[PACK]].add(dimensions[BENCHMARK])
+        pack, benchmark = halves(key)
+        wanted[pack].add(benchmark)
     return wanted
 
 
@@ -108,17 +107,31 @@ def _scan_group(
     )
 
 
-def _describe(context: AssetExecutionContext, total: ScanSummary, fingerprint: str) -> None:
-    totals = {
-        "shards_read": len(total.shards),
-        "tiles_written": total.n_tiles_written,
-        "tiles_already_there": total.n_tiles_present,
-        "documents": sum(shard.n_documents for shard in total.shards),
-        "unreadable_rows": sum(sum(shard.unreadable.values()) for shard in total.shards),
-        "matches": sum(sum(shard.n_matches.values()) for shard in total.shards),
-        "megabytes_per_second": round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
-        "scan": fingerprint,
+def _describe(
+    context: AssetExecutionContext, config: Config, store: Store, total: ScanSummary
+) -> None:
+    run = {
+        "run_shards_read": len(total.shards),
+        "run_tiles_written": total.n_tiles_written,
+        "run_tiles_already_there": total.n_tiles_present,
+        "run_megabytes_per_second": round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
-    context.log.info(f"scan: {totals}")
+    context.log.info(
+        f"read {len(total.shards)} shards, wrote {total.n_tiles_written} tiles, "
+        f"{total.n_tiles_present} were there already"
+    )
+    fingerprint = scan_fingerprint(store, config.policy)
     for key in context.partition_keys[:_MOST_CELLS_WITH_METADATA]:
-        context.add_asset_metadata(totals, partition_key=key)
+        pack_name, benchmark = halves(key)
+        (pack,) = packs_of(store, [pack_name])
+        counts = count_cell(store, pack, current_version(store, benchmark), config.policy)
+        context.add_asset_metadata(
+            {
+                "documents": counts.n_documents,
+                "unreadable_rows": counts.n_unreadable,
+                "matches": counts.n_matches,
+                "fingerprint": fingerprint,
+                **run,
+            },
+            partition_key=key,
+        )
