@@ -14,7 +14,7 @@ from pathlib import Path
 from decon_core.config import load_config
 from decon_core.corpus import Document, read_shard
 from decon_core.idf import freeze
-from decon_core.index import build_part, load_target
+from decon_core.index import build_part, index_fingerprint, load_target
 from decon_core.records import save_records
 from decon_core.reference import detect
 from decon_core.registry import benchmarks_of, register_packs
@@ -49,7 +49,8 @@ def main() -> None:
             build_part(store, version, snapshot, policy)
         packs, _ = register_packs(config, store)
         floor = replace(policy, contamination_score_threshold=policy.evidence_floor)
-        targets = [load_target(store, version, floor) for version in versions]
+        index = index_fingerprint(store, policy)
+        targets = [load_target(store, version, floor, index=index) for version in versions]
 
         def read() -> list[str]:
             return [

@@ -15,7 +15,7 @@ from decon_core.errors import Problem
 from decon_core.index import index_fingerprint
 from decon_core.mixture import DECONTAMINATED, MANIFEST, verify
 from decon_core.records import current_version
-from decon_core.registry import benchmarks_of, list_packs
+from decon_core.registry import benchmarks_of, current_versions, list_packs
 from decon_core.scan import missing_tiles, scan_fingerprint
 from decon_core.store import read_arrow, read_json
 
@@ -38,7 +38,7 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
     config = decon.config()
     store = decon.store_of(config)
     fingerprint = index_fingerprint(store, config.policy)
-    problems = []
+    problems, blind = [], []
     for name in benchmarks_of(config):
         if not store.current_records(name).is_file():
             continue
@@ -50,8 +50,10 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
         if part.num_rows != version.n_records:
             problems.append(Problem(name, f"{part.num_rows} records", str(version.n_records)))
         if part["dropped"].null_count == 0:
-            problems.append(Problem(name, "no indexable record", "at least one"))
-    return _result(problems)
+            blind.append(Problem(name, "no indexable record", "at least one"))
+    # Lost records must not flow on. A benchmark that no rule can see is reported as such: nothing
+    # of it is ever called clean.
+    return _result([*problems, *blind], is_warning=not problems)
 
 
 @asset_check(asset=scan)
@@ -90,13 +92,15 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     """Every registered shard was scanned against every configured benchmark's current version."""
     config = decon.config()
     store = decon.store_of(config)
-    versions = [current_version(store, name) for name in benchmarks_of(config)]
+    versions = current_versions(config, store)
     problems = [
         Problem(
             f"{pack.name}: {shard.name}",
             "not scanned against " + ", ".join(version.benchmark for version in lacking),
             "a tile",
         )
-        for pack, shard, lacking in missing_tiles(store, list_packs(store), versions, config.policy)
+        for pack, shard, lacking in missing_tiles(
+            store, list_packs(store), versions, scan_fingerprint(store, config.policy)
+        )
     ]
     return _result(problems)

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
-from decon_core.config import load_config
+from decon_core.config import Config, load_config
+from decon_core.corpus import Pack
 from decon_core.errors import DeconError
+from decon_core.store import Store
 
 _EPILOG = """\
 examples:
@@ -22,9 +24,12 @@ examples:
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
 
-Dagster's history is kept in $DAGSTER_HOME, or in ./.dagster. Exit codes: 0 done, 1 a stage failed
-or something is incomplete, 2 an input is wrong.
+Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration. Exit codes: 0
+done, 1 a stage failed or something is incomplete, 2 an input is wrong.
 """
+
+
+_STOPPED = "stopped; what was finished is kept, and the same command goes on"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,8 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DeconError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` had enough
+        return 0
+    except OSError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
-        print("stopped; what was finished is kept, and the same command goes on", file=sys.stderr)
+        print(_STOPPED, file=sys.stderr)
         return 130
 
 
@@ -90,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--truth", type=Path, help="default: truth.jsonl beside the configuration")
     demo.set_defaults(command=_demo)
 
+    for command in (run, register):
+        command.add_argument(
+            "--retire",
+            action="store_true",
+            help="go on although most registered shards are gone: their packs and mixtures go, too",
+        )
     for command in (run, status, register, dev, report, demo):
         command.add_argument(
             "--config",
@@ -118,28 +135,51 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from decon_assets.instance import open_instance
-    from decon_assets.pipeline import Pipeline, PipelineError
+    from dagster import DagsterExecutionInterruptedError
 
-    with open_instance() as instance:
+    from decon_assets.instance import home_for, open_instance
+    from decon_assets.pipeline import Pipeline, PipelineError
+    from decon_core.mixture import DECONTAMINATED
+
+    with open_instance(home_for(options.config)) as instance:
         try:
-            registered = Pipeline(options.config, instance, print).run(
-                refreeze=getattr(options, "refreeze", False)
+            registered = Pipeline(options.config, instance, _say).run(
+                refreeze=getattr(options, "refreeze", False),
+                may_retire=getattr(options, "retire", False),
             )
         except PipelineError as error:
             print(error, file=sys.stderr)
             return 1
+        except DagsterExecutionInterruptedError:
+            raise KeyboardInterrupt from None
+    _say_what_was_left_out(registered.store.report)
     print(f"\nreport: {registered.store.report}")
-    print(f"mixture: {registered.store.root / 'mixtures' / 'decontaminated'}")
+    print(f"mixture: {registered.store.mixtures(DECONTAMINATED)}")
     return 0
 
 
+def _say_what_was_left_out(report: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(report), read_only=True) as connection:
+        (n_unreadable,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
+    if n_unreadable:
+        print(
+            f"\n{n_unreadable} rows could not be read and are in no mixture; which, and why: "
+            'decon-assets report --query "FROM unreadable"'
+        )
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # progress is of no use in a buffer
+
+
 def _register(options: argparse.Namespace) -> int:
-    from decon_assets.instance import open_instance
+    from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import register
 
-    with open_instance() as instance:
-        registered = register(options.config, instance)
+    with open_instance(home_for(options.config)) as instance:
+        registered = register(options.config, instance, may_retire=options.retire)
     print(f"benchmarks: {', '.join(registered.benchmarks)}")
     print(f"packs: {', '.join(pack.name for pack in registered.packs)}")
     return 0
@@ -147,33 +187,65 @@ def _register(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     from decon_core.records import current_version
-    from decon_core.registry import benchmarks_of, list_packs
-    from decon_core.scan import missing_tiles
-    from decon_core.store import Store
+    from decon_core.registry import benchmarks_of, list_packs, plan, stale_benchmarks
+    from decon_core.scan import missing_tiles, scan_fingerprint
 
     config = load_config(options.config)
     store = Store(config.store)
     packs = list_packs(store)
     n_shards = sum(len(pack.shards) for pack in packs)
     print(f"{len(packs)} packs, {n_shards} shards registered")
-    is_complete = bool(packs)
+    today = plan(config, store)
+    new = sorted(shard.path for pack in today.current if pack not in packs for shard in pack.shards)
+    for path in today.gone:
+        print(f"  {path}: gone or changed since it was registered")
+    for path in new:
+        print(f"  {path}: not registered yet")
+    is_complete = bool(packs) and not new and not today.gone
+    stale = stale_benchmarks(config, store)
     for name in benchmarks_of(config):
         if not store.current_records(name).is_file():
             print(f"  {name}: no records yet")
-            is_complete = False
+        elif name in stale:
+            print(f"  {name}: recipe or files changed since it was normalized")
+        elif not store.current_snapshot.is_file():
+            print(f"  {name}: no idf snapshot yet")
+        else:
+            scan = scan_fingerprint(store, config.policy)
+            version = current_version(store, name)
+            n_missing = len(missing_tiles(store, packs, [version], scan))
+            print(f"  {name}: {n_shards - n_missing} of {n_shards} shards scanned")
+            is_complete &= n_missing == 0
             continue
-        version = current_version(store, name)
-        n_missing = len(missing_tiles(store, packs, [version], config.policy))
-        is_complete &= n_missing == 0
-        print(f"  {name}: {n_shards - n_missing} of {n_shards} shards scanned")
+        is_complete = False
+    is_complete &= _status_of_products(config, store, packs)
     print("complete" if is_complete else "incomplete: `decon-assets run` does what is missing")
     return 0 if is_complete else 1
 
 
-def _dev(options: argparse.Namespace) -> int:
-    from decon_assets.instance import HOME_VARIABLE, ensure_home
+def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> bool:
+    """Say which mixtures are today's, and whether the report is; whether all are."""
+    from decon_core.mixture import has_mixture
+    from decon_core.registry import current_versions
+    from decon_core.report import is_current
+    from decon_core.scan import scan_fingerprint
 
-    os.environ[HOME_VARIABLE] = str(ensure_home())
+    try:
+        versions = current_versions(config, store)
+        scan = scan_fingerprint(store, config.policy)
+    except DeconError:
+        return False  # said above
+    n_mixed = sum(has_mixture(store, pack, versions, config.policy, scan) for pack in packs)
+    print(f"  mixture: {n_mixed} of {len(packs)} packs are today's")
+    is_reported = is_current(store, packs, versions, config.policy)
+    print(f"  report: {'today' if is_reported else 'not today'}'s")
+    return n_mixed == len(packs) and is_reported
+
+
+def _dev(options: argparse.Namespace) -> int:
+    from decon_assets.instance import HOME_VARIABLE, ensure_home, home_for
+
+    os.environ[HOME_VARIABLE] = str(ensure_home(home_for(options.config)))
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     load_config(options.config)  # say what is wrong before the UI starts
     program = Path(sys.executable).with_name("dagster")
@@ -189,12 +261,12 @@ def _report(options: argparse.Namespace) -> int:
     import duckdb
 
     from decon_assets.tables import text_table
-    from decon_core.store import Store
 
     path = Store(load_config(options.config).store).report
     if not path.is_file():
         print(f"no report yet at {path}: `decon-assets run` makes one", file=sys.stderr)
         return 1
+    _warn_if_old(options.config)
     queries = [options.query] if options.query else ["FROM by_benchmark", "FROM by_source"]
     with duckdb.connect(str(path), read_only=True) as connection:
         for query in queries:
@@ -209,9 +281,27 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _warn_if_old(config_path: Path) -> None:
+    from decon_core.registry import current_versions, plan
+    from decon_core.report import is_current
+
+    config = load_config(config_path)
+    store = Store(config.store)
+    try:
+        packs = plan(config, store).current
+        is_todays = is_current(store, packs, current_versions(config, store), config.policy)
+    except DeconError:
+        is_todays = False
+    if not is_todays:
+        print(
+            "note: corpus, benchmarks or policy are no longer those of this report; "
+            "`decon-assets status` says what changed",
+            file=sys.stderr,
+        )
+
+
 def _demo(options: argparse.Namespace) -> int:
     from decon_assets.tables import truth_tables
-    from decon_core.store import Store
     from decon_core.truth import compare
 
     started = time.monotonic()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from dagster import Definitions, LoggerDefinition, load_assets_from_modules
+from dagster import Definitions, LoggerDefinition, in_process_executor, load_assets_from_modules
 
 from decon_assets.assets import benchmarks, inputs, products, scanning
 from decon_assets.checks import (
@@ -26,6 +26,9 @@ def build_definitions(
         asset_checks=CHECKS,
         resources={"decon": Decon(config_path=config_path)},
         loggers=loggers,
+        # One process per run: the scan has a pool of its own. Dagster's default starts one per
+        # step, which took 18 s where this took 1.3 s.
+        executor=in_process_executor,
     )
 
 

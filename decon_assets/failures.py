@@ -1,7 +1,8 @@
 """The one place that decides whether trying again can help.
 
-A `DeconError` is permanent: the same inputs give the same error. Everything else (a disk that is
-full, a mount that is away) may go away, and keeps whatever retry policy the run has.
+A `DeconError` is permanent: the same inputs give the same error, so Dagster is told not to retry.
+Everything else (a disk that is full, a mount that is away) may go away, and is left to whatever
+retries the run asks for.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 
 from dagster import Failure, MetadataValue
 
-from decon_core.errors import DeconError
+from decon_core.errors import DeconError, told
 
 
 @contextmanager
@@ -18,9 +19,8 @@ def permanent_failures() -> Iterator[None]:
     try:
         yield
     except DeconError as error:
-        lines = [f"- {problem}" for problem in error.problems]
         raise Failure(
             description=f"{type(error).__name__}: {error}",
-            metadata={"problems": MetadataValue.md("\n".join(lines))},
+            metadata={"problems": MetadataValue.md(told(error.problems, bullet="- "))},
             allow_retries=False,
         ) from error

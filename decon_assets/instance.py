@@ -12,7 +12,6 @@ from pathlib import Path
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
 HOME_VARIABLE = "DAGSTER_HOME"
-DEFAULT_HOME = Path(".dagster")
 COMMAND_LINE_TAG = "decon/command_line"  # on every run that this program executes itself
 
 _UNFINISHED = [
@@ -22,26 +21,28 @@ _UNFINISHED = [
     DagsterRunStatus.CANCELING,
 ]
 
-# Silent, as nobody asked for telemetry. The pool keeps two scans from competing for the same cores;
-# monitoring gives its slot back when a run started from the UI was killed.
+# Silent, as nobody asked for telemetry. One run at a time from the UI: a backfill of a grid becomes
+# many, and each scan uses all cores by itself.
 _SETTINGS = """\
 telemetry:
   enabled: false
 nux:
   enabled: false
 concurrency:
-  pools:
-    default_limit: 1
-run_monitoring:
-  enabled: true
-  free_slots_after_run_end_seconds: 30
+  runs:
+    max_concurrent_runs: 1
 """
 
 
-def ensure_home(home: Path | None = None) -> Path:
-    """The instance's folder: as given, else $DAGSTER_HOME, else ./.dagster. Made when absent."""
-    found = home or Path(os.environ.get(HOME_VARIABLE) or DEFAULT_HOME)
-    found = found.resolve()
+def home_for(config_path: Path) -> Path:
+    """$DAGSTER_HOME, else .dagster beside the configuration: one history, wherever one stands."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    return Path(chosen) if chosen else config_path.resolve().parent / ".dagster"
+
+
+def ensure_home(home: Path) -> Path:
+    """The instance's folder, made with its settings when absent."""
+    found = home.resolve()
     found.mkdir(parents=True, exist_ok=True)
     settings = found / "dagster.yaml"
     if not settings.exists():
@@ -50,7 +51,7 @@ def ensure_home(home: Path | None = None) -> Path:
 
 
 @contextmanager
-def open_instance(home: Path | None = None) -> Iterator[DagsterInstance]:
+def open_instance(home: Path) -> Iterator[DagsterInstance]:
     """The persistent instance, for runs in this process and in no other one at the same time."""
     found = ensure_home(home)
     os.environ[HOME_VARIABLE] = str(found)
@@ -72,12 +73,11 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def _bury_dead_runs(instance: DagsterInstance) -> None:
-    """Call failed what a killed command left "started", and free the pool slots that it held.
+    """Call failed what a killed command left "started".
 
-    Whoever holds the lock knows that no other command line run is alive. Without this a run that
-    was killed while scanning would keep the pool's only slot, and the next would wait forever.
+    Whoever holds the lock knows that no other command line run is alive. Without this such a run
+    would look alive forever, and keep the UI's queue waiting.
     """
     unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
     for run in instance.get_runs(unfinished):
         instance.report_run_failed(run, "the process that ran it is gone")
-        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)

@@ -75,10 +75,15 @@ def rectangles(
     found: list[Rectangle] = []
     for packs_run in _runs([pack for pack in pack_order if missing.get(pack)], pack_order, missing):
         lacking = missing[packs_run[0]]
-        wanted = [benchmark for benchmark in benchmark_order if benchmark in lacking]
-        same = dict.fromkeys(benchmark_order, True)
-        found += [Rectangle(packs_run, run) for run in _runs(wanted, benchmark_order, same)]
+        runs = neighbours(tuple(lacking), benchmark_order)
+        found += [Rectangle(packs_run, run) for run in runs]
     return found
+
+
+def neighbours(keys: Sequence[str], order: Sequence[str]) -> list[tuple[str, ...]]:
+    """These keys in order, cut wherever one between them is left out."""
+    wanted = [key for key in order if key in set(keys)]
+    return _runs(wanted, order, dict.fromkeys(order, True))
 
 
 def _runs(

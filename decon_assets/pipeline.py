@@ -7,7 +7,7 @@ history afterwards as if the buttons had been pressed there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,14 +22,26 @@ from dagster import (
 
 from decon_assets.definitions import build_definitions
 from decon_assets.instance import COMMAND_LINE_TAG
-from decon_assets.partitions import align, benchmarks, packs, rectangles
+from decon_assets.partitions import (
+    BENCHMARK,
+    PACK,
+    align,
+    benchmarks,
+    neighbours,
+    packs,
+    rectangles,
+)
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
+from decon_core.idf import current_snapshot, require_frozen_from
+from decon_core.index import has_part, index_fingerprint
+from decon_core.mixture import has_mixture
 from decon_core.records import current_version
-from decon_core.registry import benchmarks_of, register_packs
-from decon_core.scan import missing_tiles
+from decon_core.registry import benchmarks_of, current_versions, register_packs, stale_benchmarks
+from decon_core.scan import missing_tiles, scan_fingerprint
 from decon_core.store import Store
+from decon_core.tokens import load_tokenizer
 
 Echo = Callable[[str], None]
 
@@ -50,13 +62,20 @@ class Registration:
     packs: tuple[Pack, ...]
 
 
-def register(config_path: Path, instance: DagsterInstance) -> Registration:
+def register(
+    config_path: Path,
+    instance: DagsterInstance,
+    *,
+    may_retire: bool = False,
+    echo: Echo = print,
+) -> Registration:
     """Tell Dagster which benchmarks and packs there are.
 
     A benchmark is tried first: once registered, a bad one would fail every run that covers it.
     """
     config = load_config(config_path)
     store = Store(config.store)
+    load_tokenizer(config.policy.tokenizer_str)
     found = benchmarks_of(config)
     problems: list[Problem] = []
     for benchmark in found.values():
@@ -66,10 +85,13 @@ def register(config_path: Path, instance: DagsterInstance) -> Registration:
             problems += error.problems
     if problems:
         raise RecordError(problems)
-    current, _ = register_packs(config, store)
+    store.sweep_drafts()
+    plan = register_packs(config, store, may_retire=may_retire)
+    for pack in plan.retired:
+        echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
     align(instance, benchmarks, list(found))
-    align(instance, packs, [pack.name for pack in current])
-    return Registration(config, store, tuple(found), tuple(current))
+    align(instance, packs, [pack.name for pack in plan.current])
+    return Registration(config, store, tuple(found), tuple(plan.current))
 
 
 class PipelineError(Exception):
@@ -88,36 +110,62 @@ class Pipeline:
         )
         self._job = definitions.resolve_implicit_global_asset_job_def()
 
-    def run(self, *, refreeze: bool = False) -> Registration:
-        """Everything that is missing, from records to report."""
-        registered = register(self._config_path, self._instance)
-        order = self._instance.get_dynamic_partitions("benchmark")
-        self._stage("records", (order[0], order[-1]))
-        self._stage("idf_snapshot", config={"refreeze": refreeze})
-        self._stage("index", (order[0], order[-1]))
+    def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
+        """Everything that is missing or no longer today's, from records to report."""
+        registered = register(
+            self._config_path, self._instance, may_retire=may_retire, echo=self._echo
+        )
+        config, store = registered.config, registered.store
+        self._stages("records", stale_benchmarks(config, store), BENCHMARK)
+        if refreeze or not store.current_snapshot.is_file():
+            self._stage("idf_snapshot", config={"refreeze": refreeze})
+        current_snapshot(store, config.policy)
+        require_frozen_from(store, config.snapshot)
+        index, versions = index_fingerprint(store, config.policy), current_versions(config, store)
+        lacking = [v.benchmark for v in versions if not has_part(store, v, index)]
+        self._stages("index", lacking, BENCHMARK)
         self.scan_missing(registered)
-        pack_order = self._instance.get_dynamic_partitions("pack")
-        self._stage("mixture", (pack_order[0], pack_order[-1]))
+        scan = scan_fingerprint(store, config.policy)
+        unmixed = [
+            pack.name
+            for pack in registered.packs
+            if not has_mixture(store, pack, versions, config.policy, scan)
+        ]
+        refusal: PipelineError | None = None
+        try:
+            self._stages("mixture", unmixed, PACK)
+        except PipelineError as error:
+            refusal = error  # the report says which rows could not be read
         self._stage("report")
+        if refusal:
+            raise refusal
         return registered
+
+    def _stages(self, asset: str, keys: Sequence[str], dimension: str) -> None:
+        """Materialize these partitions, neighbours in one run."""
+        for run in neighbours(keys, self._instance.get_dynamic_partitions(dimension)):
+            self._stage(asset, (run[0], run[-1]))
+        if not keys:
+            self._echo(f"{asset}: up to date")
 
     def scan_missing(self, registered: Registration) -> int:
         """Scan the cells that lack tiles, in as few runs as rectangles cover them."""
         store, config = registered.store, registered.config
         versions = [current_version(store, name) for name in registered.benchmarks]
+        scan = scan_fingerprint(store, config.policy)
         lacking: dict[str, set[str]] = {}
-        for pack, _, absent in missing_tiles(store, registered.packs, versions, config.policy):
+        for pack, _, absent in missing_tiles(store, registered.packs, versions, scan):
             wanted = {version.benchmark for version in absent or versions}
             lacking.setdefault(pack.name, set()).update(wanted)
         areas = rectangles(
             {pack: frozenset(names) for pack, names in lacking.items()},
-            pack_order=self._instance.get_dynamic_partitions("pack"),
-            benchmark_order=self._instance.get_dynamic_partitions("benchmark"),
+            pack_order=self._instance.get_dynamic_partitions(PACK),
+            benchmark_order=self._instance.get_dynamic_partitions(BENCHMARK),
         )
         for area in areas:
             self._stage("scan", (area.first, area.last))
         if not areas:
-            self._echo("scan: nothing is missing")
+            self._echo("scan: up to date")
         return len(areas)
 
     def _stage(
@@ -147,18 +195,24 @@ class Pipeline:
 
 
 def _why(asset: str, result: ExecuteInProcessResult) -> str:
+    """What failed, without the stack: that is kept in the run's log, which the UI shows."""
+    checks = [
+        f"{evaluation.check_name}: {evaluation.metadata['problems'].value}"
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed and evaluation.blocking
+    ]
+    if checks:
+        return f"{asset}: {'; '.join(checks)}"
     for event in result.get_step_failure_events():
         data = event.step_failure_data
         if data.user_failure_data and data.user_failure_data.description:
             return f"{asset}: {data.user_failure_data.description}"
-        if data.error:
-            return f"{asset}: {data.error.to_string()}"
-    checks = [
-        f"check {evaluation.check_name} of {evaluation.asset_key.to_user_string()} failed"
-        for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed
-    ]
-    return "; ".join(checks) or f"{asset} failed"
+        error = data.error
+        while error and error.cause:
+            error = error.cause
+        if error:
+            return f"{asset}: {error.message.strip()}"
+    return f"{asset} failed"
 
 
 def _echoing(echo: Echo) -> LoggerDefinition:
@@ -166,7 +220,9 @@ def _echoing(echo: Echo) -> LoggerDefinition:
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            echo(f"  {record.getMessage().rpartition(' - ')[2]}")
+            meta = getattr(record, "dagster_meta", {})
+            if not meta.get("dagster_event"):  # failures are told once, in the end
+                echo(f"  {meta.get('orig_message') or record.getMessage()}")
 
     @logger(config_schema={})
     def plain(_: InitLoggerContext) -> logging.Logger:

@@ -30,7 +30,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,11 @@ def load_config(path: Path) -> Config:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(
-            Problem(str(path), "no such file", "a decon.toml", "see data/decon.toml for one")
+            Problem(str(path), "no such file", "a decon.toml", "the README shows a short one")
         ) from None
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise ConfigError(Problem(str(path), found, "a decon.toml that can be read")) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from None
     return _Reader(path).config(values)
@@ -137,7 +140,9 @@ class _Reader:
         try:
             return Policy.from_mapping(section, where=f"{self._path}: policy")
         except ConfigError as error:
-            self._problems.extend(error.problems)
+            for problem in error.problems:
+                place = problem.where.removeprefix(f"{self._path}: ")
+                self._problems.append(replace(problem, where=f"{self._path}: {place}"))
             return None
 
     def _sources(self, entries: object) -> tuple[Source, ...]:
@@ -186,7 +191,10 @@ class _Reader:
         if not is_list or not value:
             self._wrong(where, value, "a list of one or more names in quotes")
             return None
-        return tuple(value) if isinstance(value, list) else None
+        names = tuple(value) if isinstance(value, list) else ()
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self._wrong(where, f"{name!r} more than once", "each name once")
+        return names
 
     def _unknown(self, where: str, found: Iterable[str], known: Iterable[str]) -> None:
         for key in sorted(set(found) - set(known)):

@@ -8,13 +8,14 @@ formats, their bytes, so that an untouched document can be written back as it wa
 from __future__ import annotations
 
 import glob
+import io
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import orjson
 import pyarrow as pa
@@ -23,7 +24,7 @@ import xxhash
 
 from decon_core.config import Source
 from decon_core.errors import CorpusError, Problem
-from decon_core.streams import DAMAGE, format_of, open_bytes
+from decon_core.streams import DAMAGE, compression_of, decompressed, format_of
 
 LINE_FORMATS = (".jsonl", ".json", ".ndjson")
 FORMATS = (*LINE_FORMATS, ".parquet")
@@ -140,24 +141,33 @@ def hash_file(path: Path) -> str:
 
 
 def plan_packs(
-    source: Source, shards: Sequence[Shard], *, existing: Iterable[Pack], pack_shards: int
+    source: Source,
+    shards: Sequence[Shard],
+    *,
+    existing: Iterable[Pack],
+    pack_shards: int,
+    first_number: int = 0,
 ) -> tuple[list[Pack], list[Pack]]:
     """Packs for today's shards, and the existing packs that must go.
 
     A pack whose members are all still there stays as it is. Shards that are in no such pack are put
-    into new ones, under numbers never used before.
+    into new ones, numbered from `first_number` or above the existing ones: a number is never used
+    again, or Dagster would take the new pack's cells for the old one's.
     """
     today = {(shard.name, shard.fingerprint): shard for shard in shards}
     kept: list[Pack] = []
     retired: list[Pack] = []
     for pack in sorted(existing, key=lambda pack: pack.name):
         members = [(shard.name, shard.fingerprint) for shard in pack.shards]
-        is_whole = pack.source == source and all(member in today for member in members)
-        (kept if is_whole else retired).append(pack)
+        if pack.source == source and all(member in today for member in members):
+            # As they lie today: the whole project may have moved since.
+            kept.append(replace(pack, shards=tuple(today[member] for member in members)))
+        else:
+            retired.append(pack)
     packed = {(shard.name, shard.fingerprint) for pack in kept for shard in pack.shards}
     new = [shard for key, shard in sorted(today.items()) if key not in packed]
     numbers = [int(pack.name.rpartition("-")[2]) for pack in (*kept, *retired)]
-    first = max(numbers, default=-1) + 1
+    first = max([*numbers, first_number - 1]) + 1
     groups = [new[at : at + pack_shards] for at in range(0, len(new), pack_shards)]
     kept += [
         Pack(name=f"{source.name}-{number:04}", source=source, shards=tuple(group))
@@ -170,39 +180,80 @@ def plan_packs(
 
 
 def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
-    """All rows of a shard, in order. Raises `CorpusError` when it is damaged or was changed."""
+    """All rows of a shard, in order. Raises `CorpusError` when it is damaged or was changed.
+
+    The bytes are hashed as they are read, and a difference raises after the last row: whoever
+    writes something must have seen the end first.
+    """
     path = Path(shard.path)
-    _check_unchanged(shard, path)
-    is_lines = format_of(path) in LINE_FORMATS
-    return _read_lines(path, source) if is_lines else _read_parquet(path, source)
-
-
-def _check_unchanged(shard: Shard, path: Path) -> None:
-    """By size and time, or where the time differs by content. A hash costs a second per 10 GB/s."""
-    remedy = "register the corpus again: a changed shard is another shard"
     if not path.is_file():
-        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", remedy))
-    status = path.stat()
-    if status.st_size == shard.n_bytes and status.st_mtime_ns == shard.modified_ns:
-        return
-    if status.st_size != shard.n_bytes or hash_file(path) != shard.content:
-        raise CorpusError(
-            Problem(shard.path, "other content than when it was registered", "the same", remedy)
-        )
+        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", _CHANGED))
+    with path.open("rb") as file:
+        hashing = _Hashing(file)
+        if format_of(path) in LINE_FORMATS:
+            yield from _read_lines(hashing, path, source)
+        else:
+            hashing.finish()
+            file.seek(0)
+            yield from _read_parquet(file, path, source)
+        if hashing.finish() != shard.content:
+            raise CorpusError(Problem(shard.path, "other content", "what was registered", _CHANGED))
 
 
-def _read_lines(path: Path, source: Source) -> Iterator[Document | Unreadable]:
+_CHANGED = "register the corpus again (`decon-assets register`): a changed shard is another shard"
+
+
+class _Hashing(io.RawIOBase):
+    """A file that takes the hash of all that is read from it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = xxhash.xxh3_128()
+        self._n_hashed = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._file.read(len(buffer))
+        buffer[: len(block)] = block
+        # Decompressors may go back a few bytes; those were hashed already.
+        fresh = self._file.tell() - self._n_hashed
+        if fresh > 0:
+            self._digest.update(block[len(block) - fresh :])
+            self._n_hashed += fresh
+        return len(block)
+
+    def finish(self) -> str:
+        """The hash of the whole file, reading what nobody asked for."""
+        self._file.seek(self._n_hashed)
+        while block := self._file.read(_HASH_CHUNK):
+            self._digest.update(block)
+            self._n_hashed += len(block)
+        return str(self._digest.hexdigest())
+
+
+def _read_lines(raw: io.RawIOBase, path: Path, source: Source) -> Iterator[Document | Unreadable]:
     row, offset = -1, 0
     try:
-        with open_bytes(path) as file:
-            for row, line in enumerate(file):
-                if line.strip():
-                    yield _document_of_line(line, row, offset, source)
-                offset += len(line)
+        stored = cast("BinaryIO", io.BufferedReader(raw, _HASH_CHUNK))
+        for row, line in enumerate(decompressed(stored, compression_of(path))):
+            if line.strip():
+                yield _document_of_line(line, row, offset, source)
+            offset += len(line)
     except DAMAGE as error:
         raise CorpusError(
             Problem(
-                f"{path}: after row {row}, byte {offset} of the uncompressed text",
+                f"{path}: after {row + 1} rows, byte {offset} of the uncompressed text",
                 f"damaged or cut off ({error})",
                 "a whole file",
                 "replace the shard, or take it out of the corpus",
@@ -226,7 +277,10 @@ def _decode(line: bytes) -> object:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         # Slower, and takes what others write: NaN, invalid UTF-8, escaped lone surrogates.
-        return json.loads(line.decode("utf-8", errors="replace"))
+        try:
+            return json.loads(line.decode("utf-8", errors="replace"))
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
 
 
 def _document(
@@ -238,7 +292,9 @@ def _document(
         return Unreadable(row, offset, error.reason, error.detail, raw)
     found = _field(value, source.id) if source.id else None
     identity = None if found is None or found is _ABSENT else str(found)
-    return Document(row, identity, _without_lone_surrogates(text), raw)
+    return Document(
+        row, identity and _without_lone_surrogates(identity), _without_lone_surrogates(text), raw
+    )
 
 
 def _without_lone_surrogates(text: str) -> str:
@@ -304,11 +360,11 @@ def _turn(message: object, path: str) -> str:
     return _plain(content, f"{path}.content")
 
 
-def _read_parquet(path: Path, source: Source) -> Iterator[Document | Unreadable]:
+def _read_parquet(raw: BinaryIO, path: Path, source: Source) -> Iterator[Document | Unreadable]:
     wanted = [field for field in (source.text, source.messages, source.id) if field]
     roots = {field.partition(".")[0] for field in wanted} | set(wanted)
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(raw)
         columns = [name for name in file.schema_arrow.names if name in roots]
         row = 0
         for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):

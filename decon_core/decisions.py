@@ -19,6 +19,8 @@ Floats = npt.NDArray[np.float64]
 
 # One entry per document, benchmark item and place; of several records the best, then the correct
 # choice, then the first.
+_BEST_FIRST = ("is_contaminated", "score", "is_correct")
+_ELSE_FIRST = ("record", "question_stop")
 _ITEM = ["shard", "row", "benchmark", "split", "instance_index", "question_start"]
 
 
@@ -31,8 +33,8 @@ def decide(matches: pa.Table, policy: Policy) -> pa.Table:
     frame = pl.DataFrame(judged.cast(ENTRIES))
     best = (
         frame.sort(
-            [*_ITEM, "is_contaminated", "score", pl.col("is_correct").fill_null(False), "record"],
-            descending=[False] * len(_ITEM) + [True, True, True, False],
+            [*_ITEM, *(pl.col(name).fill_null(False) for name in _BEST_FIRST), *_ELSE_FIRST],
+            descending=[False] * len(_ITEM) + [True] * len(_BEST_FIRST) + [False] * 2,
         )
         .unique(_ITEM, keep="first", maintain_order=True)
         .to_arrow()

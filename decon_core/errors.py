@@ -18,7 +18,7 @@ two apart (`decon_assets/failures.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -36,14 +36,24 @@ class Problem:
         return f"{text}. {self.remedy}" if self.remedy else text
 
 
+_MOST_TOLD = 20
+
+
+def told(problems: Sequence[Problem], *, bullet: str = "") -> str:
+    """Problems as lines of text; of very many the first, and how many more there are."""
+    lines = [f"{bullet}{problem}" for problem in problems[:_MOST_TOLD]]
+    if len(problems) > _MOST_TOLD:
+        lines.append(f"{bullet}… and {len(problems) - _MOST_TOLD} more")
+    heading = "" if len(problems) == 1 else f"{len(problems)} problems:\n  "
+    return heading + "\n  ".join(lines)
+
+
 class DeconError(Exception):
     """The root. Carries every problem of one input, so that a person mends them in one go."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        lines = [str(problem) for problem in self.problems]
-        heading = "" if len(lines) == 1 else f"{len(lines)} problems:\n  "
-        super().__init__(heading + "\n  ".join(lines))
+        super().__init__(told(self.problems))
 
     def __reduce__(self) -> tuple[type[DeconError], tuple[tuple[Problem, ...]]]:
         return type(self), (self.problems,)  # crosses process pools with its problems

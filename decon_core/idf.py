@@ -83,6 +83,20 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
     return Snapshot(value["fingerprint"], value["members"], _from_table(table, value["n_records"]))
 
 
+def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
+    """Raise when the configuration names other benchmarks than the snapshot was frozen from."""
+    members = sorted(read_current(store)["members"])
+    if names is not None and sorted(names) != members:
+        raise StaleError(
+            Problem(
+                "idf.snapshot",
+                ", ".join(sorted(names)),
+                f"the benchmarks that it was frozen from: {', '.join(members)}",
+                "name those, or count anew: `decon-assets run --refreeze`",
+            )
+        )
+
+
 def current_snapshot_fingerprint(store: Store) -> str:
     """Its name alone, without reading the counts."""
     return str(read_current(store)["fingerprint"])

@@ -71,10 +71,8 @@ def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Polic
     ]
     schema = INDEX.with_metadata({_N_RECORDS: str(frequencies.n_records)})
     part = pa.Table.from_pylist(rows, schema=schema)
-    write_arrow(
-        store.index_part(index_fingerprint(store, policy), version.benchmark, version.fingerprint),
-        part,
-    )
+    name = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
+    write_arrow(store.index_part(name, version.benchmark, version.fingerprint), part)
     dropped = Counter(reason for reason in reasons if reason)
     return IndexSummary(own.n_records, dict(sorted(dropped.items())))
 
@@ -110,10 +108,9 @@ def has_part(store: Store, version: Version, index: str) -> bool:
     return store.index_part(index, version.benchmark, version.fingerprint).is_file()
 
 
-def load_target(store: Store, version: Version, policy: Policy) -> Target:
+def load_target(store: Store, version: Version, policy: Policy, *, index: str) -> Target:
     """Open a part. A missing one is an error: a benchmark that is not searched is not clean."""
-    fingerprint = index_fingerprint(store, policy)
-    path = store.index_part(fingerprint, version.benchmark, version.fingerprint)
+    path = store.index_part(index, version.benchmark, version.fingerprint)
     if not path.is_file():
         raise MissingError(missing_part(version.benchmark, str(path)))
     part = read_arrow(path)

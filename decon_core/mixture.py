@@ -36,7 +36,7 @@ from decon_core.store import Store, aside, read_json
 from decon_core.streams import compression_of, create, format_of
 
 DECONTAMINATED = "decontaminated"
-MANIFEST = "manifest.json"
+MANIFEST = "_manifest.json"
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,14 @@ def build_mixture(
     """Write the decontaminated shards of a pack, unless they are there already."""
     scan = scan_fingerprint(store, policy)
     require_scanned(store, pack, versions, scan)
-    if policy.unreadable == "block":
-        require_readable(store, pack, scan)
+    require_readable(store, pack, scan, is_strict=policy.unreadable == "block")
     fingerprint = mixture_fingerprint(pack, versions, policy, scan)
     folder = store.mixture(DECONTAMINATED, pack.name)
     manifest = _standing_manifest(folder, fingerprint)
     if manifest is not None:
         return _summary(manifest, was_there=True)
-    with aside(folder) as draft:
-        draft.mkdir()
+    with aside(folder, drafts=store.drafts) as draft:
+        draft.mkdir(parents=True)
         shards = [
             _filter(store, shard, pack, versions, policy, scan, draft) for shard in pack.shards
         ]
@@ -80,8 +79,17 @@ def build_mixture(
             "benchmarks": {version.benchmark: version.fingerprint for version in versions},
             "shards": shards,
         }
-        (draft / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        (draft / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return _summary(manifest, was_there=False)
+
+
+def has_mixture(
+    store: Store, pack: Pack, versions: Sequence[Version], policy: Policy, scan: str
+) -> bool:
+    """Whether a pack's mixture stands, made from today's inputs."""
+    fingerprint = mixture_fingerprint(pack, versions, policy, scan)
+    return _standing_manifest(store.mixture(DECONTAMINATED, pack.name), fingerprint) is not None
 
 
 def mixture_fingerprint(pack: Pack, versions: Sequence[Version], policy: Policy, scan: str) -> str:
@@ -124,20 +132,40 @@ def _lacking(store: Store, shard: Shard, versions: Sequence[Version], scan: str)
     return lacking if has_ledger else [version.benchmark for version in versions]
 
 
-def require_readable(store: Store, pack: Pack, scan: str) -> None:
-    """Raise when rows of a shard could not be read: nobody knows what they hold."""
-    problems = [
-        Problem(
-            f"{shard.path}: row {row['row']}",
-            f"{row['reason']} ({row['detail']})",
-            "a document",
-            'mend the row, or set policy.unreadable = "drop" to leave such rows out',
-        )
-        for shard in pack.shards
-        for row in read_json(store.ledger(scan, shard.fingerprint))["unreadable"]
-    ]
+def require_readable(store: Store, pack: Pack, scan: str, *, is_strict: bool) -> None:
+    """Raise when rows of a shard could not be read: nobody knows what they hold.
+
+    Even where such rows may be left out, a shard of nothing else is more likely a field of another
+    name than a shard to be emptied.
+    """
+    problems = []
+    for shard in pack.shards:
+        ledger = read_json(store.ledger(scan, shard.fingerprint))
+        if ledger["unreadable"] and not ledger["n_documents"]:
+            first = ledger["unreadable"][0]
+            problems.append(
+                Problem(
+                    shard.path,
+                    f"no row that could be read; the first: {first['reason']} ({first['detail']})",
+                    "documents",
+                    f"check the fields of the source {pack.source.name!r} in decon.toml",
+                )
+            )
+        elif is_strict:
+            problems += [_unreadable_row(shard, row) for row in ledger["unreadable"]]
     if problems:
         raise IncompleteError(problems)
+
+
+def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
+    # Lines are counted from one, as editors do; rows of tables from zero, as libraries do.
+    place = f"row {row['row']}" if row["offset"] is None else f"line {row['row'] + 1}"
+    return Problem(
+        f"{shard.path}: {place}",
+        f"{row['reason']} ({row['detail']})",
+        "a document",
+        'mend it, or set policy.unreadable = "drop" to leave such rows out',
+    )
 
 
 def entries_of_shard(
@@ -166,6 +194,8 @@ def _filter(
             reasons.setdefault(entry["row"], []).append(
                 {key: entry[key] for key in ("benchmark", "split", "instance_index", "score")}
             )
+    if shard.name == MANIFEST:
+        raise CorpusError(Problem(shard.path, f"a shard named {MANIFEST}", "any other name"))
     target = folder / shard.name
     target.parent.mkdir(parents=True, exist_ok=True)
     counts = _Counts()
@@ -193,6 +223,7 @@ def _filter(
         "n_unreadable_left_out": counts.n_unreadable,
         "n_characters_in": counts.n_characters,
         "n_characters_out": counts.n_characters_out,
+        "n_bytes": target.stat().st_size,
         "output": hash_file(target),
         "removed": counts.removed,
     }
@@ -248,10 +279,12 @@ def _standing_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     manifest: dict[str, Any] = read_json(path)
-    is_whole = manifest["fingerprint"] == fingerprint and all(
-        (folder / shard["shard"]).is_file() for shard in manifest["shards"]
+    is_standing = manifest["fingerprint"] == fingerprint and all(
+        (folder / shard["shard"]).is_file()
+        and (folder / shard["shard"]).stat().st_size == shard["n_bytes"]
+        for shard in manifest["shards"]
     )
-    return manifest if is_whole else None
+    return manifest if is_standing else None
 
 
 def _summary(manifest: dict[str, Any], *, was_there: bool) -> MixtureSummary:
@@ -271,8 +304,12 @@ def verify(store: Store, pack: Pack) -> list[Problem]:
     folder = store.mixture(DECONTAMINATED, pack.name)
     if not (folder / MANIFEST).is_file():
         return [Problem(str(folder), "no manifest", "a mixture")]
+    return _damage(folder, read_json(folder / MANIFEST))
+
+
+def _damage(folder: Path, manifest: dict[str, Any]) -> list[Problem]:
     problems = []
-    for shard in read_json(folder / MANIFEST)["shards"]:
+    for shard in manifest["shards"]:
         file = folder / shard["shard"]
         n_accounted = shard["n_documents_out"] + len(shard["removed"])
         if n_accounted != shard["n_documents_in"]:
@@ -280,5 +317,12 @@ def verify(store: Store, pack: Pack) -> list[Problem]:
                 Problem(str(file), f"{n_accounted} documents", f"{shard['n_documents_in']}")
             )
         if not file.is_file() or hash_file(file) != shard["output"]:
-            problems.append(Problem(str(file), "other bytes", "those that were written"))
+            problems.append(
+                Problem(
+                    str(file),
+                    "other bytes",
+                    "those that were written",
+                    f"delete {folder} and materialize `mixture` again",
+                )
+            )
     return problems

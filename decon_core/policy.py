@@ -156,9 +156,11 @@ def _type_problems(policy: Policy) -> list[Problem]:
         kind = type(field.default)
         accepted = (int, float) if kind is float else (kind,)
         if not isinstance(value, accepted) or (kind is not bool and isinstance(value, bool)):
-            problems.append(Problem(f"policy.{field.name}", repr(value), f"a {kind.__name__}"))
+            problems.append(Problem(f"policy.{field.name}", repr(value), _KINDS[kind]))
     return problems
 
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 _MAY_BE_ZERO = {
     "eval_min_token_length",

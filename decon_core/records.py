@@ -35,8 +35,11 @@ def fingerprint_of_records(table: pa.Table) -> str:
     return digest.hexdigest()[:16]
 
 
-def save_records(store: Store, benchmark: str, table: pa.Table) -> Version:
-    """Keep a normalized benchmark as the version that counts from now on."""
+def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
+    """Keep a normalized benchmark as the version that counts from now on.
+
+    `origin` is the fingerprint of what it was made from: recipe and files.
+    """
     items = table.select(["split", "instance_index"]).group_by(["split", "instance_index"])
     version = Version(
         benchmark, fingerprint_of_records(table), table.num_rows, items.aggregate([]).num_rows
@@ -46,6 +49,7 @@ def save_records(store: Store, benchmark: str, table: pa.Table) -> Version:
         store.current_records(benchmark),
         {
             "version": version.fingerprint,
+            "origin": origin,
             "n_records": version.n_records,
             "n_items": version.n_items,
             "splits": {
@@ -73,6 +77,12 @@ def current_version(store: Store, benchmark: str) -> Version:
         )
     value = read_json(path)
     return Version(benchmark, value["version"], value["n_records"], value["n_items"])
+
+
+def recorded_origin(store: Store, benchmark: str) -> str | None:
+    """What the current records were made from; None when there are none."""
+    path = store.current_records(benchmark)
+    return str(read_json(path)["origin"]) if path.is_file() else None
 
 
 def load_records(store: Store, version: Version) -> pa.Table:

@@ -582,8 +582,12 @@ def detect(tokens: Tokens, index: Index) -> list[Match]:
     document = grams(tokens, policy.ngram_size)
     clusters = sampled_clusters if policy.sampling == "reference" else exhaustive_clusters
     found = [call(tokens, document, cluster, index) for cluster in clusters(document, index)]
-    matches = {(match.start, match.number, match.end): match for match in found if match}
-    return [matches[key] for key in sorted(matches)]
+    best: dict[tuple[int, int, int], Match] = {}
+    for match in filter(None, found):  # two seeds may have grown to the same boundaries
+        place = (match.start, match.number, match.end)
+        if place not in best or match.score > best[place].score:
+            best[place] = match
+    return [best[place] for place in sorted(best)]
 
 
 def report(matches: Iterable[Match], index: Index) -> list[Match]:

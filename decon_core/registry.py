@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
 
 from decon_core.config import Config
-from decon_core.corpus import Pack, Shard, find_shards, plan_packs
-from decon_core.errors import ConfigError, MissingError, Problem
-from decon_core.evals import Recipe, load_recipes, normalize
+from decon_core.corpus import Pack, find_shards, hash_file, plan_packs
+from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, StaleError
+from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
 from decon_core.mixture import DECONTAMINATED
+from decon_core.records import Version, current_version, recorded_origin
 from decon_core.store import Store, read_json, remove, write_json
 
 
@@ -22,6 +25,12 @@ class Benchmark:
 
     recipe: Recipe
     base: Path
+
+    def origin(self) -> str:
+        """Fingerprint of recipe and files. What lies on a hub cannot be told without reading it."""
+        files = files_by_split(self.recipe, base=self.base)
+        content = [[split, *map(hash_file, paths)] for split, paths in files.items()]
+        return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
 
     def normalized(self, *, limit: int | None = None) -> pa.Table:
         return normalize(self.recipe, base=self.base, limit=limit)
@@ -65,6 +74,32 @@ def benchmark_of(config: Config, name: str) -> Benchmark:
     return known[name]
 
 
+def stale_benchmarks(config: Config, store: Store) -> list[str]:
+    """Benchmarks whose recipe or files changed since they were normalized, or that never were."""
+    return [
+        name
+        for name, benchmark in benchmarks_of(config).items()
+        if recorded_origin(store, name) != benchmark.origin()
+    ]
+
+
+def current_versions(config: Config, store: Store) -> list[Version]:
+    """The versions of all benchmarks. Refuses those that their files have moved away from."""
+    versions = [current_version(store, name) for name in benchmarks_of(config)]
+    stale = stale_benchmarks(config, store)
+    if stale:
+        raise StaleError(
+            Problem(
+                f"benchmark {name!r}",
+                "a recipe or file that changed since it was normalized",
+                "records made from today's",
+                "materialize `records`, `index` and `scan` for it: `decon-assets run`",
+            )
+            for name in stale
+        )
+    return versions
+
+
 def list_packs(store: Store) -> list[Pack]:
     """The packs that are registered, by name."""
     folder = store.pack("any").parent
@@ -90,24 +125,69 @@ def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
     return [known[name] for name in wanted]
 
 
-def register_packs(config: Config, store: Store) -> tuple[list[Pack], list[Pack]]:
-    """Bring the packs in line with the corpus: those that count from now on, and those that went.
+@dataclass(frozen=True)
+class PackPlan:
+    """What the packs should be today, and which of the registered ones have to go."""
 
-    A pack that went takes its mixture along, or its documents would stay among the clean ones.
-    """
+    current: list[Pack]
+    retired: list[Pack]
+    gone: list[str]  # shards that were registered, and are not there any more as they were
+
+
+def plan(config: Config, store: Store) -> PackPlan:
+    """Compare the registered packs with the corpus as it lies on disk. Changes nothing."""
     before = list_packs(store)
+    known = {shard.path: shard for pack in before for shard in pack.shards}
+    numbers = _next_numbers(store, before)
     current: list[Pack] = []
     retired = [pack for pack in before if pack.source.name not in {s.name for s in config.sources}]
     for source in config.sources:
-        existing = [pack for pack in before if pack.source.name == source.name]
-        known: dict[str, Shard] = {shard.path: shard for pack in existing for shard in pack.shards}
-        shards = find_shards(source, folder=config.folder, known=known)
-        kept, gone = plan_packs(source, shards, existing=existing, pack_shards=config.pack_shards)
+        kept, went = plan_packs(
+            source,
+            find_shards(source, folder=config.folder, known=known),
+            existing=[pack for pack in before if pack.source.name == source.name],
+            pack_shards=config.pack_shards,
+            first_number=numbers.get(source.name, 0),
+        )
         current += kept
-        retired += gone
-    for pack in current:
+        retired += went
+    today = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
+    gone = [s.path for s in known.values() if (s.source, s.name, s.content) not in today]
+    return PackPlan(current, retired, sorted(gone))
+
+
+def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
+    """Per source, the first pack number that was never used."""
+    used = [pack.name for pack in packs]
+    used += [path.stem for path in store.retired_packs.glob("*.json")]
+    numbers: dict[str, int] = {}
+    for name in used:
+        source, _, number = name.rpartition("-")
+        numbers[source] = max(numbers.get(source, 0), int(number) + 1)
+    return numbers
+
+
+def register_packs(config: Config, store: Store, *, may_retire: bool = False) -> PackPlan:
+    """Bring the packs in line with the corpus.
+
+    A pack that goes takes its mixture along, or its documents would stay among the clean ones. When
+    most of the corpus is gone that is more likely a mount that is missing, and needs a word.
+    """
+    found = plan(config, store)
+    n_registered = sum(len(pack.shards) for pack in list_packs(store))
+    if len(found.gone) > max(1, n_registered // 2) and not may_retire:
+        raise CorpusError(
+            Problem(
+                f"{len(found.gone)} of {n_registered} registered shards",
+                f"gone or changed, {found.gone[0]} among them",
+                "most of them as they were",
+                "if that is meant, say --retire: their packs and mixtures are then removed",
+            )
+        )
+    for pack in found.current:
         write_json(store.pack(pack.name), pack.to_json())
-    for pack in retired:
+    for pack in found.retired:
+        write_json(store.retired_packs / f"{pack.name}.json", pack.to_json())
         remove(store.mixture(DECONTAMINATED, pack.name))
         remove(store.pack(pack.name))
-    return current, retired
+    return found

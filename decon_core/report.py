@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from typing import Any
 
 import duckdb
@@ -45,7 +46,7 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
         ),
     ),
     "items": (
-        "One row per benchmark row (instance); is_indexed is false when no rule could ever see it",
+        "One row per benchmark row (instance); a repeat shares the verdict of the first, seen_as",
         pa.schema(
             [
                 ("benchmark", pa.string()),
@@ -56,6 +57,8 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
                 ("n_records", pa.int64()),
                 ("is_indexed", pa.bool_()),
                 ("why_not_indexed", pa.string()),
+                ("seen_as_split", pa.string()),
+                ("seen_as_instance_index", pa.int64()),
             ]
         ),
     ),
@@ -124,6 +127,7 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
                 ("mixture", pa.string()),
                 ("source", pa.string()),
                 ("shard_name", pa.string()),
+                ("is_current", pa.bool_()),
                 ("row", pa.int64()),
                 ("doc_id", pa.string()),
                 ("benchmark", pa.string()),
@@ -137,6 +141,7 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
         "One row: the settings this report was made with",
         pa.schema(
             [
+                ("state", pa.string()),
                 ("scan_fingerprint", pa.string()),
                 ("idf_snapshot", pa.string()),
                 ("threshold", pa.float64()),
@@ -163,7 +168,8 @@ _VIEWS: Mapping[str, tuple[str, str]] = {
                    max(score) AS best_score
             FROM matches WHERE is_contaminated
             GROUP BY benchmark, split, instance_index
-        ) f USING (benchmark, split, instance_index)
+        ) f ON (f.benchmark, f.split, f.instance_index)
+             = (i.benchmark, i.seen_as_split, i.seen_as_instance_index)
         """,
     ),
     "by_benchmark": (
@@ -185,7 +191,8 @@ _VIEWS: Mapping[str, tuple[str, str]] = {
         SELECT s.source, s.n_documents, s.n_unreadable,
                coalesce(f.n_contaminated_documents, 0) AS n_contaminated_documents,
                coalesce(f.n_leaked_items, 0) AS n_leaked_items,
-               n_contaminated_documents / nullif(s.n_documents, 0) AS contaminated_share
+               coalesce(f.n_contaminated_documents, 0) / nullif(s.n_documents, 0)
+                   AS contaminated_share
         FROM (
             SELECT source, sum(n_documents)::BIGINT AS n_documents,
                    sum(n_unreadable)::BIGINT AS n_unreadable
@@ -224,6 +231,7 @@ class ReportSummary:
     n_matches: int
     n_contaminated_documents: int
     n_unreadable: int
+    n_shards_without_mixture: int  # none built, or one that is no longer today's
 
 
 def build_report(
@@ -231,17 +239,18 @@ def build_report(
 ) -> ReportSummary:
     """Gather everything into a new database, and put it in the place of the old one."""
     scan = scan_fingerprint(store, policy)
+    index = index_fingerprint(store, policy)
     for pack in packs:
         require_scanned(store, pack, versions, scan)
     mixtures = _mixtures(store, packs, versions, policy, scan)
     tables = {
-        "benchmarks": _benchmarks(store, versions, policy),
-        "items": _items(store, versions, policy),
+        "benchmarks": _benchmarks(store, versions, index),
+        "items": _items(store, versions, index),
         "shards": _shards(store, packs, scan),
         "unreadable": _unreadable(store, packs, scan),
         "mixtures": [account for account, _ in mixtures],
         "removed": [row for _, removed in mixtures for row in removed],
-        "runs": _runs(store, policy, scan),
+        "runs": _runs(store, packs, versions, policy, scan),
     }
     matches = _matches(store, packs, versions, policy, scan)
     with aside(store.report) as draft, duckdb.connect(str(draft)) as connection:
@@ -274,14 +283,16 @@ def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:
                (SELECT count(*) FROM matches WHERE is_contaminated),
                (SELECT count(DISTINCT (source, shard_name, row))
                 FROM matches WHERE is_contaminated),
-               (SELECT count(*) FROM unreadable)
+               (SELECT count(*) FROM unreadable),
+               (SELECT count(*) FROM shards s WHERE NOT EXISTS (
+                    FROM mixtures m
+                    WHERE m.is_current AND (m.pack, m.shard_name) = (s.pack, s.shard_name)))
         """
     ).fetchone()
-    return ReportSummary(*(row or (0, 0, 0, 0, 0)))
+    return ReportSummary(*(row or (0,) * 6))
 
 
-def _benchmarks(store: Store, versions: Iterable[Version], policy: Policy) -> list[dict[str, Any]]:
-    index = index_fingerprint(store, policy)
+def _benchmarks(store: Store, versions: Iterable[Version], index: str) -> list[dict[str, Any]]:
     members = read_current(store)["members"]
     rows = []
     for version in versions:
@@ -299,28 +310,38 @@ def _benchmarks(store: Store, versions: Iterable[Version], policy: Policy) -> li
     return rows
 
 
-def _items(store: Store, versions: Iterable[Version], policy: Policy) -> list[dict[str, Any]]:
-    index = index_fingerprint(store, policy)
-    items: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for version in versions:
-        part = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))
-        dropped = part["dropped"].to_pylist()
-        for record, reason in zip(load_records(store, version).to_pylist(), dropped, strict=True):
-            item = items.setdefault(
-                (record["benchmark"], record["split"], record["instance_index"]),
-                {
-                    **{name: record[name] for name in ("benchmark", "config", "split")},
-                    "instance_index": record["instance_index"],
-                    "question": record["question"],
-                    "n_records": 0,
-                    "is_indexed": False,
-                    "why_not_indexed": reason,
-                },
-            )
-            item["n_records"] += 1
-            if reason is None:
+def _items(store: Store, versions: Iterable[Version], index: str) -> list[dict[str, Any]]:
+    return [item for version in versions for item in _items_of(store, version, index)]
+
+
+def _items_of(store: Store, version: Version, index: str) -> list[dict[str, Any]]:
+    part = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))
+    items: dict[tuple[str, int], dict[str, Any]] = {}
+    first: dict[str, tuple[str, int]] = {}  # where a record's content was first indexed
+    reasons = part["dropped"].to_pylist()
+    for record, reason in zip(load_records(store, version).to_pylist(), reasons, strict=True):
+        place = (record["split"], record["instance_index"])
+        item = items.setdefault(place, _new_item(record))
+        item["n_records"] += 1
+        if reason is None:
+            first.setdefault(record["fingerprint"], place)
+            item.update(is_indexed=True, why_not_indexed=None)
+            item.update(seen_as_split=place[0], seen_as_instance_index=place[1])
+        elif not item["is_indexed"]:
+            item["why_not_indexed"] = reason
+            if seen_as := first.get(record["fingerprint"]):
                 item.update(is_indexed=True, why_not_indexed=None)
+                item.update(seen_as_split=seen_as[0], seen_as_instance_index=seen_as[1])
     return list(items.values())
+
+
+def _new_item(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: record[name] for name in ("benchmark", "config", "split", "instance_index")},
+        "question": record["question"],
+        "n_records": 0,
+        "is_indexed": False,
+    }
 
 
 def _shards(store: Store, packs: Iterable[Pack], scan: str) -> list[dict[str, Any]]:
@@ -391,9 +412,10 @@ def _mixtures(
                 "mixture": manifest["mixture"],
                 "source": manifest["source"],
                 "shard_name": shard["shard"],
+                "is_current": is_current,
             }
             counts = {name: shard[name] for name in _ACCOUNT}
-            account = {**place, "pack": pack.name, "is_current": is_current, **counts}
+            account = {**place, "pack": pack.name, **counts}
             removed = [
                 {**place, "row": document["row"], "doc_id": document["id"], **reason}
                 for document in shard["removed"]
@@ -412,9 +434,28 @@ _ACCOUNT = (
 )
 
 
-def _runs(store: Store, policy: Policy, scan: str) -> list[dict[str, Any]]:
+def is_current(
+    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
+) -> bool:
+    """Whether there is a report, and it was made from these very packs, versions and settings."""
+    if not store.report.is_file() or not store.current_snapshot.is_file():
+        return False
+    with duckdb.connect(str(store.report), read_only=True) as connection:
+        (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
+    return bool(state == _state(packs, versions, policy, scan_fingerprint(store, policy)))
+
+
+def _state(packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str) -> str:
+    mixtures = [mixture_fingerprint(pack, versions, policy, scan) for pack in packs]
+    return sha256(" ".join(sorted(mixtures)).encode()).hexdigest()[:16]
+
+
+def _runs(
+    store: Store, packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str
+) -> list[dict[str, Any]]:
     return [
         {
+            "state": _state(packs, versions, policy, scan),
             "scan_fingerprint": scan,
             "idf_snapshot": read_current(store)["fingerprint"],
             "threshold": policy.contamination_score_threshold,

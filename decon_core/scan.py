@@ -8,6 +8,8 @@ and on how many processes, leaves no trace in them.
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -15,8 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +30,7 @@ from decon_core.config import Source
 from decon_core.corpus import Document, Pack, Shard, Unreadable, count_reasons, read_shard
 from decon_core.errors import CorpusError, DeconError, MissingError
 from decon_core.idf import current_snapshot_fingerprint
-from decon_core.index import Target, has_part, index_fingerprint, load_target, missing_part
+from decon_core.index import Target, has_part, load_target, missing_part
 from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.reference import Found, Match, detect, question_grams, total_length
@@ -77,10 +81,9 @@ def scan_fingerprint(store: Store, policy: Policy) -> str:
 
 
 def missing_tiles(
-    store: Store, packs: Iterable[Pack], versions: Sequence[Version], policy: Policy
+    store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
 ) -> list[tuple[Pack, Shard, list[Version]]]:
     """Each shard that was not scanned against every version yet, with those that it misses."""
-    scan = scan_fingerprint(store, policy)
     missing = []
     for pack in packs:
         for shard in pack.shards:
@@ -128,12 +131,18 @@ def scan_packs(
 
     A shard that cannot be read does not stop the others; all such are reported at the end.
     """
-    index = index_fingerprint(store, policy)
+    # The snapshot's pointer is read once: all shards of a scan are named and weighed by one.
+    snapshot = current_snapshot_fingerprint(store)
+    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
+    index = policy.index_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
+    scan = policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
     absent = [version.benchmark for version in versions if not has_part(store, version, index)]
     if absent:
-        raise MissingError(missing_part(name, str(store.root / "index" / index)) for name in absent)
+        raise MissingError(
+            missing_part(name, str(store.index_part(index, name, "*"))) for name in absent
+        )
 
-    missing = missing_tiles(store, packs, versions, policy)
+    missing = missing_tiles(store, packs, versions, scan)
     n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
     n_lacking = sum(len(lacking) for _, _, lacking in missing)
     summary = ScanSummary(n_tiles_written=0, n_tiles_present=n_tiles - n_lacking)
@@ -143,7 +152,14 @@ def scan_packs(
         jobs: dict[Future[ShardScan], tuple[Shard, int]] = {}
         for pack, shard, lacking in missing:
             job = executor.submit(
-                scan_shard, store.root, shard, pack.source, tuple(lacking), policy
+                scan_shard,
+                store.root,
+                shard,
+                pack.source,
+                tuple(lacking),
+                policy,
+                index=index,
+                scan=scan,
             )
             jobs[job] = (shard, len(lacking))
         for done, job in enumerate(as_completed(jobs), start=1):
@@ -177,8 +193,26 @@ def _executor(workers: int) -> Iterator[Executor]:
         yield _InThisProcess()
         return
     # Spawned, not forked: Dagster and Arrow hold threads, which a fork would leave half-dead.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield pool
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_live_with_parent) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # or a Ctrl-C would wait for every shard
+            raise
+
+
+def _live_with_parent() -> None:
+    """In a worker: leave Ctrl-C to the parent, and end when it does, even if it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
 
 
 class _InThisProcess(Executor):
@@ -194,13 +228,20 @@ class _InThisProcess(Executor):
 
 
 @lru_cache(maxsize=256)
-def _target(root: Path, version: Version, policy: Policy, index: str) -> Target:  # noqa: ARG001
-    """One per process. The index fingerprint is in the key: a new snapshot is another target."""
-    return load_target(Store(root), version, policy)
+def _target(root: Path, version: Version, policy: Policy, index: str) -> Target:
+    """One per process."""
+    return load_target(Store(root), version, policy, index=index)
 
 
 def scan_shard(
-    root: Path, shard: Shard, source: Source, versions: tuple[Version, ...], policy: Policy
+    root: Path,
+    shard: Shard,
+    source: Source,
+    versions: tuple[Version, ...],
+    policy: Policy,
+    *,
+    index: str,
+    scan: str,
 ) -> ShardScan:
     """Read a shard once and write its tiles for these benchmark versions, then its ledger.
 
@@ -208,8 +249,6 @@ def scan_shard(
     store and the corpus.
     """
     store = Store(root)
-    scan = scan_fingerprint(store, policy)
-    index = index_fingerprint(store, policy)
     # Matches are kept down to the evidence floor; the threshold is applied to them later.
     floor = replace(policy, contamination_score_threshold=policy.evidence_floor)
     targets = [_target(root, version, floor, index) for version in versions]

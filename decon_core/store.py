@@ -2,6 +2,7 @@
 
     <root>/
       packs/<pack>.json                              which shards belong together
+      packs/retired/<pack>.json                      packs that went: their numbers stay taken
       records/<benchmark>/<version>.parquet          normalized records
       records/<benchmark>/current.json               the version that counts today
       idf/<snapshot>.arrow, idf/current.json         frozen frequencies
@@ -10,6 +11,7 @@
       tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
       mixtures/<name>/<pack>/                        shards without the leaks, and a manifest
       report/contamination.duckdb                    the answer
+      drafts/                                        mixtures that are being written
 
 Paths are made here and nowhere else. Names that hold a fingerprint never change their content, so a
 file that is present is right, and writing it again is harmless.
@@ -20,6 +22,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +33,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+_DAY_SECONDS = 86_400
+
 
 @dataclass(frozen=True)
 class Store:
@@ -39,6 +44,10 @@ class Store:
 
     def pack(self, pack: str) -> Path:
         return self.root / "packs" / f"{pack}.json"
+
+    @property
+    def retired_packs(self) -> Path:
+        return self.root / "packs" / "retired"
 
     def records(self, benchmark: str, version: str) -> Path:
         return self.root / "records" / benchmark / f"{version}.parquet"
@@ -63,7 +72,20 @@ class Store:
         return self.root / "tiles" / scan / shard / "ledger.json"
 
     def mixture(self, name: str, pack: str) -> Path:
-        return self.root / "mixtures" / name / pack
+        return self.mixtures(name) / pack
+
+    def mixtures(self, name: str) -> Path:
+        return self.root / "mixtures" / name
+
+    @property
+    def drafts(self) -> Path:
+        return self.root / "drafts"
+
+    def sweep_drafts(self) -> None:
+        """Remove what processes that were killed left behind; nobody works on one for a day."""
+        for draft in self.drafts.glob(".*"):
+            if time.time() - draft.stat().st_mtime > _DAY_SECONDS:
+                remove(draft)
 
     @property
     def report(self) -> Path:
@@ -71,13 +93,16 @@ class Store:
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
+def aside(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
     """A name to write to; it becomes `path` when the block ends well, and vanishes when not.
 
-    Works for files and for folders. A folder that stands in the way is replaced.
+    Works for files and for folders. A folder that stands in the way is replaced. What is left of a
+    process that was killed lies beside the path, or in `drafts` where people read all that there is
+    beside it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{uuid4().hex[:12]}.tmp")
+    folder = drafts or path.parent
+    draft = folder / f".{path.name}.{uuid4().hex[:12]}.tmp"
     try:
         yield draft
         if draft.is_dir():
@@ -122,11 +147,12 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, value: object) -> None:
     with aside(path) as draft:
-        draft.write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+        draft.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:  # the caller knows what it wrote
-    return json.loads(path.read_text())
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:

@@ -59,7 +59,13 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 
 
 def decompressed(file: BinaryIO, compression: str) -> BinaryIO:
-    """The uncompressed bytes behind an open file."""
+    """The uncompressed bytes behind an open file.
+
+    A compressed file of no bytes at all is cut off: a whole one has a header, even around nothing.
+    """
+    if compression and not file.read(1):
+        raise EOFError("the file is empty")
+    file.seek(0)
     match compression:
         case ".gz":
             return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb"))

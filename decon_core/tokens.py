@@ -7,8 +7,9 @@ token. Nothing heavy is imported before a tokenizer is first used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +26,6 @@ _BUNDLED = {
     "llama3": "llama3",
     "olmo2": "olmo2",
 }
-_PROBE = " what year was the eiffel tower constructed ? naïve 東京 مرحبا 12345 \U0001f680"
 
 
 class Tokenizer(Protocol):
@@ -97,7 +97,7 @@ class BytePieces:
         import splintr
 
         self._inner = splintr.Tokenizer.from_pretrained(name)
-        self.fingerprint = f"{name}-{_digest(self._inner.encode_ordinary(_PROBE))}"
+        self.fingerprint = f"{name}-{version('splintr-rs')}"
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._inner.encode_ordinary(text) for text in texts]
@@ -124,7 +124,12 @@ class TokenizerFile:
 
         self._inner = HuggingFaceTokenizer.from_file(str(path))
         self._inner.encode_special_tokens = True  # spelled-out special tokens are plain text
-        self.fingerprint = f"file-{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+        # Files from the hub often carry both, for a model's sake. Truncation would hide whatever
+        # stands behind its limit; padding would make ids depend on a text's company.
+        self._inner.no_truncation()
+        self._inner.no_padding()
+        content = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        self.fingerprint = f"file-{content}-{version('tokenizers')}"
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
@@ -143,7 +148,3 @@ def _split(text: str) -> list[str]:
 
 def _is_blank(text: str) -> bool:
     return not text.strip(WHITE_SPACE)
-
-
-def _digest(ids: Iterable[int]) -> str:
-    return hashlib.sha256(" ".join(map(str, ids)).encode()).hexdigest()[:12]

@@ -98,11 +98,11 @@ class World:
         ]
         self.config_path.write_text("\n".join(lines) + "\n")
 
-    def run(self, *, refreeze: bool = False) -> Registration:
+    def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
         self.write_config()
         self.said.clear()
         pipeline = Pipeline(self.config_path, self.instance, self.said.append)
-        return pipeline.run(refreeze=refreeze)
+        return pipeline.run(refreeze=refreeze, may_retire=may_retire)
 
     def policy_in_force(self) -> Any:
         return load_config(self.config_path).policy

@@ -15,7 +15,7 @@ from decon_assets.failures import permanent_failures
 from decon_assets.partitions import benchmarks
 from decon_assets.provenance import column_schema, preview, record_preview
 from decon_assets.resources import Decon
-from decon_core.idf import current_snapshot, freeze, read_current
+from decon_core.idf import current_snapshot, freeze, read_current, require_frozen_from
 from decon_core.index import build_part, index_fingerprint
 from decon_core.records import current_version, save_records
 from decon_core.registry import benchmark_of, benchmarks_of
@@ -38,8 +38,10 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
     with permanent_failures():
         config = decon.config()
         for name in context.partition_keys:
-            table = benchmark_of(config, name).normalized()
-            version = save_records(decon.store_of(config), name, table)
+            benchmark = benchmark_of(config, name)
+            origin = benchmark.origin()  # before reading: a file that changes meanwhile is stale
+            table = benchmark.normalized()
+            version = save_records(decon.store_of(config), name, table, origin=origin)
             context.log.info(f"{name}: {version.n_items} items, version {version.fingerprint}")
             context.add_asset_metadata(
                 {
@@ -83,6 +85,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
             freeze(store, versions, settings.policy)
         else:
             current_snapshot(store, settings.policy)  # refuses one of other settings
+            require_frozen_from(store, settings.snapshot)
             context.log.info("a snapshot is frozen already: kept (set `refreeze` to count anew)")
         snapshot = read_current(store)
         context.add_asset_metadata(
@@ -115,6 +118,8 @@ def index(context: AssetExecutionContext, decon: Decon) -> None:
             version = current_version(store, name)
             summary = build_part(store, version, snapshot, config.policy)
             context.log.info(f"{name}: {summary.n_indexed} of {version.n_records} records")
+            if not summary.n_indexed:
+                context.log.warning(f"{name}: nothing to look for; left out: {summary.dropped}")
             context.add_asset_metadata(
                 {
                     "dagster/row_count": version.n_records,

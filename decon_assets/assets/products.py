@@ -10,20 +10,20 @@ from dagster import (
     asset,
 )
 
+from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import scan
 from decon_assets.failures import permanent_failures
 from decon_assets.partitions import PACK, packs
 from decon_assets.resources import Decon
 from decon_core.mixture import DECONTAMINATED, build_mixture
-from decon_core.records import current_version
-from decon_core.registry import benchmarks_of, list_packs, packs_of
+from decon_core.registry import current_versions, list_packs, packs_of
 from decon_core.report import build_report
 
 GROUP = "products"
 
 
 @asset(
-    deps=[AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK))],
+    deps=[AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)), corpus],
     partitions_def=packs,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
@@ -39,7 +39,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     with permanent_failures():
         config = decon.config()
         store = decon.store_of(config)
-        versions = [current_version(store, name) for name in benchmarks_of(config)]
+        versions = current_versions(config, store)
         for pack in packs_of(store, context.partition_keys):
             summary = build_mixture(store, pack, versions, config.policy)
             context.log.info(
@@ -72,7 +72,7 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
     with permanent_failures():
         config = decon.config()
         store = decon.store_of(config)
-        versions = [current_version(store, name) for name in benchmarks_of(config)]
+        versions = current_versions(config, store)
         summary = build_report(store, list_packs(store), versions, config.policy)
         context.add_asset_metadata(
             {
@@ -82,5 +82,6 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
                 "contaminated_documents": summary.n_contaminated_documents,
                 "leaks": summary.n_matches,
                 "unreadable_rows": summary.n_unreadable,
+                "shards_without_mixture": summary.n_shards_without_mixture,
             }
         )

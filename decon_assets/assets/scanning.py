@@ -39,7 +39,6 @@ _MOST_CELLS_WITH_METADATA = 200
     ],
     partitions_def=cells,
     backfill_policy=BackfillPolicy.single_run(),
-    pool="scan",
     group_name="scan",
     kinds={"parquet"},
     code_version="1",

@@ -48,13 +48,15 @@ def test_index_check_fails_when_a_record_is_gone_or_none_can_be_seen(world):
     for row in blind:
         row["dropped"] = "too few tokens"
     write_arrow(path, pa.Table.from_pylist(blind, schema=INDEX))
-    assert "no indexable record" in run_check(index_is_complete, world).metadata["problems"].value
+    result = run_check(index_is_complete, world)
+    assert "no indexable record" in result.metadata["problems"].value
+    assert result.severity.value == "WARN"
 
 
 def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
-    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: row 12: found not JSON"):
+    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: line 13: found not JSON"):
         world.run()
     result = run_check(every_row_was_read, world)
     assert not result.passed
@@ -74,7 +76,7 @@ def test_mixture_check_fails_when_a_written_shard_was_touched(world):
 
 def test_mixture_check_fails_when_a_document_is_unaccounted_for(world):
     world.run()
-    path = world.store.mixture("decontaminated", "web-0000") / "manifest.json"
+    path = world.store.mixture("decontaminated", "web-0000") / "_manifest.json"
     manifest = json.loads(path.read_text())
     manifest["shards"][0]["removed"].pop()
     path.write_text(json.dumps(manifest))

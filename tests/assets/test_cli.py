@@ -1,5 +1,6 @@
 """The command line, as typed: what it prints, and with which exit code it ends."""
 
+import gzip
 import json
 
 import pytest
@@ -51,6 +52,50 @@ def test_status_names_what_a_new_benchmark_misses(at_home, capsys):
     assert "orchard" in capsys.readouterr().out
     assert main(["status"]) == 1
     assert "orchard: no records yet" in capsys.readouterr().out
+
+
+def test_status_and_report_say_when_files_have_moved_on(at_home, capsys):
+    main(["run"])
+    at_home.add_shard("s7")
+    at_home.benchmarks["ledger"][0]["question"] += " and more"
+    at_home.write_benchmarks()
+    capsys.readouterr()
+    assert main(["status"]) == 1
+    said = capsys.readouterr().out
+    assert "s7.jsonl.gz: not registered yet" in said
+    assert "ledger: recipe or files changed" in said
+    assert main(["report"]) == 0
+    assert "no longer those of this report" in capsys.readouterr().err
+    main(["run"])
+    capsys.readouterr()
+    assert main(["report"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_unreadable_rows_stop_the_mixture_but_not_the_report_of_them(at_home, capsys):
+    path = at_home.folder / "corpus" / "s0.jsonl.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
+    assert main(["run"]) == 1
+    said = capsys.readouterr()
+    assert "line 13: found not JSON" in said.err
+    assert "Stack Trace" not in said.out + said.err
+    assert main(["report", "--query", "SELECT reason FROM unreadable"]) == 0
+    assert "not JSON" in capsys.readouterr().out
+    at_home.policy = {"unreadable": "drop"}
+    at_home.write_config()
+    assert main(["run"]) == 0
+    assert "1 rows could not be read" in capsys.readouterr().out
+
+
+def test_a_benchmark_too_short_to_look_for_is_told_and_stops_nothing(at_home, capsys):
+    at_home.benchmarks["short"] = [{"question": "Who?", "answer": "me"}]
+    at_home.write_benchmarks()
+    assert main(["run"]) == 0
+    out = capsys.readouterr().out
+    assert "short: nothing to look for; left out: {'too few tokens': 1}" in out
+    query = "SELECT n_not_indexable FROM by_benchmark WHERE benchmark = 'short'"
+    assert main(["report", "--query", query]) == 0
+    assert "1" in capsys.readouterr().out
 
 
 def test_a_wrong_input_ends_with_2_and_without_a_traceback(at_home, capsys):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from decon_core.corpus import (
     read_shard,
 )
 from decon_core.errors import CorpusError
+from decon_core.streams import compression_of, create
 
 TEXT = Source(name="web", path="*", text="text", id="id")
 
@@ -139,6 +141,40 @@ def test_a_damaged_shard_raises_with_its_place(tmp_path, name):
         path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(CorpusError, match=name):
         rows_of(path)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"])
+def test_a_shard_that_changes_while_it_is_read_raises_before_the_end(tmp_path, name):
+    """Same size and same time: only its bytes tell."""
+    path = tmp_path / name
+    source = Source(name="web", path=name, text="text")
+
+    def write(letter):
+        rows = [{"text": letter * 50} for _ in range(30_000)]
+        if name.endswith("parquet"):
+            pq.write_table(
+                pa.Table.from_pylist(rows), path, compression="none", use_dictionary=False
+            )
+        else:
+            with create(path, compression_of(path)) as file:
+                file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+
+    write("a")
+    status = path.stat()
+    (shard,) = find_shards(source, folder=tmp_path, known={})
+    assert len(list(read_shard(shard, source))) == 30_000
+    write("b")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(CorpusError, match="other content"):
+        list(read_shard(shard, source))
+
+
+def test_a_line_nested_too_deeply_and_an_id_of_half_a_character_stop_nothing(tmp_path):
+    deep = '{"text": "x", "meta": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
+    row, odd = rows_of(lines(tmp_path, deep, '{"text": "y", "id": "a\\ud800"}\n'))
+    assert isinstance(row, Unreadable)
+    assert row.reason == "not JSON"
+    assert odd.id == "a\ufffd"
 
 
 def test_a_glob_that_finds_nothing_or_a_strange_format_is_an_error(tmp_path):

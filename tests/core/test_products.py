@@ -64,7 +64,7 @@ def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
 
 def test_rows_that_could_not_be_read_block_the_mixture_with_place_and_reason(leaky):
     bench, versions, pack = scanned(leaky, b"{broken")
-    with pytest.raises(IncompleteError, match=r"a\.jsonl: row 3: found not JSON"):
+    with pytest.raises(IncompleteError, match=r"a\.jsonl: line 4: found not JSON"):
         build_mixture(bench.store, pack, versions, bench.policy)
     assert not bench.store.mixture("decontaminated", pack.name).exists()
 
@@ -75,6 +75,15 @@ def test_the_policy_may_leave_unreadable_rows_out_and_then_says_so(leaky):
     assert (summary.n_documents_out, summary.n_unreadable) == (2, 1)
     out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
     assert b"broken" not in out.read_bytes()
+
+
+def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky):
+    bench, versions, _ = leaky
+    bench.policy = Policy(tokenizer_str="words", unreadable="drop")
+    pack = bench.pack({"a.jsonl": [{"txet": "a field of another name"}] * 3})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    with pytest.raises(IncompleteError, match=r"field missing \(text\).*check the fields"):
+        build_mixture(bench.store, pack, versions, bench.policy)
 
 
 def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):
@@ -168,6 +177,35 @@ def test_every_table_and_view_says_what_it_holds(reported):
         ).fetchall()
     assert len(comments) == 12
     assert all(comment for _, comment in comments)
+
+
+def test_an_exact_repeat_of_a_leaked_item_has_leaked_as_well(bench, make_words):
+    twin, other = ((make_words(n, 30), None, None) for n in range(2))
+    versions = bench.prepare({"b": [twin, other, twin]})
+    pack = bench.pack({"a.jsonl": [f"{make_words('x', 20)} {twin[0]}"]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    build_report(bench.store, [pack], versions, bench.policy)
+    with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+        statuses = connection.execute("SELECT status FROM item_status ORDER BY instance_index")
+        assert statuses.fetchall() == [("leaked",), ("clean",), ("leaked",)]
+
+
+def test_a_source_without_leaks_has_a_share_of_zero(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)] * 2})
+    pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    summary = build_report(bench.store, [pack], versions, bench.policy)
+    assert summary.n_shards_without_mixture == 1
+    with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+        assert connection.execute("FROM by_source").fetchall() == [("web", 1, 0, 0, 0, 0.0)]
+
+
+def test_a_mixture_that_lost_a_file_is_built_again(leaky):
+    bench, versions, pack = scanned(leaky)
+    build_mixture(bench.store, pack, versions, bench.policy)
+    (bench.store.mixture("decontaminated", pack.name) / "a.jsonl").write_text("cut")
+    assert not build_mixture(bench.store, pack, versions, bench.policy).was_there
+    assert verify(bench.store, pack) == []
 
 
 def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):

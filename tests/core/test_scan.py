@@ -231,9 +231,7 @@ def test_a_damaged_shard_gets_no_tile_and_stops_no_other(bench, make_words):
     damaged.write_text("changed after it was registered\n")
     with pytest.raises(CorpusError, match=r"b\.jsonl"):
         scan_packs(bench.store, [pack], versions, bench.policy)
-    left = [
-        shard.name for _, shard, _ in missing_tiles(bench.store, [pack], versions, bench.policy)
-    ]
+    left = [shard.name for _, shard, _ in missing_tiles(bench.store, [pack], versions, bench.scan)]
     assert left == ["b.jsonl"]
 
 

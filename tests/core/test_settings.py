@@ -73,8 +73,13 @@ def test_a_file_that_is_no_toml_says_where(tmp_path, text):
         config(tmp_path, text)
 
 
+def test_a_name_given_twice_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"idf\.snapshot: found 'a' more than once"):
+        config(tmp_path, GOOD + '[idf]\nsnapshot = ["a", "b", "a"]\n')
+
+
 def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
-    with pytest.raises(ConfigError, match=r"no such file.*data/decon.toml"):
+    with pytest.raises(ConfigError, match=r"no such file.*README"):
         load_config(tmp_path / "decon.toml")
 
 
@@ -82,8 +87,8 @@ def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
     ("settings", "said"),
     [
         ({"ngram_size": 0}, "1 or more"),
-        ({"ngram_size": 5.0}, "a int"),
-        ({"eval_dedup": 1}, "a bool"),
+        ({"ngram_size": 5.0}, "a whole number"),
+        ({"eval_dedup": 1}, "true or false"),
         ({"contamination_score_threshold": 1.5}, "at most 1"),
         ({"evidence_floor": 0.9}, "at most the threshold"),
         # A walk cannot end before its first miss.

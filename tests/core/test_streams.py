@@ -59,6 +59,14 @@ def test_files_glued_together_are_read_to_the_end(tmp_path, compression):
         assert file.read() == BODY + BODY
 
 
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_file_of_no_bytes_was_cut_off(tmp_path, compression):
+    path = tmp_path / f"a{compression}"
+    path.touch()
+    with pytest.raises(DAMAGE), open_bytes(path) as file:
+        file.read()
+
+
 def test_a_gz_file_padded_with_zeros_is_whole(tmp_path):
     path = written(tmp_path / "a.gz")
     path.write_bytes(path.read_bytes() + bytes(512))

@@ -98,7 +98,7 @@ def test_a_materialization_says_which_version_it_is_and_how_many_rows_it_has(pag
 
     page.goto(f"/assets/scan?view=partitions&partition=harbor_mc%7C{PACKS[0]}")
     fingerprint = scan_fingerprint(site.store, site.config.policy)
-    expect(value(page, "scan")).to_have_text(fingerprint)
+    expect(value(page, "fingerprint")).to_have_text(fingerprint)
 
 
 def test_every_page_of_every_asset_opens_without_an_error(page, site):

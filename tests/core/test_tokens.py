@@ -1,0 +1,39 @@
+"""Tokenizer files: what they carry for a model's sake must not reach the detector."""
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+from decon_core.errors import ConfigError
+from decon_core.tokens import load_tokenizer
+
+VOCABULARY = {"[UNK]": 0, "[PAD]": 1, "one": 2, "two": 3, "three": 4}
+
+
+@pytest.fixture
+def path(tmp_path):
+    tokenizer = Tokenizer(WordLevel(VOCABULARY, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.add_special_tokens(["[PAD]"])
+    tokenizer.enable_truncation(max_length=2)
+    tokenizer.enable_padding(length=8, pad_token="[PAD]", pad_id=1)
+    file = tmp_path / "tokenizer.json"
+    tokenizer.save(str(file))
+    return str(file)
+
+
+def test_truncation_and_padding_of_a_file_are_switched_off(path):
+    loaded = load_tokenizer(path)
+    assert loaded.encode(["one two three two", "one"]) == [[2, 3, 4, 3], [2]]
+
+
+def test_spans_cover_the_words_behind_the_tokens(path):
+    text = " one two"
+    cut = [text[start:stop] for start, stop in load_tokenizer(path).spans(text)]
+    assert cut == ["one", "two"]
+
+
+def test_an_unknown_tokenizer_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"'gpt9'.*'cl100k'"):
+        load_tokenizer("gpt9")
