@@ -135,8 +135,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from dagster import DagsterExecutionInterruptedError
-
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
     from decon_core.mixture import DECONTAMINATED
@@ -150,8 +148,6 @@ def _run(options: argparse.Namespace) -> int:
         except PipelineError as error:
             print(error, file=sys.stderr)
             return 1
-        except DagsterExecutionInterruptedError:
-            raise KeyboardInterrupt from None
     _say_what_was_left_out(registered.store.report)
     print(f"\nreport: {registered.store.report}")
     print(f"mixture: {registered.store.mixtures(DECONTAMINATED)}")

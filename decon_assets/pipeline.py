@@ -190,8 +190,16 @@ class Pipeline:
             raise_on_error=False,
         )
         if not result.success:
+            if _was_interrupted(result):
+                raise KeyboardInterrupt
             raise PipelineError(_why(asset, result))
         return result
+
+
+def _was_interrupted(result: ExecuteInProcessResult) -> bool:
+    """Dagster turns a Ctrl-C into a failed step."""
+    errors = [event.step_failure_data.error for event in result.get_step_failure_events()]
+    return any(error and "Interrupt" in (error.cls_name or "") for error in errors)
 
 
 def _why(asset: str, result: ExecuteInProcessResult) -> str:
