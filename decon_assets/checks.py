@@ -16,8 +16,8 @@ from decon_core.index import index_fingerprint
 from decon_core.mixture import DECONTAMINATED, MANIFEST, verify
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs
-from decon_core.scan import missing_tiles, scan_fingerprint
 from decon_core.store import read_arrow, read_json
+from decon_core.tiles import missing_tiles, scan_fingerprint
 
 
 def _result(problems: list[Problem], *, is_warning: bool = False) -> AssetCheckResult:

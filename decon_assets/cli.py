@@ -184,7 +184,7 @@ def _register(options: argparse.Namespace) -> int:
 def _status(options: argparse.Namespace) -> int:
     from decon_core.records import current_version
     from decon_core.registry import benchmarks_of, list_packs, plan, stale_benchmarks
-    from decon_core.scan import missing_tiles, scan_fingerprint
+    from decon_core.tiles import missing_tiles, scan_fingerprint
 
     config = load_config(options.config)
     store = Store(config.store)
@@ -224,7 +224,7 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> 
     from decon_core.mixture import has_mixture
     from decon_core.registry import current_versions
     from decon_core.report import is_current
-    from decon_core.scan import scan_fingerprint
+    from decon_core.tiles import scan_fingerprint
 
     try:
         versions = current_versions(config, store)

@@ -39,8 +39,8 @@ from decon_core.index import has_part, index_fingerprint
 from decon_core.mixture import has_mixture
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of, current_versions, register_packs, stale_benchmarks
-from decon_core.scan import missing_tiles, scan_fingerprint
 from decon_core.store import Store
+from decon_core.tiles import missing_tiles, scan_fingerprint
 from decon_core.tokens import load_tokenizer
 
 Echo = Callable[[str], None]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import io
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -380,10 +379,3 @@ def _read_parquet(raw: BinaryIO, path: Path, source: Source) -> Iterator[Documen
                 "replace the shard, or take it out of the corpus",
             )
         ) from None
-
-
-def count_reasons(unreadable: Iterable[Unreadable]) -> dict[str, int]:
-    counts: defaultdict[str, int] = defaultdict(int)
-    for row in unreadable:
-        counts[row.reason] += 1
-    return dict(sorted(counts.items()))

@@ -30,10 +30,10 @@ from decon_core.decisions import decide
 from decon_core.errors import CorpusError, IncompleteError, MissingError, Problem
 from decon_core.policy import Policy
 from decon_core.records import Version
-from decon_core.scan import scan_fingerprint
 from decon_core.schemas import MATCHES
 from decon_core.store import Store, aside, read_json
 from decon_core.streams import compression_of, create, format_of
+from decon_core.tiles import scan_fingerprint
 
 DECONTAMINATED = "decontaminated"
 MANIFEST = "_manifest.json"

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -27,9 +28,9 @@ from decon_core.mixture import (
 )
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
-from decon_core.scan import scan_fingerprint
 from decon_core.schemas import ENTRIES
 from decon_core.store import Store, aside, read_arrow, read_json
+from decon_core.tiles import scan_fingerprint
 
 _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
     "benchmarks": (
@@ -151,75 +152,7 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
     ),
 }
 
-_VIEWS: Mapping[str, tuple[str, str]] = {
-    "item_status": (
-        "Every benchmark item with the verdict: leaked, clean, or not indexable",
-        """
-        SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
-               CASE WHEN NOT i.is_indexed THEN 'not indexable'
-                    WHEN f.n_documents > 0 THEN 'leaked'
-                    ELSE 'clean' END AS status,
-               coalesce(f.n_documents, 0) AS n_documents,
-               f.best_score
-        FROM items i
-        LEFT JOIN (
-            SELECT benchmark, split, instance_index,
-                   count(DISTINCT (shard_name, source, row)) AS n_documents,
-                   max(score) AS best_score
-            FROM matches WHERE is_contaminated
-            GROUP BY benchmark, split, instance_index
-        ) f ON (f.benchmark, f.split, f.instance_index)
-             = (i.benchmark, i.seen_as_split, i.seen_as_instance_index)
-        """,
-    ),
-    "by_benchmark": (
-        "Per benchmark and split: items, how many leaked, into how many documents",
-        """
-        SELECT benchmark, split, count(*) AS n_items,
-               count(*) FILTER (status = 'leaked') AS n_leaked,
-               count(*) FILTER (status = 'not indexable') AS n_not_indexable,
-               count(*) FILTER (status = 'leaked') / count(*) AS leak_rate,
-               sum(n_documents)::BIGINT AS n_documents
-        FROM item_status
-        GROUP BY benchmark, split
-        ORDER BY benchmark, split
-        """,
-    ),
-    "by_source": (
-        "Per source: documents read, documents that hold a leak, items that leaked from there",
-        """
-        SELECT s.source, s.n_documents, s.n_unreadable,
-               coalesce(f.n_contaminated_documents, 0) AS n_contaminated_documents,
-               coalesce(f.n_leaked_items, 0) AS n_leaked_items,
-               coalesce(f.n_contaminated_documents, 0) / nullif(s.n_documents, 0)
-                   AS contaminated_share
-        FROM (
-            SELECT source, sum(n_documents)::BIGINT AS n_documents,
-                   sum(n_unreadable)::BIGINT AS n_unreadable
-            FROM shards GROUP BY source
-        ) s
-        LEFT JOIN (
-            SELECT source,
-                   count(DISTINCT (shard_name, row)) AS n_contaminated_documents,
-                   count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
-            FROM matches WHERE is_contaminated
-            GROUP BY source
-        ) f USING (source)
-        ORDER BY s.source
-        """,
-    ),
-    "by_benchmark_and_source": (
-        "Per benchmark and source: leaked items and the documents they leaked into",
-        """
-        SELECT benchmark, source, count(DISTINCT (split, instance_index)) AS n_leaked,
-               count(DISTINCT (shard_name, row)) AS n_documents
-        FROM matches
-        WHERE is_contaminated
-        GROUP BY benchmark, source
-        ORDER BY benchmark, source
-        """,
-    ),
-}
+_VIEWS = Path(__file__).with_name("report_views.sql")
 
 
 @dataclass(frozen=True)
@@ -257,9 +190,7 @@ def build_report(
         for name, rows in tables.items():
             _load(connection, name, pa.Table.from_pylist(rows, schema=_TABLES[name][1]))
         _load(connection, "matches", matches)
-        for name, (comment, query) in _VIEWS.items():
-            connection.execute(f"CREATE VIEW {name} AS {query}")
-            _comment(connection, "VIEW", name, comment)
+        connection.execute(_VIEWS.read_text(encoding="utf-8"))
         return _summary(connection)
 
 
@@ -267,12 +198,8 @@ def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> N
     connection.register("incoming", rows)
     connection.execute(f"CREATE TABLE {name} AS FROM incoming")
     connection.unregister("incoming")
-    _comment(connection, "TABLE", name, _TABLES[name][0])
-
-
-def _comment(connection: duckdb.DuckDBPyConnection, kind: str, name: str, text: str) -> None:
-    quoted = text.replace("'", "''")
-    connection.execute(f"COMMENT ON {kind} {name} IS '{quoted}'")
+    comment = _TABLES[name][0].replace("'", "''")
+    connection.execute(f"COMMENT ON TABLE {name} IS '{comment}'")
 
 
 def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:

@@ -21,9 +21,10 @@ from decon_core.config import Config
 from decon_core.corpus import Pack
 from decon_core.records import current_version
 from decon_core.registry import packs_of
-from decon_core.scan import ScanSummary, count_cell, scan_fingerprint, scan_packs
+from decon_core.scan import ScanSummary, scan_packs
 from decon_core.schemas import MATCHES
 from decon_core.store import Store
+from decon_core.tiles import count_cell, scan_fingerprint
 
 # Metadata per cell costs quadratic time in Dagster: 1,000 cells 20 to 35 s.
 _MOST_CELLS_WITH_METADATA = 200
@@ -58,7 +59,7 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
         total = ScanSummary()
         for names, benchmarks in _groups(wanted):
             part = _scan_group(context, config, store, packs_of(store, names), benchmarks)
-            total.shards += part.shards
+            total.n_shards_read += part.n_shards_read
             total.n_tiles_written += part.n_tiles_written
             total.n_tiles_present += part.n_tiles_present
             total.n_bytes += part.n_bytes
@@ -110,13 +111,13 @@ def _describe(
     context: AssetExecutionContext, config: Config, store: Store, total: ScanSummary
 ) -> None:
     run = {
-        "run_shards_read": len(total.shards),
+        "run_shards_read": total.n_shards_read,
         "run_tiles_written": total.n_tiles_written,
         "run_tiles_already_there": total.n_tiles_present,
         "run_megabytes_per_second": round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
     context.log.info(
-        f"read {len(total.shards)} shards, wrote {total.n_tiles_written} tiles, "
+        f"read {total.n_shards_read} shards, wrote {total.n_tiles_written} tiles, "
         f"{total.n_tiles_present} were there already"
     )
     fingerprint = scan_fingerprint(store, config.policy)

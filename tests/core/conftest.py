@@ -16,9 +16,9 @@ from decon_core.idf import Snapshot, freeze
 from decon_core.index import build_part
 from decon_core.policy import Policy
 from decon_core.records import Version, save_records
-from decon_core.scan import scan_fingerprint
 from decon_core.schemas import RECORDS
 from decon_core.store import Store
+from decon_core.tiles import scan_fingerprint
 
 SOURCE = Source(name="web", path="*.jsonl", text="text", id="id")
 WORDS = Policy(tokenizer_str="words")

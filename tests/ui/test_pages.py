@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from decon_assets.pipeline import register
 from decon_core.records import current_version
-from decon_core.scan import scan_fingerprint
+from decon_core.tiles import scan_fingerprint
 
 pytestmark = pytest.mark.browser
 
