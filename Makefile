@@ -9,7 +9,6 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 CONFIG ?= data/decon.toml
-export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
 .PHONY: setup demo test check dev bench world lock screenshots clean
 
@@ -54,4 +53,4 @@ screenshots: setup
 	DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser
 
 clean:
-	rm -rf .venv .dagster data/.decon
+	rm -rf .venv data/.dagster data/.decon

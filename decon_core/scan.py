@@ -187,9 +187,7 @@ def _tokenized(job: ShardJob, seen: ShardScan) -> Iterator[tuple[Document, tuple
     while batch := list(islice(rows, _BATCH)):
         documents = [row for row in batch if isinstance(row, Document)]
         seen.unreadable += [row for row in batch if isinstance(row, Unreadable)]
-        texts = [
-            clean(document.text, punctuation=policy.punctuation_chars) for document in documents
-        ]
+        texts = [clean(document.text, punctuation=punctuation) for document in documents]
         encoded = tokenizer.encode([f" {text}" for text in texts])
         for document, tokens in zip(documents, encoded, strict=True):
             seen.n_documents += 1
