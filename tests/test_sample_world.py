@@ -22,7 +22,7 @@ MUST_BE_FOUND = {"verbatim", "at_start", "at_end", "punctuation_and_case", "sing
 
 def copy_of_data(folder: Path, *, with_later: bool = False) -> Path:
     """A copy to run in; its configuration."""
-    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".decon", "__pycache__"))
+    shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".d*", "__pycache__"))
     if with_later:
         add_later(folder)
     return folder / "decon.toml"

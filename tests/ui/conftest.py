@@ -77,7 +77,7 @@ class Site:
 def site(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """`decon-assets run`, then `decon-assets dev`, on a copy of the sample world."""
     folder = tmp_path_factory.mktemp("site")
-    ignored = shutil.ignore_patterns(".decon", "__pycache__")
+    ignored = shutil.ignore_patterns(".d*", "__pycache__")
     config_path = Path(shutil.copytree(DATA, folder / "data", ignore=ignored)) / "decon.toml"
     home = ensure_home(folder / "home")
     environment = {**os.environ, "DAGSTER_HOME": str(home), "DECON_CONFIG": str(config_path)}
