@@ -11,11 +11,11 @@ from decon_assets.assets.products import mixture, report
 from decon_assets.assets.scanning import scan
 from decon_assets.provenance import preview
 from decon_assets.resources import Decon
-from decon_core.errors import Problem
+from decon_core.errors import DeconError, Problem
 from decon_core.index import index_fingerprint
 from decon_core.mixture import DECONTAMINATED, MANIFEST, verify
 from decon_core.records import current_version
-from decon_core.registry import benchmarks_of, current_versions, list_packs
+from decon_core.registry import benchmarks_of, current_versions, list_packs, plan
 from decon_core.store import read_arrow, read_json
 from decon_core.tiles import missing_tiles, scan_fingerprint
 
@@ -89,18 +89,23 @@ def mixture_adds_up(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=report)
 def coverage_is_complete(decon: Decon) -> AssetCheckResult:
-    """Every registered shard was scanned against every configured benchmark's current version."""
+    """All shards that are there today are registered and scanned against all benchmarks."""
     config = decon.config()
     store = decon.store_of(config)
-    versions = current_versions(config, store)
-    problems = [
+    today = plan(config, store)
+    problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
+    problems += [Problem(path, "not registered", "a registered shard") for path in today.new]
+    try:
+        versions = current_versions(config, store)
+        scan = scan_fingerprint(store, config.policy)
+    except DeconError as error:
+        return _result([*problems, *error.problems])
+    problems += [
         Problem(
             f"{pack.name}: {shard.name}",
             "not scanned against " + ", ".join(version.benchmark for version in lacking),
             "a tile",
         )
-        for pack, shard, lacking in missing_tiles(
-            store, list_packs(store), versions, scan_fingerprint(store, config.policy)
-        )
+        for pack, shard, lacking in missing_tiles(store, list_packs(store), versions, scan)
     ]
     return _result(problems)

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` had enough
+        _fall_silent()  # `| head` had enough
         return 0
     except OSError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     register.set_defaults(command=_register)
 
     dev = commands.add_parser("dev", help="the Dagster UI on 127.0.0.1")
-    dev.add_argument("--port", type=int, default=3000)
+    dev.add_argument("--port", type=int, default=3000, choices=range(1, 65536), metavar="PORT")
     dev.set_defaults(command=_dev)
 
     report = commands.add_parser(
@@ -135,6 +136,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
+    import duckdb
+
+    load_config(options.config)  # before a history is begun beside a file that is not there
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
     from decon_core.mixture import DECONTAMINATED
@@ -148,7 +152,8 @@ def _run(options: argparse.Namespace) -> int:
         except PipelineError as error:
             print(error, file=sys.stderr)
             return 1
-    _say_what_was_left_out(registered.store.report)
+    with suppress(duckdb.Error):  # somebody may hold the new report open already
+        _say_what_was_left_out(registered.store.report)
     print(f"\nreport: {registered.store.report}")
     print(f"mixture: {registered.store.mixtures(DECONTAMINATED)}")
     return 0
@@ -167,10 +172,18 @@ def _say_what_was_left_out(report: Path) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)  # progress is of no use in a buffer
+    try:
+        print(line, flush=True)  # progress is of no use in a buffer
+    except BrokenPipeError:
+        _fall_silent()  # nobody listens any more; the work goes on
+
+
+def _fall_silent() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _register(options: argparse.Namespace) -> int:
+    load_config(options.config)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import register
 
@@ -192,12 +205,11 @@ def _status(options: argparse.Namespace) -> int:
     n_shards = sum(len(pack.shards) for pack in packs)
     print(f"{len(packs)} packs, {n_shards} shards registered")
     today = plan(config, store)
-    new = sorted(shard.path for pack in today.current if pack not in packs for shard in pack.shards)
     for path in today.gone:
         print(f"  {path}: gone or changed since it was registered")
-    for path in new:
-        print(f"  {path}: not registered yet")
-    is_complete = bool(packs) and not new and not today.gone
+    for path in today.new:
+        print(f"  {path}: not registered as it is")
+    is_complete = bool(packs) and not today.new and not today.gone
     stale = stale_benchmarks(config, store)
     for name in benchmarks_of(config):
         if not store.current_records(name).is_file():
@@ -229,8 +241,9 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> 
     try:
         versions = current_versions(config, store)
         scan = scan_fingerprint(store, config.policy)
-    except DeconError:
-        return False  # said above
+    except DeconError as error:
+        print(f"  {error}")
+        return False
     n_mixed = sum(has_mixture(store, pack, versions, config.policy, scan) for pack in packs)
     print(f"  mixture: {n_mixed} of {len(packs)} packs are today's")
     is_reported = is_current(store, packs, versions, config.policy)
@@ -264,7 +277,12 @@ def _report(options: argparse.Namespace) -> int:
         return 1
     _warn_if_old(options.config)
     queries = [options.query] if options.query else ["FROM by_benchmark", "FROM by_source"]
-    with duckdb.connect(str(path), read_only=True) as connection:
+    try:
+        connection = duckdb.connect(str(path), read_only=True)
+    except duckdb.Error as error:
+        print(f"{path} cannot be opened, or is held open by another: {error}", file=sys.stderr)
+        return 1
+    with connection:
         for query in queries:
             try:
                 answer = connection.execute(query)
@@ -301,10 +319,13 @@ def _demo(options: argparse.Namespace) -> int:
     from decon_core.truth import compare
 
     started = time.monotonic()
+    truth = options.truth or options.config.parent / "truth.jsonl"
+    if not truth.is_file():
+        print(f"{truth}: no such file; `run` does without a truth file", file=sys.stderr)
+        return 2
     if code := _run(options):
         return code
     report = Store(load_config(options.config).store).report
-    truth = options.truth or options.config.parent / "truth.jsonl"
     benchmarks, phenomena = compare(report, truth)
     print(truth_tables(benchmarks, phenomena))
     print(f"report: {report}  (look at it with: decon-assets report, or duckdb)")

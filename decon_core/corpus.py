@@ -31,6 +31,7 @@ FORMATS = (*LINE_FORMATS, ".parquet")
 # A shard is read twice only if its size or time changed since its content was last hashed.
 _HASH_CHUNK = 1 << 22
 _PARQUET_ROWS = 4096
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +93,8 @@ class Unreadable:
 
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:
     """The shards that a source's glob finds today, by name. `known` (by path) saves re-hashing."""
-    pattern = str(folder / source.path)
-    base = _fixed_part(pattern)
+    pattern = str(Path(glob.escape(str(folder))) / source.path)
+    base = folder / _fixed_part(source.path)
     paths = sorted(Path(found) for found in glob.glob(pattern, recursive=True))  # noqa: PTH207
     problems = [
         Problem(str(path), f"format {format_of(path)!r}", f"one of {', '.join(FORMATS)}")
@@ -192,11 +193,15 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
         if format_of(path) in LINE_FORMATS:
             yield from _read_lines(hashing, path, source)
         else:
-            hashing.finish()
+            _require(hashing, shard)  # first: libraries say odd things about half-changed tables
             file.seek(0)
             yield from _read_parquet(file, path, source)
-        if hashing.finish() != shard.content:
-            raise CorpusError(Problem(shard.path, "other content", "what was registered", _CHANGED))
+        _require(hashing, shard)
+
+
+def _require(hashing: _Hashing, shard: Shard) -> None:
+    if hashing.finish() != shard.content:
+        raise CorpusError(Problem(shard.path, "other content", "what was registered", _CHANGED))
 
 
 _CHANGED = "register the corpus again (`decon-assets register`): a changed shard is another shard"
@@ -247,7 +252,8 @@ def _read_lines(raw: io.RawIOBase, path: Path, source: Source) -> Iterator[Docum
         stored = cast("BinaryIO", io.BufferedReader(raw, _HASH_CHUNK))
         for row, line in enumerate(decompressed(stored, compression_of(path))):
             if line.strip():
-                yield _document_of_line(line, row, offset, source)
+                text = line.removeprefix(_BYTE_ORDER_MARK) if row == 0 else line
+                yield _document_of_line(text, line, row, offset, source)
             offset += len(line)
     except DAMAGE as error:
         raise CorpusError(
@@ -260,9 +266,11 @@ def _read_lines(raw: io.RawIOBase, path: Path, source: Source) -> Iterator[Docum
         ) from None
 
 
-def _document_of_line(line: bytes, row: int, offset: int, source: Source) -> Document | Unreadable:
+def _document_of_line(
+    text: bytes, line: bytes, row: int, offset: int, source: Source
+) -> Document | Unreadable:
     try:
-        value = _decode(line)
+        value = _decode(text)
     except ValueError as error:
         return Unreadable(row, offset, "not JSON", str(error), line)
     if not isinstance(value, dict):
@@ -370,7 +378,9 @@ def _read_parquet(raw: BinaryIO, path: Path, source: Source) -> Iterator[Documen
             for value in batch.to_pylist():
                 yield _document(value, row, None, source, None)
                 row += 1
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's fault, not the file's
         raise CorpusError(
             Problem(
                 str(path),

@@ -67,6 +67,19 @@ def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapsho
 
 def current_snapshot(store: Store, policy: Policy) -> Snapshot:
     """The snapshot that counts today, as it was frozen."""
+    require_counted_under(store, policy)
+    value = read_current(store)
+    path = store.snapshot(value["fingerprint"])
+    if not path.is_file():
+        raise MissingError(
+            Problem(str(path), "no such file", "the frozen counts", "`decon-assets run --refreeze`")
+        )
+    table = read_arrow(path)
+    return Snapshot(value["fingerprint"], value["members"], _from_table(table, value["n_records"]))
+
+
+def require_counted_under(store: Store, policy: Policy) -> None:
+    """Raise when the snapshot was counted under other indexing settings than today's."""
     value = read_current(store)
     counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
     if value["counting"] != counting:
@@ -79,8 +92,6 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
                 "`refreeze: true`; everything is then scanned again",
             )
         )
-    table = read_arrow(store.snapshot(value["fingerprint"]))
-    return Snapshot(value["fingerprint"], value["members"], _from_table(table, value["n_records"]))
 
 
 def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:

@@ -8,7 +8,11 @@ weight is `ln(N / df)`, and the two integers are the same on every machine.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +21,7 @@ from decon_core.idf import Snapshot, current_snapshot_fingerprint
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records, records_of
 from decon_core.reference import (
+    EXACT_REPEAT,
     Entry,
     Frequencies,
     Index,
@@ -102,6 +107,27 @@ class Target:
     index: Index
     records: pa.Table
     rows: tuple[int, ...]  # of each entry, in the record table
+
+
+@lru_cache(maxsize=256)
+def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict[str, Any]]]:
+    """Records left out as exact repeats, by the row of the record that they repeat.
+
+    What is found of the first was found of all of them, in whichever split they stand.
+    """
+    store = Store(root)
+    dropped = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))["dropped"]
+    first: dict[str, int] = {}
+    twins: dict[int, list[dict[str, Any]]] = {}
+    records = load_records(store, version).to_pylist()
+    for row, (record, reason) in enumerate(zip(records, dropped.to_pylist(), strict=True)):
+        if reason is None:
+            first.setdefault(record["fingerprint"], row)
+        elif reason == EXACT_REPEAT and record["fingerprint"] in first:
+            names = ("config", "split", "instance_index", "is_correct")
+            twin = {"record": row, **{name: record[name] for name in names}}
+            twins.setdefault(first[record["fingerprint"]], []).append(twin)
+    return twins
 
 
 def has_part(store: Store, version: Version, index: str) -> bool:

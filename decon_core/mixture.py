@@ -8,7 +8,7 @@ formats keep their bytes. A folder appears whole, with a manifest that accounts 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -27,7 +27,8 @@ from decon_core.corpus import (
     read_shard,
 )
 from decon_core.decisions import decide
-from decon_core.errors import CorpusError, IncompleteError, MissingError, Problem
+from decon_core.errors import CorpusError, DeconError, IncompleteError, MissingError, Problem
+from decon_core.index import index_fingerprint, twins_of
 from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.schemas import MATCHES
@@ -172,11 +173,23 @@ def entries_of_shard(
     store: Store, shard: Shard, versions: Sequence[Version], policy: Policy, scan: str
 ) -> pa.Table:
     """What was found in a shard, with today's threshold."""
-    tiles = [
-        pq.read_table(store.tile(scan, shard.fingerprint, version.fingerprint), schema=MATCHES)
-        for version in sorted(versions, key=lambda version: version.benchmark)
+    index = index_fingerprint(store, policy)
+    tables = [MATCHES.empty_table()]
+    for version in sorted(versions, key=lambda version: version.benchmark):
+        tile = store.tile(scan, shard.fingerprint, version.fingerprint)
+        matches = pq.read_table(tile, schema=MATCHES)
+        tables += [matches, _of_twins(matches, twins_of(store.root, version, index))]
+    return decide(pa.concat_tables(tables), policy)
+
+
+def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
+    """The same matches once more, for records that were left out of the index as repeats."""
+    rows = [
+        {**match, **twin}
+        for match in (matches.to_pylist() if twins else [])
+        for twin in twins.get(match["record"], ())
     ]
-    return decide(pa.concat_tables(tiles), policy)
+    return pa.Table.from_pylist(rows, schema=MATCHES)
 
 
 def _filter(
@@ -256,8 +269,7 @@ class _Counts:
 def _write_lines(_: Path, target: Path, rows: Iterator[Document]) -> None:
     with create(target, compression_of(target)) as file:
         for row in rows:
-            line = row.raw or b""
-            file.write(line if line.endswith(b"\n") else line + b"\n")
+            file.write(row.raw or b"")  # only a shard's last line may lack its line break
 
 
 def _write_parquet(path: Path, target: Path, rows: Iterator[Document]) -> None:
@@ -278,12 +290,15 @@ def _standing_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
     path = folder / MANIFEST
     if not path.is_file():
         return None
-    manifest: dict[str, Any] = read_json(path)
-    is_standing = manifest["fingerprint"] == fingerprint and all(
-        (folder / shard["shard"]).is_file()
-        and (folder / shard["shard"]).stat().st_size == shard["n_bytes"]
-        for shard in manifest["shards"]
-    )
+    try:
+        manifest: dict[str, Any] = read_json(path)
+        is_standing = manifest["fingerprint"] == fingerprint and all(
+            (folder / shard["shard"]).is_file()
+            and (folder / shard["shard"]).stat().st_size == shard["n_bytes"]
+            for shard in manifest["shards"]
+        )
+    except (DeconError, KeyError):
+        return None  # damaged, or of an older form: it is built again
     return manifest if is_standing else None
 
 

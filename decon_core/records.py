@@ -80,9 +80,12 @@ def current_version(store: Store, benchmark: str) -> Version:
 
 
 def recorded_origin(store: Store, benchmark: str) -> str | None:
-    """What the current records were made from; None when there are none."""
+    """What the current records were made from; None when they are not there."""
     path = store.current_records(benchmark)
-    return str(read_json(path)["origin"]) if path.is_file() else None
+    if not path.is_file():
+        return None
+    value = read_json(path)
+    return str(value["origin"]) if store.records(benchmark, value["version"]).is_file() else None
 
 
 def load_records(store: Store, version: Version) -> pa.Table:

@@ -20,6 +20,8 @@ from typing import Protocol
 
 from decon_core.policy import Policy
 
+EXACT_REPEAT = "exact repeat"
+
 Tokens = tuple[int, ...]
 Gram = tuple[int, ...]
 
@@ -123,7 +125,7 @@ def why_dropped(
     if policy.eval_dedup and record.fingerprint is not None:
         identity = (record.benchmark, record.fingerprint)
         if identity in seen:
-            return "exact repeat"
+            return EXACT_REPEAT
         seen.add(identity)
     if not clean(record.question, policy.punctuation_chars):
         return "empty question"

@@ -14,6 +14,7 @@ from decon_core.config import Config
 from decon_core.corpus import Pack, find_shards, hash_file, plan_packs
 from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, StaleError
 from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
+from decon_core.idf import require_counted_under, require_frozen_from
 from decon_core.mixture import DECONTAMINATED
 from decon_core.records import Version, current_version, recorded_origin
 from decon_core.store import Store, read_json, remove, write_json
@@ -86,6 +87,9 @@ def stale_benchmarks(config: Config, store: Store) -> list[str]:
 def current_versions(config: Config, store: Store) -> list[Version]:
     """The versions of all benchmarks. Refuses those that their files have moved away from."""
     versions = [current_version(store, name) for name in benchmarks_of(config)]
+    if store.current_snapshot.is_file():
+        require_counted_under(store, config.policy)
+        require_frozen_from(store, config.snapshot)
     stale = stale_benchmarks(config, store)
     if stale:
         raise StaleError(
@@ -103,7 +107,13 @@ def current_versions(config: Config, store: Store) -> list[Version]:
 def list_packs(store: Store) -> list[Pack]:
     """The packs that are registered, by name."""
     folder = store.pack("any").parent
-    return [Pack.from_json(read_json(path)) for path in sorted(folder.glob("*.json"))]
+    return [Pack.from_json(read_json(path)) for path in _manifests(folder)]
+
+
+def _manifests(folder: Path) -> list[Path]:
+    """Files that are pack manifests by their name; systems leave others beside them."""
+    found = (path for path in folder.glob("*.json") if not path.name.startswith("."))
+    return sorted(path for path in found if path.stem.rpartition("-")[2].isdigit())
 
 
 def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
@@ -132,6 +142,7 @@ class PackPlan:
     current: list[Pack]
     retired: list[Pack]
     gone: list[str]  # shards that were registered, and are not there any more as they were
+    new: list[str]  # shards that are there, and are not registered as they are
 
 
 def plan(config: Config, store: Store) -> PackPlan:
@@ -152,14 +163,22 @@ def plan(config: Config, store: Store) -> PackPlan:
         current += kept
         retired += went
     today = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
-    gone = [s.path for s in known.values() if (s.source, s.name, s.content) not in today]
-    return PackPlan(current, retired, sorted(gone))
+    registered = [shard for pack in before for shard in pack.shards]
+    gone = [s.path for s in registered if (s.source, s.name, s.content) not in today]
+    held = {(s.source, s.name, s.fingerprint) for s in registered}
+    new = [
+        shard.path
+        for pack in current
+        for shard in pack.shards
+        if (shard.source, shard.name, shard.fingerprint) not in held
+    ]
+    return PackPlan(current, retired, sorted(gone), sorted(new))
 
 
 def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
     """Per source, the first pack number that was never used."""
     used = [pack.name for pack in packs]
-    used += [path.stem for path in store.retired_packs.glob("*.json")]
+    used += [path.stem for path in _manifests(store.retired_packs)]
     numbers: dict[str, int] = {}
     for name in used:
         source, _, number = name.rpartition("-")

@@ -17,8 +17,9 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.corpus import Pack
+from decon_core.errors import MissingError, Problem
 from decon_core.idf import read_current
-from decon_core.index import index_fingerprint
+from decon_core.index import index_fingerprint, twins_of
 from decon_core.mixture import (
     DECONTAMINATED,
     MANIFEST,
@@ -47,7 +48,7 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
         ),
     ),
     "items": (
-        "One row per benchmark row (instance); a repeat shares the verdict of the first, seen_as",
+        "One row per benchmark row (instance); is_indexed is false when no rule could ever see it",
         pa.schema(
             [
                 ("benchmark", pa.string()),
@@ -58,8 +59,6 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
                 ("n_records", pa.int64()),
                 ("is_indexed", pa.bool_()),
                 ("why_not_indexed", pa.string()),
-                ("seen_as_split", pa.string()),
-                ("seen_as_instance_index", pa.int64()),
             ]
         ),
     ),
@@ -171,6 +170,10 @@ def build_report(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
 ) -> ReportSummary:
     """Gather everything into a new database, and put it in the place of the old one."""
+    if not packs:
+        raise MissingError(
+            Problem("corpus", "no registered pack", "at least one", "`decon-assets register`")
+        )
     scan = scan_fingerprint(store, policy)
     index = index_fingerprint(store, policy)
     for pack in packs:
@@ -243,22 +246,18 @@ def _items(store: Store, versions: Iterable[Version], index: str) -> list[dict[s
 
 def _items_of(store: Store, version: Version, index: str) -> list[dict[str, Any]]:
     part = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))
+    twins = twins_of(store.root, version, index).values()
+    seen_as_another = {twin["record"] for group in twins for twin in group}
     items: dict[tuple[str, int], dict[str, Any]] = {}
-    first: dict[str, tuple[str, int]] = {}  # where a record's content was first indexed
     reasons = part["dropped"].to_pylist()
-    for record, reason in zip(load_records(store, version).to_pylist(), reasons, strict=True):
-        place = (record["split"], record["instance_index"])
-        item = items.setdefault(place, _new_item(record))
+    records = load_records(store, version).to_pylist()
+    for row, (record, reason) in enumerate(zip(records, reasons, strict=True)):
+        item = items.setdefault((record["split"], record["instance_index"]), _new_item(record))
         item["n_records"] += 1
-        if reason is None:
-            first.setdefault(record["fingerprint"], place)
+        if reason is None or row in seen_as_another:
             item.update(is_indexed=True, why_not_indexed=None)
-            item.update(seen_as_split=place[0], seen_as_instance_index=place[1])
         elif not item["is_indexed"]:
             item["why_not_indexed"] = reason
-            if seen_as := first.get(record["fingerprint"]):
-                item.update(is_indexed=True, why_not_indexed=None)
-                item.update(seen_as_split=seen_as[0], seen_as_instance_index=seen_as[1])
     return list(items.values())
 
 
@@ -367,8 +366,11 @@ def is_current(
     """Whether there is a report, and it was made from these very packs, versions and settings."""
     if not store.report.is_file() or not store.current_snapshot.is_file():
         return False
-    with duckdb.connect(str(store.report), read_only=True) as connection:
-        (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
+    try:
+        with duckdb.connect(str(store.report), read_only=True) as connection:
+            (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
+    except duckdb.Error:
+        return False  # damaged, of an older form, or held open by somebody: nobody can tell
     return bool(state == _state(packs, versions, policy, scan_fingerprint(store, policy)))
 
 

@@ -14,8 +14,7 @@ LEFT JOIN (
            max(score) AS best_score
     FROM matches WHERE is_contaminated
     GROUP BY benchmark, split, instance_index
-) f ON (f.benchmark, f.split, f.instance_index)
-     = (i.benchmark, i.seen_as_split, i.seen_as_instance_index);
+) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
     'Every benchmark item with the verdict: leaked, clean, or not indexable';
 

@@ -33,6 +33,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decon_core.errors import Problem, StaleError
+
 _DAY_SECONDS = 86_400
 
 
@@ -152,7 +154,11 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path) -> Any:  # the caller knows what it wrote
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        remedy = "delete it, and what was lost is made again: `decon-assets run`"
+        raise StaleError(Problem(str(path), f"damaged ({error})", "valid JSON", remedy)) from None
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:

@@ -37,6 +37,7 @@ DAMAGE = (
 )
 
 _CHUNK = 1 << 20
+_ZSTD_STEP = 1 << 14
 
 
 def compression_of(path: Path) -> str:
@@ -133,7 +134,7 @@ class _ZstdFrames(io.RawIOBase):
         self._file = file
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._pending = b""
-        self._ready = b""
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -141,18 +142,19 @@ class _ZstdFrames(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
         while not self._ready:
-            chunk = self._pending or self._file.read(_CHUNK)
+            # Small steps: a few bytes may stand for very many.
+            chunk = self._pending or self._file.read(_ZSTD_STEP)
             if not chunk:
                 if self._frame is not None:
                     raise EOFError("the file ends inside a zstd frame")
                 return 0
             self._pending = b""
             self._frame = self._frame or self._decompressor.decompressobj()
-            self._ready = self._frame.decompress(chunk)
+            self._ready = memoryview(self._frame.decompress(chunk))
             if self._frame.eof:
                 self._pending = self._frame.unused_data
                 self._frame = None
         n = min(len(view), len(self._ready))
         view[:n] = self._ready[:n]
-        self._ready = self._ready[n:]
+        self._ready = self._ready[n:]  # of a memoryview: nothing is copied
         return n

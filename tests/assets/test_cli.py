@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +65,7 @@ def test_status_and_report_say_when_files_have_moved_on(at_home, capsys):
     capsys.readouterr()
     assert main(["status"]) == 1
     said = capsys.readouterr().out
-    assert "s7.jsonl.gz: not registered yet" in said
+    assert "s7.jsonl.gz: not registered as it is" in said
     assert "ledger: recipe or files changed" in said
     assert main(["report"]) == 0
     assert "no longer those of this report" in capsys.readouterr().err
@@ -96,6 +99,41 @@ def test_a_benchmark_too_short_to_look_for_is_told_and_stops_nothing(at_home, ca
     query = "SELECT n_not_indexable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0
     assert "1" in capsys.readouterr().out
+
+
+def test_a_run_whose_reader_went_away_is_finished_all_the_same(at_home):
+    command = [Path(sys.executable).with_name("decon-assets"), "run"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+    assert process.returncode == 0
+    assert at_home.store.report.is_file()
+
+
+def test_another_snapshot_in_the_configuration_is_never_called_complete(at_home, capsys):
+    main(["run"])
+    at_home.snapshot = ["harbor"]
+    at_home.write_config()
+    capsys.readouterr()
+    assert main(["status"]) == 1
+    assert "run --refreeze" in capsys.readouterr().out
+    main(["report"])
+    assert "no longer those of this report" in capsys.readouterr().err
+
+
+def test_what_is_damaged_in_the_store_is_named_with_a_remedy(at_home, capsys):
+    main(["run"])
+    pack = at_home.store.pack("web-0000")
+    pack.write_text("{half")
+    capsys.readouterr()
+    assert main(["run"]) == 2
+    assert f"{pack}: found damaged" in capsys.readouterr().err
+    pack.unlink()
+    (pack.parent / "._web-0000.json").write_text("not ours")
+    at_home.store.report.write_bytes(b"no database")
+    assert main(["status"]) == 1
+    assert main(["report"]) == 1
+    assert main(["run"]) == 0
 
 
 def test_a_wrong_input_ends_with_2_and_without_a_traceback(at_home, capsys):

@@ -177,6 +177,29 @@ def test_a_line_nested_too_deeply_and_an_id_of_half_a_character_stop_nothing(tmp
     assert odd.id == "a\ufffd"
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line_s_json_but_of_its_bytes(tmp_path):
+    first = b'\xef\xbb\xbf{"text": "a"}\n'
+    (row,) = rows_of(lines(tmp_path, first))
+    assert (row.text, row.raw) == ("a", first)
+
+
+def test_a_folder_with_brackets_in_its_name_is_a_folder(tmp_path):
+    folder = tmp_path / "v[1]"
+    folder.mkdir()
+    (row,) = rows_of(lines(folder, '{"text": "a"}\n'))
+    assert row.text == "a"
+
+
+def test_a_parquet_page_that_is_damaged_raises_with_its_file(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": [f"row {n} of many" for n in range(20_000)]}), path)
+    damaged = bytearray(path.read_bytes())
+    damaged[2000:2200] = bytes(200)
+    path.write_bytes(damaged)
+    with pytest.raises(CorpusError, match=r"a\.parquet"):
+        rows_of(path)
+
+
 def test_a_glob_that_finds_nothing_or_a_strange_format_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match="no file matches"):
         find_shards(TEXT, folder=tmp_path / "nowhere", known={})

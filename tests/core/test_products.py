@@ -1,6 +1,7 @@
 """Mixtures, report and truth: what is left, what is said about it, and whether that is right."""
 
 import json
+import random
 
 import duckdb
 import pyarrow as pa
@@ -10,11 +11,20 @@ import pytest
 from decon_core.config import Source
 from decon_core.corpus import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
+from decon_core.evals import fingerprint_of
+from decon_core.idf import freeze
 from decon_core.mixture import MANIFEST, build_mixture, verify
 from decon_core.policy import Policy
+from decon_core.records import save_records
 from decon_core.report import build_report
 from decon_core.scan import scan_packs
+from decon_core.schemas import RECORDS
 from decon_core.truth import compare
+
+
+def words(seed, n):
+    rng = random.Random(seed)
+    return " ".join(f"w{rng.randrange(10_000)}" for _ in range(n))
 
 
 @pytest.fixture
@@ -188,6 +198,45 @@ def test_an_exact_repeat_of_a_leaked_item_has_leaked_as_well(bench, make_words):
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
         statuses = connection.execute("SELECT status FROM item_status ORDER BY instance_index")
         assert statuses.fetchall() == [("leaked",), ("clean",), ("leaked",)]
+
+
+def test_an_item_that_repeats_part_of_another_shares_its_leak(bench):
+    """Same question in two splits, one choice in common, the other not."""
+
+    def choice(split, answer, *, is_correct):
+        question = words("q", 30)
+        return {
+            "benchmark": "b", "split": split, "instance_index": 7, "question": question,
+            "answer": answer, "is_correct": is_correct,
+            "fingerprint": fingerprint_of(None, question, answer),
+        }  # fmt: skip
+
+    right, wrong, other = (words(name, 8) for name in ("x", "y", "z"))
+    rows = [
+        choice("train", right, is_correct=True),
+        choice("train", wrong, is_correct=False),
+        choice("test", right, is_correct=True),
+        choice("test", other, is_correct=False),
+    ]
+    version = save_records(bench.store, "b", pa.Table.from_pylist(rows, schema=RECORDS))
+    filler = bench.save("filler", [(words(n, 30), None, None) for n in range(3)])
+    bench.index([version, filler], freeze(bench.store, [version, filler], bench.policy))
+    pack = bench.pack({"a.jsonl": [f"{words('noise', 20)} {rows[0]['question']} {right}"]})
+    scan_packs(bench.store, [pack], [version], bench.policy)
+    build_report(bench.store, [pack], [version], bench.policy)
+    with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+        query = "SELECT split, status, best_score FROM item_status ORDER BY split"
+        assert connection.execute(query).fetchall() == [
+            ("test", "leaked", 1.0),
+            ("train", "leaked", 1.0),
+        ]
+        assert connection.execute("SELECT n_leaked_items FROM by_source").fetchall() == [(2,)]
+
+
+def test_a_report_of_no_corpus_is_refused(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)] * 2})
+    with pytest.raises(MissingError, match="no registered pack"):
+        build_report(bench.store, [], versions, bench.policy)
 
 
 def test_a_source_without_leaks_has_a_share_of_zero(bench, make_words):
