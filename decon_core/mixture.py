@@ -62,7 +62,7 @@ def build_mixture(
     fingerprint = mixture_fingerprint(pack, versions, policy, scan)
     folder = store.mixture(DECONTAMINATED, pack.name)
     manifest = _standing_manifest(folder, fingerprint)
-    if manifest is not None:
+    if manifest is not None and not _damage(folder, manifest):
         return _summary(manifest, was_there=True)
     with aside(folder, drafts=store.drafts) as draft:
         draft.mkdir(parents=True)
@@ -337,7 +337,7 @@ def _damage(folder: Path, manifest: dict[str, Any]) -> list[Problem]:
                     str(file),
                     "other bytes",
                     "those that were written",
-                    f"delete {folder} and materialize `mixture` again",
+                    "materialize `mixture` for this pack again",
                 )
             )
     return problems

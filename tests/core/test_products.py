@@ -249,12 +249,14 @@ def test_a_source_without_leaks_has_a_share_of_zero(bench, make_words):
         assert connection.execute("FROM by_source").fetchall() == [("web", 1, 0, 0, 0, 0.0)]
 
 
-def test_a_mixture_that_lost_a_file_is_built_again(leaky):
+def test_a_mixture_that_was_damaged_is_built_again(leaky):
     bench, versions, pack = scanned(leaky)
     build_mixture(bench.store, pack, versions, bench.policy)
-    (bench.store.mixture("decontaminated", pack.name) / "a.jsonl").write_text("cut")
-    assert not build_mixture(bench.store, pack, versions, bench.policy).was_there
-    assert verify(bench.store, pack) == []
+    out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
+    for damaged in (b"cut", out.read_bytes().swapcase()):
+        out.write_bytes(damaged)
+        assert not build_mixture(bench.store, pack, versions, bench.policy).was_there
+        assert verify(bench.store, pack) == []
 
 
 def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):
