@@ -140,7 +140,7 @@ def _table(path: Path, *, delimiter: str, quoting: int) -> Iterator[Row | Proble
         open_bytes(path) as raw,
         io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
     ):
-        reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
+        reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals
         header: list[str] = []
         try:
             header = next(reader, [])
