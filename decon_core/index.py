@@ -116,7 +116,7 @@ def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict
     What is found of the first was found of all of them, in whichever split they stand.
     """
     store = Store(root)
-    dropped = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))["dropped"]
+    dropped = open_part(store, version, index)["dropped"]
     first: dict[str, int] = {}
     twins: dict[int, list[dict[str, Any]]] = {}
     records = load_records(store, version).to_pylist()
@@ -134,12 +134,17 @@ def has_part(store: Store, version: Version, index: str) -> bool:
     return store.index_part(index, version.benchmark, version.fingerprint).is_file()
 
 
-def load_target(store: Store, version: Version, policy: Policy, *, index: str) -> Target:
-    """Open a part. A missing one is an error: a benchmark that is not searched is not clean."""
+def open_part(store: Store, version: Version, index: str) -> pa.Table:
+    """A saved part. A missing one is an error: a benchmark that is not searched is not clean."""
     path = store.index_part(index, version.benchmark, version.fingerprint)
     if not path.is_file():
         raise MissingError(missing_part(version.benchmark, str(path)))
-    part = read_arrow(path)
+    return read_arrow(path)
+
+
+def load_target(store: Store, version: Version, policy: Policy, *, index: str) -> Target:
+    """A part made ready for a scan."""
+    part = open_part(store, version, index)
     table = load_records(store, version)
     records = records_of(table)
     kept = [row for row in part.to_pylist() if row["dropped"] is None]

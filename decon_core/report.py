@@ -19,7 +19,7 @@ import pyarrow as pa
 from decon_core.corpus import Pack
 from decon_core.errors import MissingError, Problem
 from decon_core.idf import read_current
-from decon_core.index import index_fingerprint, twins_of
+from decon_core.index import index_fingerprint, open_part, twins_of
 from decon_core.mixture import (
     DECONTAMINATED,
     MANIFEST,
@@ -30,7 +30,7 @@ from decon_core.mixture import (
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
 from decon_core.schemas import ENTRIES
-from decon_core.store import Store, aside, read_arrow, read_json
+from decon_core.store import Store, aside, read_json
 from decon_core.tiles import scan_fingerprint
 
 _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
@@ -226,7 +226,7 @@ def _benchmarks(store: Store, versions: Iterable[Version], index: str) -> list[d
     members = read_current(store)["members"]
     rows = []
     for version in versions:
-        part = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))
+        part = open_part(store, version, index)
         rows.append(
             {
                 "benchmark": version.benchmark,
@@ -245,7 +245,7 @@ def _items(store: Store, versions: Iterable[Version], index: str) -> list[dict[s
 
 
 def _items_of(store: Store, version: Version, index: str) -> list[dict[str, Any]]:
-    part = read_arrow(store.index_part(index, version.benchmark, version.fingerprint))
+    part = open_part(store, version, index)
     twins = twins_of(store.root, version, index).values()
     seen_as_another = {twin["record"] for group in twins for twin in group}
     items: dict[tuple[str, int], dict[str, Any]] = {}

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 from dagster import DagsterInstance
 
@@ -62,13 +63,20 @@ def n_shards_read(said: list[str]) -> int:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def four_report(tmp_path_factory):
+    """Where the report of the four benchmarks is kept when the fifth joins."""
+    return tmp_path_factory.mktemp("report") / "four.duckdb"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, four_report):
     """The four benchmarks, run once; then the fifth joins. Both states are kept."""
     folder = tmp_path_factory.mktemp("sample") / "data"
     config = copy_of_data(folder)
     with DagsterInstance.ephemeral() as instance:
         first = run(config, instance)
         four = (tiles(config), score(config), first)
+        shutil.copy2(folder / ".decon" / "report" / "contamination.duckdb", four_report)
         add_later(folder)
         second = run(config, instance)
         five = (tiles(config), score(config), second)
@@ -91,6 +99,19 @@ def test_every_plant_that_must_be_found_is_found_and_no_hard_negative_is_flagged
     assert {found.benchmark for found in benchmarks} == INSIDE
     assert all(found.n_items >= 60 for found in benchmarks)
     assert all(found.n_false_alarms == 0 for found in benchmarks)
+
+
+def test_the_verdict_on_the_readme_s_first_screen_is_the_report_s(finished, four_report):
+    with duckdb.connect(str(four_report), read_only=True) as connection:
+        row = connection.execute(
+            "SELECT n_matched, n_grams, round(question_overlap, 2), answer_overlap, "
+            "round(score, 2) FROM matches WHERE shard_name = 'shelf-0001.jsonl.gz' AND row = 393 "
+            "AND (benchmark, split, instance_index) = ('ledger_math', 'train', 16)"
+        ).fetchone()
+    assert row == (42, 47, 0.89, 1.0, 0.92)
+    readme = " ".join((DATA.parent / "README.md").read_text().replace(">", "").split())
+    assert "42 of 47 question 5-grams (0.89 by idf) and the whole answer" in readme
+    assert "score 0.92 where 0.8 is a leak" in readme
 
 
 def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):

@@ -74,7 +74,7 @@ class Leak:
     note: str = ""
 
 
-H, L, A, M, O = "harbor_mc", "ledger_math", "almanac_rc", "strait_mt", "orchard_code"  # noqa: E741
+H, L, A, M, O = "harbor_mc", "ledger_math", "almanac_rc", "strait_mt", "orchard_code"  # noqa: E741 - one letter each in the tables below
 
 LEAKS: dict[str, tuple[Leak, ...]] = {
     "verbatim": (

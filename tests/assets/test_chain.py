@@ -34,6 +34,18 @@ def found(world) -> set[tuple[str, int, str]]:
         )
 
 
+def press(world, asset, partition_key):
+    """Materialize one partition of one asset, as the button in the UI does."""
+    return materialize(
+        [*ASSETS],
+        selection=[asset],
+        instance=world.instance,
+        partition_key=partition_key,
+        resources={"decon": Decon(config_path=str(world.config_path))},
+        raise_on_error=False,
+    )
+
+
 def test_a_first_run_finds_every_leak_and_nothing_else(world):
     world.run()
     expected = {
@@ -200,14 +212,7 @@ def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(w
     world.benchmarks["ledger"][0]["question"] = "something else now"
     world.write_benchmarks()
     for asset, key in (("mixture", "web-0000"), ("report", None)):
-        result = materialize(
-            [*ASSETS],
-            selection=[asset],
-            instance=world.instance,
-            partition_key=key,
-            resources={"decon": Decon(config_path=str(world.config_path))},
-            raise_on_error=False,
-        )
+        result = press(world, asset, key)
         (failure,) = result.get_step_failure_events()
         description = failure.step_failure_data.user_failure_data.description
         assert "benchmark 'ledger': found a recipe or file that changed" in description
@@ -236,13 +241,7 @@ def test_each_shard_is_opened_once_in_a_scan_of_many_benchmarks(world):
 
 def test_a_cell_says_what_it_holds_even_when_its_tiles_were_there_already(world):
     world.run()
-    materialize(
-        [*ASSETS],
-        selection=["scan"],
-        instance=world.instance,
-        partition_key=cell(pack="web-0001", benchmark="ledger"),
-        resources={"decon": Decon(config_path=str(world.config_path))},
-    )
+    press(world, "scan", cell(pack="web-0001", benchmark="ledger"))
     event = world.instance.get_latest_materialization_event(AssetKey("scan"))
     metadata = {k: v.value for k, v in event.asset_materialization.metadata.items()}
     assert (metadata["documents"], metadata["matches"]) == (12, 1)
@@ -287,14 +286,7 @@ def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(wor
 def test_a_pack_typed_into_the_ui_is_refused(world):
     world.run()
     world.instance.add_dynamic_partitions("pack", ["web-9999"])
-    result = materialize(
-        [*ASSETS],
-        selection=["mixture"],
-        instance=world.instance,
-        partition_key="web-9999",
-        resources={"decon": Decon(config_path=str(world.config_path))},
-        raise_on_error=False,
-    )
+    result = press(world, "mixture", "web-9999")
     (failure,) = result.get_step_failure_events()
     description = failure.step_failure_data.user_failure_data.description
     assert "pack 'web-9999': found not registered" in description
@@ -329,14 +321,7 @@ def test_a_benchmark_name_that_dagster_would_lose_is_refused(world, name):
 def test_a_benchmark_key_typed_into_the_ui_is_checked_again(world, name):
     world.run()
     world.instance.add_dynamic_partitions("benchmark", [name])
-    result = materialize(
-        [*ASSETS],
-        selection=["records"],
-        instance=world.instance,
-        partition_key=name,
-        resources={"decon": Decon(config_path=str(world.config_path))},
-        raise_on_error=False,
-    )
+    result = press(world, "records", name)
     (failure,) = result.get_step_failure_events()
     description = failure.step_failure_data.user_failure_data.description
     assert name in description

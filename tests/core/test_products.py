@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import duckdb
 import pyarrow as pa
@@ -231,6 +232,13 @@ def test_an_item_that_repeats_part_of_another_shares_its_leak(bench):
             ("train", "leaked", 1.0),
         ]
         assert connection.execute("SELECT n_leaked_items FROM by_source").fetchall() == [(2,)]
+
+
+def test_a_report_whose_index_is_gone_is_refused_in_words(leaky):
+    bench, versions, pack = scanned(leaky)
+    shutil.rmtree(bench.store.root / "index")
+    with pytest.raises(MissingError, match="benchmark 'b': found no index"):
+        build_report(bench.store, [pack], versions, bench.policy)
 
 
 def test_a_report_of_no_corpus_is_refused(bench, make_words):

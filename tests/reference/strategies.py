@@ -108,4 +108,4 @@ def policies(draw: st.DrawFn, /, **fixed: object) -> Policy:
         "perfect_match_decay_start": decay_start,
         "perfect_match_decay_end": decay_start + draw(st.sampled_from([1, 8, 30])),
     }
-    return Policy(**{**settings, **fixed})  # type: ignore[arg-type]
+    return Policy(**{**settings, **fixed})  # type: ignore[arg-type] # a policy checks its own types

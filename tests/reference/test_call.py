@@ -343,7 +343,7 @@ def test_three_misses_in_a_row_end_a_passage() -> None:
     one = entry(run(100, 24), (), TWICE)
     # w0..w3 w3..w6: hits at 0 and 4, misses at 3, 2 and 1
     document = run(500, 4) + run(503, 4) + noise(1) + one.question
-    assert passage(document, one, 9) == Found(pytest.approx(1 / 6), 4, 8)  # type: ignore[arg-type]
+    assert passage(document, one, 9) == Found(pytest.approx(1 / 6), 4, 8)  # type: ignore[arg-type] # approx stands in for a float
 
 
 def test_the_tolerated_misses_are_the_policy_s() -> None:
