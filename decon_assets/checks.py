@@ -12,11 +12,11 @@ from decon_assets.assets.scanning import scan
 from decon_assets.provenance import preview
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem
-from decon_core.index import index_fingerprint
+from decon_core.index import has_part, index_fingerprint, open_part
 from decon_core.mixture import DECONTAMINATED, MANIFEST, verify
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, plan
-from decon_core.store import read_arrow, read_json
+from decon_core.store import read_json
 from decon_core.tiles import missing_tiles, scan_fingerprint
 
 
@@ -43,13 +43,13 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
         if not store.current_records(name).is_file():
             continue
         version = current_version(store, name)
-        path = store.index_part(fingerprint, name, version.fingerprint)
-        if not path.is_file():
+        if not has_part(store, version, fingerprint):
             continue
-        part = read_arrow(path)
-        if part.num_rows != version.n_records:
-            problems.append(Problem(name, f"{part.num_rows} records", str(version.n_records)))
-        if part["dropped"].null_count == 0:
+        entries = open_part(store, version, fingerprint).entries
+        if entries.dropped.size != version.n_records:
+            found = f"{entries.dropped.size} records"
+            problems.append(Problem(name, found, str(version.n_records)))
+        if not entries.records.size:
             blind.append(Problem(name, "no indexable record", "at least one"))
     # Lost records must not flow on. A benchmark that no rule can see is reported as such: nothing
     # of it is ever called clean.

@@ -47,20 +47,14 @@ def judge(matches: pa.Table, policy: Policy) -> tuple[Floats, npt.NDArray[np.boo
     threshold = policy.contamination_score_threshold
     base = _column(matches, "base_score")
     overlap = _column(matches, "question_overlap")
-    least = max(0.0, (threshold - 0.3) / 0.7)
+    least = policy.least_question_overlap
     gates = (overlap >= least) & (
-        overlap >= _decay(_column(matches, "question_tokens"), least, policy)
+        overlap >= policy.decay(_column(matches, "question_tokens"), least)
     )
-    required = _decay(_column(matches, "total_tokens"), threshold, policy)
+    required = policy.decay(_column(matches, "total_tokens"), threshold)
     is_penalized = (base != 1.0) & (required > threshold)
     score = np.where(is_penalized, base * threshold / required, base)
     return score, gates & (score >= threshold)
-
-
-def _decay(length: Floats, target: float, policy: Policy) -> Floats:
-    start, end = policy.perfect_match_decay_start, policy.perfect_match_decay_end
-    line = 1.0 - (1.0 - target) * (length - start) / (end - start)
-    return np.where(length <= start, 1.0, np.where(length >= end, target, line))
 
 
 def _column(matches: pa.Table, name: str) -> Floats:

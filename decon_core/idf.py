@@ -9,20 +9,20 @@ only, and scanning one by one, in any order, equals scanning all at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
+from decon_core.counts import KINDS, Counted, Counts, gram_sizes, no_counts, total
+from decon_core.entries import count_entries, entries_of
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.policy import Policy
-from decon_core.records import Version, load_records, records_of
-from decon_core.reference import Frequencies, count, index_records
+from decon_core.records import Version, load_records
 from decon_core.schemas import FREQUENCIES
-from decon_core.store import Store, read_arrow, read_json, write_arrow, write_json
+from decon_core.store import Array, Store, map_arrays, read_json, write_arrays, write_json
 from decon_core.tokens import load_tokenizer
 
 
@@ -32,13 +32,11 @@ class Snapshot:
 
     fingerprint: str
     members: Mapping[str, str]
-    frequencies: Frequencies
+    counts: Counts
 
-    def frequencies_for(self, version: Version, own: Frequencies) -> Frequencies:
-        """What a benchmark is weighed with, given its own counts."""
-        if self.members.get(version.benchmark) == version.fingerprint:
-            return self.frequencies
-        return self.frequencies + own
+    def has(self, version: Version) -> bool:
+        """Whether a benchmark was counted in: then it is weighed with the snapshot alone."""
+        return self.members.get(version.benchmark) == version.fingerprint
 
 
 def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
@@ -47,18 +45,19 @@ def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapsho
     members = {version.benchmark: version.fingerprint for version in versions}
     counting = policy.index_fingerprint(tokenizer=tokenizer.fingerprint)
     identity = orjson.dumps([counting, members], option=orjson.OPT_SORT_KEYS)
-    frequencies = Frequencies()
-    for version in versions:
-        entries = index_records(records_of(load_records(store, version)), policy, tokenizer)
-        frequencies += count(entries, policy)
-    snapshot = Snapshot(sha256(identity).hexdigest()[:16], members, frequencies)
-    write_arrow(store.snapshot(snapshot.fingerprint), _to_table(frequencies))
+    counted = [
+        count_entries(entries_of(load_records(store, version), policy, tokenizer), policy)
+        for version in sorted(versions, key=lambda version: version.benchmark)
+    ]
+    counts = total(counted) if counted else no_counts(policy)
+    snapshot = Snapshot(sha256(identity).hexdigest()[:16], members, counts)
+    write_arrays(store.snapshot(snapshot.fingerprint), _arrays(counts), schema=FREQUENCIES)
     write_json(
         store.current_snapshot,
         {
             "fingerprint": snapshot.fingerprint,
             "members": members,
-            "n_records": frequencies.n_records,
+            "n_records": counts.n_records,
             "counting": counting,
         },
     )
@@ -74,8 +73,9 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
         raise MissingError(
             Problem(str(path), "no such file", "the frozen counts", "`decon-assets run --refreeze`")
         )
-    table = read_arrow(path)
-    return Snapshot(value["fingerprint"], value["members"], _from_table(table, value["n_records"]))
+    arrays, _ = map_arrays(path)
+    counts = _counts(arrays, value["n_records"], policy)
+    return Snapshot(value["fingerprint"], value["members"], counts)
 
 
 def require_counted_under(store: Store, policy: Policy) -> None:
@@ -127,31 +127,18 @@ def read_current(store: Store) -> dict[str, Any]:
     return value
 
 
-def _to_table(frequencies: Frequencies) -> pa.Table:
-    kinds: Iterable[tuple[str, Mapping[tuple[int, ...], int]]] = (
-        ("question", frequencies.question),
-        ("answer", frequencies.answer),
-        ("passage", frequencies.passage),
-        ("token", {(token,): df for token, df in frequencies.token.items()}),
-    )
-    rows = [
-        {"kind": kind, "gram": gram, "df": df}
-        for kind, counts in kinds
-        for gram, df in sorted(counts.items())
-    ]
-    return pa.Table.from_pylist(rows, schema=FREQUENCIES)
-
-
-def _from_table(table: pa.Table, n_records: int) -> Frequencies:
-    counts: dict[str, dict[tuple[int, ...], int]] = {
-        kind: {} for kind in ("question", "answer", "passage", "token")
+def _arrays(counts: Counts) -> dict[str, Array]:
+    grams = {
+        f"{kind}.{name}": values
+        for kind, counted in counts.kinds.items()
+        for name, values in (("tokens", counted.tokens), ("df", counted.df))
     }
-    for row in table.to_pylist():
-        counts[row["kind"]][tuple(row["gram"])] = row["df"]
-    return Frequencies(
-        n_records,
-        counts["question"],
-        counts["answer"],
-        counts["passage"],
-        {gram[0]: df for gram, df in counts["token"].items()},
-    )
+    return {"ids": counts.ids, "token_df": counts.token_df, **grams}
+
+
+def _counts(arrays: Mapping[str, Any], n_records: int, policy: Policy) -> Counts:
+    sizes = gram_sizes(policy)
+    kinds = {
+        kind: Counted(sizes[kind], arrays[f"{kind}.tokens"], arrays[f"{kind}.df"]) for kind in KINDS
+    }
+    return Counts(n_records, arrays["ids"], arrays["token_df"], kinds)

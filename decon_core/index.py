@@ -1,8 +1,8 @@
-"""Records to an index part: all that a scan needs of one benchmark version.
+"""Records to an index part: tokens and frequencies of one benchmark version.
 
 A part is content-addressed by its records, the indexing settings and the idf snapshot, saved once
-and mapped into memory by every worker. It holds tokens and document frequencies, not weights: a
-weight is `ln(N / df)`, and the two integers are the same on every machine.
+and mapped into memory. It holds document frequencies, not weights: a weight is `ln(N / df)`, and
+the two integers are the same on every machine. `search.py` joins parts to what a scan searches.
 """
 
 from __future__ import annotations
@@ -14,32 +14,29 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
+import numpy.typing as npt
 
+from decon_core.counts import KINDS, Counts, Grams, grams_of
+from decon_core.entries import (
+    EXACT_REPEAT,
+    REASONS,
+    Entries,
+    Field,
+    count_entries,
+    entries_of,
+    grams_of_fields,
+)
 from decon_core.errors import MissingError, Problem
 from decon_core.idf import Snapshot, current_snapshot_fingerprint
 from decon_core.policy import Policy
-from decon_core.records import Version, load_records, records_of
-from decon_core.reference import (
-    EXACT_REPEAT,
-    Entry,
-    Frequencies,
-    Index,
-    Record,
-    answer_grams,
-    build_index,
-    count,
-    entry_of,
-    has_short_answer,
-    passage_grams,
-    question_grams,
-    why_dropped,
-)
+from decon_core.records import Version, load_records
 from decon_core.schemas import INDEX
-from decon_core.store import Store, read_arrow, write_arrow
+from decon_core.store import Array, Store, map_arrays, write_arrays
 from decon_core.tokens import load_tokenizer
+from decon_core.words import Ragged
 
-_N_RECORDS = b"n_records"  # N of idf = ln(N / df), in the part's schema metadata
+_N_RECORDS = "n_records"  # N of idf = ln(N / df)
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,22 @@ class IndexSummary:
 
     n_indexed: int
     dropped: dict[str, int]  # by reason
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A saved part."""
+
+    n_records: int  # N
+    entries: Entries
+    # Of each text's different n-grams, in the order in which they first occur; of a short answer's
+    # different tokens.
+    df: Mapping[str, Ragged]
+
+    @property
+    def why_dropped(self) -> list[str | None]:
+        """Of each record: why it is not indexed, None when it is."""
+        return [REASONS[code] for code in self.entries.dropped.tolist()]
 
 
 def index_fingerprint(store: Store, policy: Policy) -> str:
@@ -61,102 +74,80 @@ def index_fingerprint(store: Store, policy: Policy) -> str:
 def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Policy) -> IndexSummary:
     """Index a benchmark version and save the part."""
     tokenizer = load_tokenizer(policy.tokenizer_str)
-    records = records_of(load_records(store, version))
-    seen: set[tuple[str, str]] = set()
-    reasons = [why_dropped(record, policy, tokenizer, seen) for record in records]
-    entries = [
-        None if reason else entry_of(record, policy, tokenizer)
-        for record, reason in zip(records, reasons, strict=True)
-    ]
-    own = count([entry for entry in entries if entry], policy)
-    frequencies = snapshot.frequencies_for(version, own)
-    rows = [
-        {"record": row, "dropped": reason, **_fields(entry, frequencies, policy)}
-        for row, (reason, entry) in enumerate(zip(reasons, entries, strict=True))
-    ]
-    schema = INDEX.with_metadata({_N_RECORDS: str(frequencies.n_records)})
-    part = pa.Table.from_pylist(rows, schema=schema)
+    entries = entries_of(load_records(store, version), policy, tokenizer)
+    part = weigh(entries, snapshot.counts, policy, is_counted=snapshot.has(version))
     name = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
-    write_arrow(store.index_part(name, version.benchmark, version.fingerprint), part)
-    dropped = Counter(reason for reason in reasons if reason)
-    return IndexSummary(own.n_records, dict(sorted(dropped.items())))
+    path = store.index_part(name, version.benchmark, version.fingerprint)
+    write_arrays(path, _arrays(part), schema=INDEX, about={_N_RECORDS: str(part.n_records)})
+    dropped = Counter(reason for reason in part.why_dropped if reason)
+    return IndexSummary(entries.records.size, dict(sorted(dropped.items())))
 
 
-def _fields(entry: Entry | None, frequencies: Frequencies, policy: Policy) -> dict[str, list[int]]:
-    if entry is None:
-        return {field.name: [] for field in INDEX if pa.types.is_list(field.type)}
-    if has_short_answer(entry, policy):
-        answer_df = [frequencies.token[token] for token in dict.fromkeys(entry.answer)]
-    else:
-        answer_df = [frequencies.answer[gram] for gram in answer_grams(entry, policy)]
-    return {
-        "question": list(entry.question),
-        "answer": list(entry.answer),
-        "passage": list(entry.passage),
-        "question_df": [frequencies.question[gram] for gram in question_grams(entry, policy)],
-        "answer_df": answer_df,
-        "passage_df": [frequencies.passage[gram] for gram in passage_grams(entry, policy)],
+def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool) -> Part:
+    """Look up frequencies. Entries that are not among those counted are counted on top."""
+    grams = grams_of_fields(entries, policy)
+    n_records = counts.n_records
+    gram_df = {
+        kind: counts.gram_frequency(kind, found.tokens, entries.ids)
+        for kind, found in grams.items()
     }
+    token_df = counts.token_frequency(entries.ids)
+    if not is_counted:
+        own = count_entries(entries, policy)
+        n_records += own.n_records
+        gram_df = {kind: df + own.kinds[kind].df for kind, df in gram_df.items()}
+        token_df = token_df + own.token_df
+    df = {kind: _per_row(found, gram_df[kind]) for kind, found in grams.items()}
+    answers = entries.fields["answer"].texts
+    short = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
+    of_tokens = token_df[short.tokens.astype(np.int64) - 1]
+    df["answer"] = _interleaved(df["answer"], _per_row(short, of_tokens))
+    return Part(n_records, entries, df)
 
 
-@dataclass(frozen=True)
-class Target:
-    """A benchmark version, ready to be searched for."""
-
-    version: Version
-    index: Index
-    records: pa.Table
-    rows: tuple[int, ...]  # of each entry, in the record table
+def _per_row(grams: Grams, df: npt.NDArray[np.int64]) -> Ragged:
+    return Ragged(df[grams.rows.values].astype(np.uint32), grams.rows.offsets)
 
 
-@lru_cache(maxsize=256)
-def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict[str, Any]]]:
-    """Records left out as exact repeats, by the row of the record that they repeat.
+def _interleaved(first: Ragged, second: Ragged) -> Ragged:
+    """Rows of which one or the other is empty, in one."""
+    lengths = first.lengths + second.lengths
+    values = np.empty(int(lengths.sum()), np.uint32)
+    is_first = np.repeat(first.lengths > 0, lengths)
+    values[is_first], values[~is_first] = first.values, second.values
+    return Ragged(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
 
-    What is found of the first was found of all of them, in whichever split they stand.
-    """
-    store = Store(root)
-    dropped = open_part(store, version, index)["dropped"]
-    first: dict[str, int] = {}
-    twins: dict[int, list[dict[str, Any]]] = {}
-    records = load_records(store, version).to_pylist()
-    for row, (record, reason) in enumerate(zip(records, dropped.to_pylist(), strict=True)):
-        if reason is None:
-            first.setdefault(record["fingerprint"], row)
-        elif reason == EXACT_REPEAT and record["fingerprint"] in first:
-            names = ("config", "split", "instance_index", "is_correct")
-            twin = {"record": row, **{name: record[name] for name in names}}
-            twins.setdefault(first[record["fingerprint"]], []).append(twin)
-    return twins
+
+def _arrays(part: Part) -> dict[str, Array]:
+    arrays: dict[str, Array] = {"dropped": part.entries.dropped, "ids": part.entries.ids}
+    for kind, field in part.entries.fields.items():
+        arrays[f"{kind}.tokens"] = field.texts.values
+        arrays[f"{kind}.offsets"] = field.texts.offsets
+        arrays[f"{kind}.of_entry"] = field.of_entry
+        arrays[f"{kind}.df"] = part.df[kind].values
+        arrays[f"{kind}.df_offsets"] = part.df[kind].offsets
+    return arrays
 
 
 def has_part(store: Store, version: Version, index: str) -> bool:
     return store.index_part(index, version.benchmark, version.fingerprint).is_file()
 
 
-def open_part(store: Store, version: Version, index: str) -> pa.Table:
+def open_part(store: Store, version: Version, index: str) -> Part:
     """A saved part. A missing one is an error: a benchmark that is not searched is not clean."""
     path = store.index_part(index, version.benchmark, version.fingerprint)
     if not path.is_file():
         raise MissingError(missing_part(version.benchmark, str(path)))
-    return read_arrow(path)
-
-
-def load_target(store: Store, version: Version, policy: Policy, *, index: str) -> Target:
-    """A part made ready for a scan."""
-    part = open_part(store, version, index)
-    table = load_records(store, version)
-    records = records_of(table)
-    kept = [row for row in part.to_pylist() if row["dropped"] is None]
-    entries = [_entry(row, records[row["record"]]) for row in kept]
-    n_records = int(part.schema.metadata[_N_RECORDS])
-    frequencies = _frequencies(n_records, entries, kept, policy)
-    return Target(
-        version,
-        build_index(entries, policy, frequencies),
-        table,
-        tuple(row["record"] for row in kept),
-    )
+    arrays, about = map_arrays(path)
+    fields = {
+        kind: Field(
+            Ragged(arrays[f"{kind}.tokens"], arrays[f"{kind}.offsets"]), arrays[f"{kind}.of_entry"]
+        )
+        for kind in KINDS
+    }
+    df = {kind: Ragged(arrays[f"{kind}.df"], arrays[f"{kind}.df_offsets"]) for kind in KINDS}
+    entries = Entries(arrays["dropped"], arrays["ids"], fields)
+    return Part(int(about[_N_RECORDS]), entries, df)
 
 
 def missing_part(benchmark: str, path: str) -> Problem:
@@ -168,23 +159,22 @@ def missing_part(benchmark: str, path: str) -> Problem:
     )
 
 
-def _entry(row: dict[str, list[int]], record: Record) -> Entry:
-    return Entry(record, tuple(row["question"]), tuple(row["answer"]), tuple(row["passage"]))
+@lru_cache(maxsize=256)
+def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict[str, Any]]]:
+    """Records left out as exact repeats, by the row of the record that they repeat.
 
-
-def _frequencies(
-    n_records: int, entries: list[Entry], rows: list[dict[str, list[int]]], policy: Policy
-) -> Frequencies:
-    """The part's document frequencies, by n-gram."""
-    question: dict[tuple[int, ...], int] = {}
-    answer: dict[tuple[int, ...], int] = {}
-    passage: dict[tuple[int, ...], int] = {}
-    token: dict[int, int] = {}
-    for entry, row in zip(entries, rows, strict=True):
-        question.update(zip(question_grams(entry, policy), row["question_df"], strict=True))
-        passage.update(zip(passage_grams(entry, policy), row["passage_df"], strict=True))
-        if has_short_answer(entry, policy):
-            token.update(zip(dict.fromkeys(entry.answer), row["answer_df"], strict=True))
-        else:
-            answer.update(zip(answer_grams(entry, policy), row["answer_df"], strict=True))
-    return Frequencies(n_records, question, answer, passage, token)
+    What is found of the first was found of all of them, in whichever split they stand.
+    """
+    store = Store(root)
+    dropped = open_part(store, version, index).why_dropped
+    first: dict[str, int] = {}
+    twins: dict[int, list[dict[str, Any]]] = {}
+    records = load_records(store, version).to_pylist()
+    for row, (record, reason) in enumerate(zip(records, dropped, strict=True)):
+        if reason is None:
+            first.setdefault(record["fingerprint"], row)
+        elif reason == EXACT_REPEAT and record["fingerprint"] in first:
+            names = ("config", "split", "instance_index", "is_correct")
+            twin = {"record": row, **{name: record[name] for name in names}}
+            twins.setdefault(first[record["fingerprint"]], []).append(twin)
+    return twins

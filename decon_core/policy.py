@@ -11,7 +11,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from decon_core.errors import ConfigError, Problem
 
@@ -22,7 +25,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
 # Counted up whenever the same text and the same policy give other matches than before. It is part
 # of the fingerprint, so old tiles are never mistaken for today's.
-VERDICT_VERSION = 1
+VERDICT_VERSION = 2
 
 # Fields that decide what is indexed, and with which weight.
 _INDEX_FIELDS = (
@@ -38,9 +41,11 @@ _INDEX_FIELDS = (
     "short_answer_token_threshold",
 )
 
-# Fields that choose among matches already found. Changing one never asks for another scan.
-# The tokenizer's own fingerprint stands in for its name, which may be a path.
-_DECISION_FIELDS = frozenset({"contamination_score_threshold", "unreadable", "tokenizer_str"})
+# Fields that choose among matches already found, or that change no match at all: changing one never
+# asks for another scan. The tokenizer's own fingerprint stands in for its name, maybe a path.
+_DECISION_FIELDS = frozenset(
+    {"contamination_score_threshold", "unreadable", "tokenizer_str", "word_table_mb"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +86,9 @@ class Policy:
     # Matches are kept down to this score, so that the threshold can be moved without another scan.
     evidence_floor: float = 0.6
 
+    # How much memory the table of words may take, for each thread. No verdict depends on it.
+    word_table_mb: int = 256
+
     # decisions
     contamination_score_threshold: float = 0.8
     # What a mixture does about rows that could not be read: refuse to be built, or leave them out.
@@ -114,6 +122,17 @@ class Policy:
         if unknown:
             raise ConfigError(unknown)
         return policy
+
+    @property
+    def least_question_overlap(self) -> float:
+        """Below this even a perfect answer and passage could not reach the threshold."""
+        return max(0.0, (self.contamination_score_threshold - 0.3) / 0.7)
+
+    def decay(self, lengths: npt.NDArray[Any], target: float) -> npt.NDArray[np.float64]:
+        """1.0 for short texts, `target` for long ones, a straight line in between."""
+        start, end = self.perfect_match_decay_start, self.perfect_match_decay_end
+        line = 1.0 - (1.0 - target) * (lengths - start) / (end - start)
+        return np.where(lengths <= start, 1.0, np.where(lengths >= end, target, line))
 
     def index_fingerprint(self, *, tokenizer: str, snapshot: str = "") -> str:
         """What an index part depends on besides its records: indexing settings and frozen idf.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -88,8 +89,11 @@ def recorded_origin(store: Store, benchmark: str) -> str | None:
     return str(value["origin"]) if store.records(benchmark, value["version"]).is_file() else None
 
 
-def load_records(store: Store, version: Version) -> pa.Table:
-    return pq.read_table(store.records(version.benchmark, version.fingerprint), schema=RECORDS)
+def load_records(
+    store: Store, version: Version, *, columns: Sequence[str] | None = None
+) -> pa.Table:
+    path = store.records(version.benchmark, version.fingerprint)
+    return pq.read_table(path, schema=RECORDS, columns=columns)
 
 
 def records_of(table: pa.Table) -> list[Record]:

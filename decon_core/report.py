@@ -233,7 +233,7 @@ def _benchmarks(store: Store, versions: Iterable[Version], index: str) -> list[d
                 "version": version.fingerprint,
                 "n_items": version.n_items,
                 "n_records": version.n_records,
-                "n_indexed_records": part["dropped"].null_count,
+                "n_indexed_records": int(part.entries.records.size),
                 "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
             }
         )
@@ -249,7 +249,7 @@ def _items_of(store: Store, version: Version, index: str) -> list[dict[str, Any]
     twins = twins_of(store.root, version, index).values()
     seen_as_another = {twin["record"] for group in twins for twin in group}
     items: dict[tuple[str, int], dict[str, Any]] = {}
-    reasons = part["dropped"].to_pylist()
+    reasons = part.why_dropped
     records = load_records(store, version).to_pylist()
     for row, (record, reason) in enumerate(zip(records, reasons, strict=True)):
         item = items.setdefault((record["split"], record["instance_index"]), _new_item(record))

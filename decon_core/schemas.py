@@ -13,7 +13,9 @@ def _required(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
     return _field(name, kind, meaning, nullable=False)
 
 
-_INTEGERS = pa.list_(pa.int64())
+def _array(name: str, of: pa.DataType, meaning: str) -> pa.Field:
+    return _required(name, pa.large_list(pa.field("item", of, nullable=False)), meaning)
+
 
 RECORDS = pa.schema(
     [
@@ -32,25 +34,38 @@ RECORDS = pa.schema(
     ]
 )
 
+# One row, an array in every column: what is mapped into memory as it is. Tokens are numbered: token
+# n is the tokenizer's id ids[n - 1].
 INDEX = pa.schema(
     [
-        _required("record", pa.int64(), "row in the benchmark's record table"),
-        _field("dropped", pa.string(), "why the record is not indexed; null when it is"),
-        _required("question", _INTEGERS, "tokens of the question"),
-        _required("answer", _INTEGERS, "tokens of the answer"),
-        _required("passage", _INTEGERS, "tokens of the passage"),
-        # Of the different n-grams, in the order in which they first occur.
-        _required("question_df", _INTEGERS, "records that hold each n-gram of the question"),
-        _required("answer_df", _INTEGERS, "the same for the answer; for a short one, by token"),
-        _required("passage_df", _INTEGERS, "the same for the passage"),
+        _array("dropped", pa.uint8(), "per record: why it is not indexed; 0: it is"),
+        _array("ids", pa.int64(), "the tokenizer's ids that occur, ascending"),
+        *(
+            _array(f"{kind}.{name}", of, meaning.format(kind=kind))
+            for kind in ("question", "answer", "passage")
+            for name, of, meaning in (
+                ("tokens", pa.uint32(), "tokens of every different {kind}, one after the other"),
+                ("offsets", pa.int64(), "where each {kind} begins in them, and the last one ends"),
+                ("of_entry", pa.int64(), "per indexed record: its {kind}; -1: it has none"),
+                ("df", pa.uint32(), "records that hold each n-gram of each {kind}, in order"),
+                ("df_offsets", pa.int64(), "where those of each {kind} begin, and the last end"),
+            )
+        ),
     ]
 )
 
 FREQUENCIES = pa.schema(
     [
-        _required("kind", pa.string(), "question, answer, passage: n-grams; token: single tokens"),
-        _required("gram", _INTEGERS, "the tokens"),
-        _required("df", pa.int64(), "how many records (for tokens: fields) hold it"),
+        _array("ids", pa.int64(), "the tokenizer's ids that occur, ascending"),
+        _array("token_df", pa.int64(), "how many fields of records hold each id"),
+        *(
+            _array(f"{kind}.{name}", of, meaning.format(kind=kind))
+            for kind in ("question", "answer", "passage")
+            for name, of, meaning in (
+                ("tokens", pa.uint32(), "tokens of every different {kind} n-gram"),
+                ("df", pa.int64(), "how many records hold each"),
+            )
+        ),
     ]
 )
 
@@ -90,6 +105,14 @@ MATCHES = pa.schema(
             for unit in ("", "_char")
             for part in ("question", "answer", "passage")
             for edge in ("start", "stop")
+        ),
+        *(
+            _field(
+                f"{part}_part",
+                pa.string(),
+                f"the field or message in which the {part} begins; null: the text has no parts",
+            )
+            for part in ("question", "answer", "passage")
         ),
     ]
 )

@@ -6,7 +6,8 @@
       records/<benchmark>/<version>.parquet          normalized records
       records/<benchmark>/current.json               the version that counts today
       idf/<snapshot>.arrow, idf/current.json         frozen frequencies
-      index/<index fp>/<benchmark>/<version>.arrow   what a scan needs of a benchmark
+      index/<index fp>/<benchmark>/<version>.arrow   tokens and frequencies of a benchmark
+      search/<index fp>/<versions>.arrow             several of those, ready to be searched at once
       tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
       tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
       mixtures/<name>/<pack>/                        shards without the leaks, and a manifest
@@ -23,17 +24,21 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.errors import Problem, StaleError
+
+Array = npt.NDArray[np.generic]
 
 _DAY_SECONDS = 86_400
 
@@ -66,6 +71,9 @@ class Store:
 
     def index_part(self, index: str, benchmark: str, version: str) -> Path:
         return self.root / "index" / index / benchmark / f"{version}.arrow"
+
+    def search(self, index: str, versions: str) -> Path:
+        return self.root / "search" / index / f"{versions}.arrow"
 
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
@@ -179,3 +187,33 @@ def write_arrow(path: Path, table: pa.Table) -> None:
 def read_arrow(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
+
+
+def write_arrays(
+    path: Path,
+    arrays: Mapping[str, Array],
+    *,
+    schema: pa.Schema | None = None,
+    about: Mapping[str, str] | None = None,
+) -> None:
+    """Arrays of any lengths in one Arrow file: a table of one row, with a list in every column."""
+    columns = {
+        name: pa.LargeListArray.from_arrays([0, values.size], pa.array(values))
+        for name, values in arrays.items()
+    }
+    table = pa.table(columns)
+    if schema is not None:
+        table = table.select(schema.names).cast(schema)
+    write_arrow(path, table.replace_schema_metadata(about))
+
+
+def map_arrays(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `write_arrays` wrote: mapped, not read, so that all processes share one copy."""
+    table = read_arrow(path)
+    arrays = {
+        name: table[name].chunk(0).values.to_numpy(zero_copy_only=True)
+        for name in table.column_names
+    }
+    metadata = table.schema.metadata or {}
+    about = {key.decode(): value.decode() for key, value in metadata.items()}
+    return arrays, about

@@ -7,7 +7,7 @@ token. Nothing heavy is imported before a tokenizer is first used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -28,7 +28,7 @@ _BUNDLED = {
 }
 
 
-class Tokenizer(Protocol):
+class Tokenizer(Hashable, Protocol):
     """Canonical text, with one space in front, to token ids."""
 
     @property

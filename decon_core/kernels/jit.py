@@ -1,16 +1,69 @@
-"""How every kernel is compiled: one object decides all options, and where machine code is kept."""
+"""How every kernel is compiled: one object decides all options, and where machine code is kept.
+
+Importing a kernel costs nothing. Numba (half a second) is imported when the first one is called,
+and compiles it then, or loads what an earlier process compiled.
+"""
 
 from __future__ import annotations
 
 import getpass
 import tempfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numba
+from typing import Any, TypeVar, cast
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def kernel(function: Kernel) -> Kernel:
+    """A loop over arrays, compiled at its first call."""
+    return cast("Kernel", _NotYetCompiled(function))
+
+
+class _NotYetCompiled:
+    """Stands in for a kernel until it, or another one of its file, is called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *arguments: Any) -> Any:
+        names: dict[str, Any] = self.function.__globals__
+        # All of a file at once: a compiled kernel can call compiled ones only.
+        for name, value in [*names.items()]:
+            if isinstance(value, _NotYetCompiled):
+                names[name] = _compiler()(value.function)
+        return names[self.function.__name__](*arguments)
+
+
+@lru_cache(maxsize=1)
+def _compiler() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    import numba
+
+    is_kept = _find_place(numba.config)
+    # No fastmath: sums are taken in a stated order, to the last bit. Threads run side by side, so
+    # the interpreter's lock is let go.
+    return cast(
+        "Callable[[Callable[..., Any]], Callable[..., Any]]",
+        numba.njit(cache=is_kept, nogil=True, error_model="numpy"),
+    )
+
+
+def _find_place(config: Any) -> bool:
+    """Whether machine code can be kept for other processes.
+
+    Numba keeps it in NUMBA_CACHE_DIR, beside the source, or in the user's cache folder, and stops
+    with an error where it can write to none of them, as in a container of another user. Then a
+    folder for temporary files must do; without even that, each process compiles anew.
+    """
+    if config.CACHE_DIR and _can_write(Path(config.CACHE_DIR)):
+        return True
+    if not config.CACHE_DIR and _can_write(Path(__file__).parent / "__pycache__"):
+        return True
+    folder = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
+    config.CACHE_DIR = str(folder)
+    return _can_write(folder)
 
 
 def _can_write(folder: Path) -> bool:
@@ -22,35 +75,8 @@ def _can_write(folder: Path) -> bool:
         return False
 
 
-def _is_kept() -> bool:
-    """Whether machine code outlives the process.
-
-    Numba keeps it beside the source or in the user's cache folder, and stops with an error where it
-    can write to neither, as in a container of another user. Then a folder for temporary files must
-    do; without even that, each process compiles anew.
-    """
-    if numba.config.CACHE_DIR or _can_write(Path(__file__).parent / "__pycache__"):
-        return True
-    folder = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
-    if not _can_write(folder):
-        return False
-    numba.config.CACHE_DIR = str(folder)
-    return True
-
-
 def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a number without a name, in a container
         return "nobody"
-
-
-# No fastmath: sums are taken in a stated order, to the last bit. Threads must be able to run side
-# by side, so the interpreter's lock is let go.
-_compile = numba.njit(cache=_is_kept(), nogil=True, error_model="numpy", boundscheck=False)
-
-
-def kernel(function: Kernel) -> Kernel:
-    """A loop over arrays, compiled at its first call."""
-    compiled: Kernel = _compile(function)
-    return compiled

@@ -1,0 +1,1030 @@
+"""Documents as tokens to matches: probe every n-gram, keep what may be a leak, judge it exactly.
+
+Nearly all text is let go by two quick looks that can err on one side only: a filter that says "not
+in the index", and a bound on what a stretch of hits could amount to. What is left is judged as
+`reference.py` says, summing in the same order, so that verdicts agree to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.kernels.jit import kernel
+
+Numbers = npt.NDArray[np.uint32]
+Words64 = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bounds = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.uint8]
+
+NONE = -1
+
+
+class Index(NamedTuple):
+    """What is searched: several benchmarks at once, each text once."""
+
+    pairs: Words64  # a bit for every two tokens that follow each other in an n-gram
+    filter: Words64  # two bits for every n-gram
+    slots: Numbers  # n-gram numbers, from 1
+    gram_at: Integers  # where each n-gram stands in the question tokens
+    gram_weight: Bounds  # at least its largest weight in any benchmark
+    gram_need: Bounds  # at most the least weight that makes a match of a question that holds it
+    posting_offsets: Integers
+    postings: Numbers  # questions that hold an n-gram, ascending
+    part_offsets: Integers  # questions of each benchmark
+    question_tokens: Numbers
+    question_offsets: Integers
+    question_grams: Numbers  # of each question, as they first occur
+    question_weights: Numbers  # and their places in `weights`
+    question_gram_offsets: Integers
+    question_total: Floats
+    question_need: Floats
+    entry_offsets: Integers  # entries of each question
+    entries: Numbers
+    entry_answer: Integers
+    entry_passage: Integers
+    answer_tokens: Numbers
+    answer_offsets: Integers
+    answer_weights: Numbers  # of its different n-grams; of a short answer's different tokens
+    answer_weight_offsets: Integers
+    answer_different: Integers  # different tokens
+    passage_tokens: Numbers
+    passage_offsets: Integers
+    passage_weights: Numbers
+    passage_weight_offsets: Integers
+    weights: Floats
+    is_hot: Flags  # of each weight: whether its n-gram is too common to start a cluster
+
+
+class Rules(NamedTuple):
+    """The numbers of a policy."""
+
+    ngram_size: int
+    answer_ngram_size: int
+    passage_ngram_size: int
+    sample_every: int
+    longest_gap: int
+    short_answer: int
+    short_answer_window: int
+    long_answer_window: int
+    passage_distance: int
+    passage_longest_gap: int
+    decay_start: int
+    decay_end: int
+    threshold: float
+    least_overlap: float
+
+
+class Found(NamedTuple):
+    """An answer or a passage near a question."""
+
+    overlap: float
+    start: int
+    stop: int
+
+
+# Columns of the output.
+DOCUMENT, ENTRY, START, END, N_MATCHED = 0, 1, 2, 3, 4
+ANSWER_START, ANSWER_STOP, PASSAGE_START, PASSAGE_STOP = 5, 6, 7, 8
+N_WHOLE = 9
+BASE, QUESTION, ANSWER, PASSAGE, SCORE = 0, 1, 2, 3, 4
+N_SCORES = 5
+
+# A bound is taken this much lower than it is: it may let through, but never lose.
+_LENIENT = 1.0 - 1e-6
+_TOUCHED = 1e-9
+
+_BASE = np.uint64(0xD6E8FEB86659FD93)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_SIX = np.uint64(6)
+_SIX_BITS = np.uint64(63)
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+
+
+# The table of n-grams -----------------------------------------------------------------------------
+
+
+@kernel
+def _digest(tokens: Numbers, at: int, size: int) -> np.uint64:
+    digest = _ZERO
+    for step in range(size):
+        digest = digest * _BASE + np.uint64(tokens[at + step]) * _MIX
+    return digest
+
+
+@kernel
+def _spread(digest: np.uint64) -> np.uint64:
+    digest = (digest ^ (digest >> _HALF)) * _MIX
+    return digest ^ (digest >> _HALF)
+
+
+@kernel
+def _scaled(spread: np.uint64, n: int) -> int:
+    return np.int64(((spread >> _HALF) * np.uint64(n)) >> _HALF)
+
+
+@kernel
+def _filter_bits(spread: np.uint64) -> np.uint64:
+    return _ONE << (spread & _SIX_BITS) | _ONE << ((spread >> _SIX) & _SIX_BITS)
+
+
+@kernel
+def _pair_bit(first: np.uint64, second: np.uint64, shift: np.uint64) -> np.uint64:
+    return ((first * _BASE + second) * _MIX) >> shift
+
+
+@kernel
+def _shift_for(pairs: Words64) -> np.uint64:
+    """How far to shift for a bit of an array, whose size is a power of two."""
+    shift = np.uint64(58)
+    n = pairs.size
+    while n > 1:
+        n >>= 1
+        shift -= _ONE
+    return shift
+
+
+@kernel
+def fill_table(
+    tokens: Numbers,
+    gram_at: Integers,
+    size: int,
+    pairs: Words64,
+    in_filter: Words64,
+    slots: Numbers,
+) -> None:
+    """Enter all n-grams into the filters and the table, which come as zeros."""
+    shift = _shift_for(pairs)
+    for number in range(gram_at.size):
+        for at in range(gram_at[number], gram_at[number] + size - 1):
+            bit = _pair_bit(np.uint64(tokens[at]), np.uint64(tokens[at + 1]), shift)
+            pairs[np.int64(bit >> _SIX)] |= _ONE << (bit & _SIX_BITS)
+    for number in range(gram_at.size):
+        spread = _spread(_digest(tokens, gram_at[number], size))
+        in_filter[_scaled(spread, in_filter.size)] |= _filter_bits(spread)
+        slot = _scaled(spread, slots.size)
+        while slots[slot]:
+            slot += 1
+            if slot == slots.size:
+                slot = 0
+        slots[slot] = np.uint32(number + 1)
+
+
+@kernel
+def bound_grams(
+    question_grams: Numbers,
+    question_weights: Numbers,
+    offsets: Integers,
+    weights: Floats,
+    question_need: Floats,
+    gram_weight: Floats,
+    gram_need: Floats,
+) -> None:
+    """The largest weight of each n-gram, and the least that a question with it needs."""
+    for question in range(offsets.size - 1):
+        for at in range(offsets[question], offsets[question + 1]):
+            gram = np.int64(question_grams[at])
+            gram_weight[gram] = max(gram_weight[gram], weights[np.int64(question_weights[at])])
+            gram_need[gram] = min(gram_need[gram], question_need[question])
+
+
+@kernel
+def _number_of(tokens: Numbers, at: int, size: int, spread: np.uint64, index: Index) -> int:
+    """The n-gram that stands here, if the index has it."""
+    slot = _scaled(spread, index.slots.size)
+    while True:
+        number = np.int64(index.slots[slot]) - 1
+        if number < 0:
+            return NONE
+        known = index.gram_at[number]
+        is_same = True
+        for step in range(size):
+            if tokens[at + step] != index.question_tokens[known + step]:
+                is_same = False
+                break
+        if is_same:
+            return number
+        slot += 1
+        if slot == index.slots.size:
+            slot = 0
+
+
+@kernel
+def _gram_at(tokens: Numbers, at: int, index: Index, rules: Rules) -> int:
+    spread = _spread(_digest(tokens, at, rules.ngram_size))
+    bits = _filter_bits(spread)
+    if index.filter[_scaled(spread, index.filter.size)] & bits != bits:
+        return NONE
+    return _number_of(tokens, at, rules.ngram_size, spread, index)
+
+
+# Stretches of hits --------------------------------------------------------------------------------
+
+
+@kernel
+def find_runs(
+    tokens: Numbers,
+    offsets: Integers,
+    first_document: int,
+    index: Index,
+    rules: Rules,
+    runs: Integers,
+) -> tuple[int, int]:
+    """Stretches of hits that may amount to a match: document, first and last place.
+
+    Every cluster lies within one stretch of hits, of whatever records, with no longer gap than a
+    cluster may have. The weights of all hits of a stretch bound what any record can reach there.
+    Returns how many there are and the document to go on with, when `runs` is full.
+    """
+    size = rules.ngram_size
+    shift = _shift_for(index.pairs)
+    n_runs = 0
+    n_filter = index.filter.size
+    for document in range(first_document, offsets.size - 1):
+        start, stop = offsets[document], offsets[document + 1]
+        if stop - start < 2 * size:
+            continue
+        n_before = n_runs
+        is_open = False
+        first = last = start
+        weight = need = 0.0
+        # Most text never has the tokens of an n-gram in pairs: no n-gram need be looked up there.
+        n_pairs = 0
+        before = np.uint64(tokens[start])
+        for place in range(start - size + 2, stop - size + 1):
+            token = np.uint64(tokens[place + size - 1])
+            bit = _pair_bit(before, token, shift)
+            before = token
+            n_pairs += 1
+            n_pairs *= np.int64((index.pairs[np.int64(bit >> _SIX)] >> (bit & _SIX_BITS)) & _ONE)
+            if n_pairs < size - 1:
+                continue
+            spread = _spread(_digest(tokens, place, size))
+            bits = _filter_bits(spread)
+            if index.filter[_scaled(spread, n_filter)] & bits != bits:
+                continue
+            number = _number_of(tokens, place, size, spread, index)
+            if number == NONE:
+                continue
+            if is_open and place - last > rules.longest_gap:
+                if weight >= need * _LENIENT:
+                    if n_runs == runs.shape[0]:
+                        return n_before, document
+                    runs[n_runs, 0], runs[n_runs, 1] = document, first - start
+                    runs[n_runs, 2] = last - start
+                    n_runs += 1
+                is_open = False
+            if not is_open:
+                is_open = True
+                first = place
+                weight = 0.0
+                need = np.inf
+            last = place
+            weight += np.float64(index.gram_weight[number])
+            need = min(need, np.float64(index.gram_need[number]))
+        if is_open and weight >= need * _LENIENT:
+            if n_runs == runs.shape[0]:
+                return n_before, document
+            runs[n_runs, 0], runs[n_runs, 1] = document, first - start
+            runs[n_runs, 2] = last - start
+            n_runs += 1
+    return n_runs, offsets.size - 1
+
+
+# One text's own n-grams ---------------------------------------------------------------------------
+
+
+@kernel
+def _table_for(n: int) -> Integers:
+    size = 4
+    while size < 2 * n:
+        size *= 2
+    return np.zeros(size, np.int64)
+
+
+@kernel
+def _enter_number(number: int, value: int, table: Integers, values: Integers) -> bool:
+    """Keep a value under a number; False when the number is there already."""
+    mask = np.uint64(table.size - 1)
+    slot = np.int64(_spread(np.uint64(number + 1)) & mask)
+    while table[slot]:
+        if table[slot] == number + 1:
+            return False
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    table[slot] = number + 1
+    values[slot] = value
+    return True
+
+
+@kernel
+def _value_of(number: int, table: Integers, values: Integers) -> int:
+    mask = np.uint64(table.size - 1)
+    slot = np.int64(_spread(np.uint64(number + 1)) & mask)
+    while table[slot]:
+        if table[slot] == number + 1:
+            return values[slot]
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return NONE
+
+
+@kernel
+def _place_in(table: Integers, text: Numbers, size: int, tokens: Numbers, at: int) -> int:
+    """The slot of an n-gram in the table of a text's n-grams: the one that holds it, or a free one.
+
+    The table holds places in the text, from 1.
+    """
+    mask = np.uint64(table.size - 1)
+    slot = np.int64(_spread(_digest(tokens, at, size)) & mask)
+    while table[slot]:
+        known = table[slot] - 1
+        is_same = True
+        for step in range(size):
+            if tokens[at + step] != text[known + step]:
+                is_same = False
+                break
+        if is_same:
+            break
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return slot
+
+
+@kernel
+def _enter_text(text: Numbers, size: int, table: Integers, ordinals: Integers) -> int:
+    """Number a text's n-grams as they first occur; how many different ones there are."""
+    n = 0
+    for at in range(text.size - size + 1):
+        slot = _place_in(table, text, size, text, at)
+        if not table[slot]:
+            table[slot] = at + 1
+            ordinals[slot] = n
+            n += 1
+    return n
+
+
+@kernel
+def _share(weight_of: Numbers, weights: Floats, is_found: Flags) -> float:
+    """The weight of what was found over that of all, both summed in order."""
+    part = 0.0
+    whole = 0.0
+    for ordinal in range(weight_of.size):
+        weight = weights[np.int64(weight_of[ordinal])]
+        whole += weight
+        if is_found[ordinal]:
+            part += weight
+    return part / whole if whole > 0 else 0.0
+
+
+# Answer and passage -------------------------------------------------------------------------------
+
+
+@kernel
+def _find_short_answer(
+    tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, index: Index, rules: Rules
+) -> Found:
+    weight = 0.0
+    for at in range(weight_of.size):
+        weight += index.weights[np.int64(weight_of[at])]
+    if weight <= 0:
+        return Found(0.0, NONE, NONE)
+    last = min(q_end + rules.short_answer_window, tokens.size - answer.size)
+    for start in range(q_end + 1, last + 1):
+        is_same = True
+        for step in range(answer.size):
+            if tokens[start + step] != answer[step]:
+                is_same = False
+                break
+        if is_same:
+            return Found(1.0, start, start + answer.size)
+    return Found(0.0, NONE, NONE)
+
+
+@kernel
+def _find_long_answer(
+    tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, index: Index, rules: Rules
+) -> Found:
+    size = rules.answer_ngram_size
+    window = max(2 * answer.size, rules.long_answer_window)
+    stop = min(q_end + 1 + window, tokens.size)
+    table = _table_for(answer.size)
+    ordinals = np.empty(table.size, np.int64)
+    is_found = np.zeros(_enter_text(answer, size, table, ordinals), np.uint8)
+    first = last = NONE
+    for at in range(q_end + 1, stop - size + 1):
+        slot = _place_in(table, answer, size, tokens, at)
+        if table[slot]:
+            is_found[ordinals[slot]] = 1
+            last = at
+            if first == NONE:
+                first = at
+    if first == NONE:
+        return Found(0.0, NONE, NONE)
+    return Found(_share(weight_of, index.weights, is_found), first, last + size)
+
+
+@kernel
+def _find_answer(tokens: Numbers, q_end: int, number: int, index: Index, rules: Rules) -> Found:
+    answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
+    weight_of = index.answer_weights[
+        index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
+    ]
+    if answer.size <= rules.short_answer:
+        return _find_short_answer(tokens, q_end, answer, weight_of, index, rules)
+    return _find_long_answer(tokens, q_end, answer, weight_of, index, rules)
+
+
+@kernel
+def _find_passage(tokens: Numbers, start: int, number: int, index: Index, rules: Rules) -> Found:
+    passage = index.passage_tokens[
+        index.passage_offsets[number] : index.passage_offsets[number + 1]
+    ]
+    weight_of = index.passage_weights[
+        index.passage_weight_offsets[number] : index.passage_weight_offsets[number + 1]
+    ]
+    size = rules.passage_ngram_size
+    window = max(2 * passage.size, rules.passage_distance)
+    table = _table_for(passage.size)
+    ordinals = np.empty(table.size, np.int64)
+    is_found = np.zeros(_enter_text(passage, size, table, ordinals), np.uint8)
+    first = last = NONE
+    misses = 0
+    at = start - 1 - size
+    while at >= max(start - 1 - window, 0):
+        slot = _place_in(table, passage, size, tokens, at)
+        if table[slot]:
+            is_found[ordinals[slot]] = 1
+            first = at
+            if last == NONE:
+                last = at
+            misses = 0
+        elif last != NONE:
+            misses += 1
+            if misses > rules.passage_longest_gap:
+                break
+        at -= 1
+    if last == NONE:
+        return Found(0.0, NONE, NONE)
+    return Found(_share(weight_of, index.weights, is_found), first, last + size)
+
+
+# The call -----------------------------------------------------------------------------------------
+
+
+@kernel
+def _decay(length: int, target: float, rules: Rules) -> float:
+    if length <= rules.decay_start:
+        return 1.0
+    if length >= rules.decay_end:
+        return target
+    return 1.0 - (1.0 - target) * (length - rules.decay_start) / (
+        rules.decay_end - rules.decay_start
+    )
+
+
+@kernel
+def _base_score(
+    n_grams: int,
+    n_answer_tokens: int,
+    has_passage: bool,
+    question: float,
+    answer: float,
+    passage: float,
+) -> float:
+    """Weighted overlaps. No tokens: no answer."""
+    has_answer = n_answer_tokens > 0
+    is_answer_whole = not has_answer or answer == 1.0
+    if question == 1.0 and is_answer_whole and (not has_passage or passage == 1.0):
+        return 1.0
+    c_q = 0.5 + 0.5 * n_grams / 20 if n_grams < 20 else 1.0
+    w_q = 1.0
+    w_a = 0.0
+    w_p = 0.0
+    if has_answer and has_passage:
+        lost = 0.7 * (1 - c_q)
+        of_answer = 0.2 + lost / 2
+        of_passage = 0.1 + lost / 2
+        c_a = 0.5 + 0.5 * n_answer_tokens / 4 if n_answer_tokens < 4 else 1.0
+        w_q = 0.7 * c_q
+        w_a = of_answer * c_a
+        w_p = of_passage + of_answer * (1 - c_a)
+    elif has_answer:
+        w_q = 0.75 * c_q
+        w_a = 0.25 + 0.75 * (1 - c_q)
+    elif has_passage:
+        w_q = 0.85 * c_q
+        w_p = 0.15 + 0.85 * (1 - c_q)
+    return min(1.0, w_q * question + w_a * answer + w_p * passage)
+
+
+@kernel
+def _judge(
+    tokens: Numbers,
+    document: int,
+    question: int,
+    bounds: Integers,
+    n_matched: int,
+    overlap: float,
+    index: Index,
+    rules: Rules,
+    whole: Integers,
+    scores: Floats,
+    n_out: int,
+) -> int:
+    """Write the matches that a cluster amounts to, one for each record behind the question.
+
+    `bounds` are those of the cluster, then narrower ones. Matches that find no room are counted.
+    """
+    size = rules.ngram_size
+    n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
+    n_grams = index.question_gram_offsets[question + 1] - index.question_gram_offsets[question]
+    passage_before = NONE
+    passage = Found(0.0, NONE, NONE)
+    for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
+        entry = np.int64(index.entries[at])
+        answer_number = index.entry_answer[entry]
+        passage_number = index.entry_passage[entry]
+        answer = Found(0.0, NONE, NONE)
+        length = n_tokens
+        n_answer_tokens = 0
+        if answer_number != NONE:
+            n_answer_tokens = index.answer_different[answer_number]
+            length += n_answer_tokens
+            q_end_before = NONE
+            for number in range(bounds.shape[0]):
+                start, end = bounds[number, 0], bounds[number, 1]
+                q_end = end + size - 1 - max(0, end + size - start - n_tokens)
+                if q_end == q_end_before:
+                    continue
+                q_end_before = q_end
+                found = _find_answer(tokens, q_end, answer_number, index, rules)
+                if found.overlap > answer.overlap:
+                    answer = found
+        if passage_number == NONE:
+            passage = Found(0.0, NONE, NONE)
+        else:
+            length += (
+                index.passage_offsets[passage_number + 1] - index.passage_offsets[passage_number]
+            )
+            if passage_number != passage_before:
+                passage = Found(0.0, NONE, NONE)
+                start_before = NONE
+                for number in range(bounds.shape[0]):
+                    if bounds[number, 0] == start_before:
+                        continue
+                    start_before = bounds[number, 0]
+                    found = _find_passage(tokens, start_before, passage_number, index, rules)
+                    if found.overlap > passage.overlap:
+                        passage = found
+        passage_before = passage_number
+        base = _base_score(
+            n_grams,
+            n_answer_tokens,
+            passage_number != NONE,
+            overlap,
+            answer.overlap,
+            passage.overlap,
+        )
+        score = base
+        required = _decay(length, rules.threshold, rules)
+        if base != 1.0 and required > rules.threshold:
+            score = base * rules.threshold / required
+        if score < rules.threshold:
+            continue
+        if n_out < whole.shape[0]:
+            whole[n_out, DOCUMENT] = document
+            whole[n_out, ENTRY] = entry
+            whole[n_out, START] = bounds[0, 0]
+            whole[n_out, END] = bounds[0, 1]
+            whole[n_out, N_MATCHED] = n_matched
+            whole[n_out, ANSWER_START] = answer.start
+            whole[n_out, ANSWER_STOP] = answer.stop
+            whole[n_out, PASSAGE_START] = passage.start
+            whole[n_out, PASSAGE_STOP] = passage.stop
+            scores[n_out, BASE] = base
+            scores[n_out, QUESTION] = overlap
+            scores[n_out, ANSWER] = answer.overlap
+            scores[n_out, PASSAGE] = passage.overlap
+            scores[n_out, SCORE] = score
+        n_out += 1
+    return n_out
+
+
+@kernel
+def _has_company(question: int, index: Index) -> bool:
+    """Whether a record behind the question has an answer or a passage."""
+    for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
+        entry = np.int64(index.entries[at])
+        if index.entry_answer[entry] != NONE or index.entry_passage[entry] != NONE:
+            return True
+    return False
+
+
+@kernel
+def _passes(overlap: float, question: int, index: Index, rules: Rules) -> bool:
+    n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
+    return overlap >= rules.least_overlap and overlap >= _decay(
+        n_tokens, rules.least_overlap, rules
+    )
+
+
+# Exhaustive ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _narrower(
+    places: Integers, ordinals: Integers, is_cold: Flags, n_grams: int, longest_gap: int
+) -> Integers:
+    """Bounds that the hits of one cluster would have grown as seeds of the sampled rule.
+
+    First the cluster's own. There a hit that was seen before does not make up for misses.
+    """
+    n = places.size
+    bounds = np.empty((n + 1, 2), np.int64)
+    bounds[0, 0], bounds[0, 1] = places[0], places[n - 1]
+    n_bounds = 1
+    seen = np.full(n_grams, NONE)
+    for seed in range(n):
+        if not is_cold[ordinals[seed]]:
+            continue
+        seen[ordinals[seed]] = seed
+        start = end = seed
+        misses = 0
+        for at in range(seed - 1, -1, -1):
+            misses += places[at + 1] - places[at] - 1
+            if misses >= longest_gap:
+                break
+            if seen[ordinals[at]] != seed:
+                seen[ordinals[at]] = seed
+                misses = 0
+            start = at
+        misses = 0
+        for at in range(seed + 1, n):
+            misses += places[at] - places[at - 1] - 1
+            if misses >= longest_gap:
+                break
+            if seen[ordinals[at]] != seed:
+                seen[ordinals[at]] = seed
+                misses = 0
+            end = at
+        if bounds[n_bounds - 1, 0] != places[start] or bounds[n_bounds - 1, 1] != places[end]:
+            bounds[n_bounds, 0], bounds[n_bounds, 1] = places[start], places[end]
+            n_bounds += 1
+    return bounds[:n_bounds]
+
+
+@kernel
+def _judge_question(
+    tokens: Numbers,
+    document: int,
+    question: int,
+    hit_places: Integers,
+    hit_grams: Integers,
+    index: Index,
+    rules: Rules,
+    whole: Integers,
+    scores: Floats,
+    n_out: int,
+) -> int:
+    """All clusters of one question among the hits of a stretch."""
+    first = index.question_gram_offsets[question]
+    n_grams = index.question_gram_offsets[question + 1] - first
+    table = _table_for(n_grams)
+    values = np.empty(table.size, np.int64)
+    is_cold = np.empty(n_grams, np.uint8)
+    weight_of = index.question_weights[first : first + n_grams]
+    for ordinal in range(n_grams):
+        _enter_number(np.int64(index.question_grams[first + ordinal]), ordinal, table, values)
+        is_cold[ordinal] = not index.is_hot[np.int64(weight_of[ordinal])]
+    places = np.empty(hit_places.size, np.int64)
+    ordinals = np.empty(hit_places.size, np.int64)
+    n = 0
+    for at in range(hit_places.size):
+        ordinal = _value_of(hit_grams[at], table, values)
+        if ordinal != NONE:
+            places[n], ordinals[n] = hit_places[at], ordinal
+            n += 1
+    has_company = _has_company(question, index)
+    is_found = np.empty(n_grams, np.uint8)
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and places[stop] - places[stop - 1] <= rules.longest_gap:
+            stop += 1
+        is_found[:] = 0
+        n_matched = 0
+        is_any_cold = False
+        for at in range(start, stop):
+            ordinal = ordinals[at]
+            if not is_found[ordinal]:
+                is_found[ordinal] = 1
+                n_matched += 1
+                is_any_cold = is_any_cold or is_cold[ordinal] != 0
+        overlap = _share(weight_of, index.weights, is_found)
+        if is_any_cold and _passes(overlap, question, index, rules):
+            bounds = np.empty((1, 2), np.int64)
+            bounds[0, 0], bounds[0, 1] = places[start], places[stop - 1]
+            if has_company:
+                bounds = _narrower(
+                    places[start:stop], ordinals[start:stop], is_cold, n_grams, rules.longest_gap
+                )
+            n_out = _judge(
+                tokens,
+                document,
+                question,
+                bounds,
+                n_matched,
+                overlap,
+                index,
+                rules,
+                whole,
+                scores,
+                n_out,
+            )
+        start = stop
+    return n_out
+
+
+@kernel
+def judge_exhaustive(
+    tokens: Numbers,
+    offsets: Integers,
+    runs: Integers,
+    first_run: int,
+    index: Index,
+    rules: Rules,
+    sums: Floats,
+    whole: Integers,
+    scores: Floats,
+) -> tuple[int, int]:
+    """Matches in stretches of hits, every record followed by itself.
+
+    `sums` is scratch: a zero for every question. Returns how many matches there are and the stretch
+    to go on with, when there is no room for more.
+    """
+    n_out = 0
+    touched = np.empty(256, np.int64)
+    for run in range(first_run, runs.shape[0]):
+        document, first, last = runs[run, 0], runs[run, 1], runs[run, 2]
+        text = tokens[offsets[document] : offsets[document + 1]]
+        hit_places = np.empty(last - first + 1, np.int64)
+        hit_grams = np.empty(last - first + 1, np.int64)
+        n_hits = 0
+        for at in range(first, last + 1):
+            number = _gram_at(text, at, index, rules)
+            if number != NONE:
+                hit_places[n_hits], hit_grams[n_hits] = at, number
+                n_hits += 1
+        hit_places, hit_grams = hit_places[:n_hits], hit_grams[:n_hits]
+        # What each question could reach at most, before any is looked at more closely.
+        table = _table_for(n_hits)
+        values = np.empty(table.size, np.int64)
+        n_touched = 0
+        for at in range(n_hits):
+            number = hit_grams[at]
+            if not _enter_number(number, 0, table, values):
+                continue
+            weight = np.float64(index.gram_weight[number])
+            for posting in range(index.posting_offsets[number], index.posting_offsets[number + 1]):
+                question = np.int64(index.postings[posting])
+                if sums[question] == 0.0:
+                    if n_touched == touched.size:
+                        wider = np.empty(2 * touched.size, np.int64)
+                        wider[:n_touched] = touched
+                        touched = wider
+                    touched[n_touched] = question
+                    n_touched += 1
+                    sums[question] = _TOUCHED
+                sums[question] += weight
+        n_before = n_out
+        for at in range(n_touched):
+            question = touched[at]
+            is_possible = sums[question] >= index.question_need[question] * _LENIENT
+            sums[question] = 0.0
+            if is_possible:
+                n_out = _judge_question(
+                    text,
+                    document,
+                    question,
+                    hit_places,
+                    hit_grams,
+                    index,
+                    rules,
+                    whole,
+                    scores,
+                    n_out,
+                )
+        if n_out > whole.shape[0]:
+            return n_before, run
+    return n_out, runs.shape[0]
+
+
+# Sampled ------------------------------------------------------------------------------------------
+
+
+@kernel
+def _ordinal_of(question: int, gram: int, index: Index) -> int:
+    first = index.question_gram_offsets[question]
+    for at in range(first, index.question_gram_offsets[question + 1]):
+        if index.question_grams[at] == gram:
+            return at - first
+    return NONE
+
+
+@kernel
+def _walk(
+    grams: Integers,
+    posting_starts: Integers,
+    posting_stops: Integers,
+    position: int,
+    step: int,
+    trace_of: Integers,
+    trace_question: Integers,
+    trace_start: Integers,
+    trace_end: Integers,
+    flag_offsets: Integers,
+    flags: Flags,
+    index: Index,
+    longest_gap: int,
+) -> int:
+    """Walk one way until every record has missed too often; the last place looked at, or `NONE`."""
+    n = trace_question.size
+    is_active = np.ones(n, np.uint8)
+    misses = np.zeros(n, np.int64)
+    hit_at = np.full(n, NONE)
+    n_active = n
+    last = NONE
+    while n_active and 0 <= position < grams.size:
+        last = position
+        gram = grams[position]
+        for posting in range(posting_starts[position], posting_stops[position]):
+            question = np.int64(index.postings[posting])
+            trace = trace_of[question] - 1
+            if trace < 0 or not is_active[trace]:
+                continue
+            hit_at[trace] = position
+            flag = flag_offsets[trace] + _ordinal_of(question, gram, index)
+            if not flags[flag]:
+                flags[flag] = 1
+                misses[trace] = 0
+            trace_start[trace] = min(trace_start[trace], position)
+            trace_end[trace] = max(trace_end[trace], position)
+        for trace in range(n):
+            if is_active[trace] and hit_at[trace] != position:
+                misses[trace] += 1
+                if misses[trace] >= longest_gap:
+                    is_active[trace] = 0
+                    n_active -= 1
+        position += step
+    return last
+
+
+@kernel
+def _judge_sampled(
+    tokens: Numbers,
+    document: int,
+    grams: Integers,
+    part: int,
+    index: Index,
+    rules: Rules,
+    trace_of: Integers,
+    whole: Integers,
+    scores: Floats,
+    n_out: int,
+) -> int:
+    """Look at every m-th place of a document for one benchmark, and go on behind each cluster."""
+    low, high = index.part_offsets[part], index.part_offsets[part + 1]
+    posting_starts = np.zeros(grams.size, np.int64)
+    posting_stops = np.zeros(grams.size, np.int64)
+    for at in range(grams.size):
+        if grams[at] != NONE:
+            start, stop = index.posting_offsets[grams[at]], index.posting_offsets[grams[at] + 1]
+            while start < stop and index.postings[start] < low:
+                start += 1
+            while stop > start and index.postings[stop - 1] >= high:
+                stop -= 1
+            posting_starts[at], posting_stops[at] = start, stop
+    position = 0
+    while position < grams.size:
+        start, n = posting_starts[position], posting_stops[position] - posting_starts[position]
+        if n == 0:
+            position += rules.sample_every
+            continue
+        question = np.int64(index.postings[start])
+        ordinal = _ordinal_of(question, grams[position], index)
+        weight = index.question_weights[index.question_gram_offsets[question] + ordinal]
+        if index.is_hot[np.int64(weight)]:
+            position += 1
+            continue
+        questions = np.empty(n, np.int64)
+        flag_offsets = np.zeros(n + 1, np.int64)
+        for trace in range(n):
+            question = np.int64(index.postings[start + trace])
+            questions[trace] = question
+            trace_of[question] = trace + 1
+            flag_offsets[trace + 1] = flag_offsets[trace] + (
+                index.question_gram_offsets[question + 1] - index.question_gram_offsets[question]
+            )
+        flags = np.zeros(flag_offsets[n], np.uint8)
+        for trace in range(n):
+            flags[flag_offsets[trace] + _ordinal_of(questions[trace], grams[position], index)] = 1
+        starts = np.full(n, position)
+        ends = np.full(n, position)
+        last = NONE
+        for step in (-1, 1):
+            last = _walk(
+                grams,
+                posting_starts,
+                posting_stops,
+                position + step,
+                step,
+                trace_of,
+                questions,
+                starts,
+                ends,
+                flag_offsets,
+                flags,
+                index,
+                rules.longest_gap,
+            )
+        for trace in range(n):
+            question = questions[trace]
+            trace_of[question] = 0
+            is_found = flags[flag_offsets[trace] : flag_offsets[trace + 1]]
+            first = index.question_gram_offsets[question]
+            weight_of = index.question_weights[first : first + is_found.size]
+            overlap = _share(weight_of, index.weights, is_found)
+            if _passes(overlap, question, index, rules):
+                n_matched = 0
+                for ordinal in range(is_found.size):
+                    n_matched += np.int64(is_found[ordinal])
+                bounds = np.empty((1, 2), np.int64)
+                bounds[0, 0], bounds[0, 1] = starts[trace], ends[trace]
+                n_out = _judge(
+                    tokens,
+                    document,
+                    question,
+                    bounds,
+                    n_matched,
+                    overlap,
+                    index,
+                    rules,
+                    whole,
+                    scores,
+                    n_out,
+                )
+        position = max(position, (position if last == NONE else last) + 1)
+    return n_out
+
+
+@kernel
+def judge_sampled(
+    tokens: Numbers,
+    offsets: Integers,
+    runs: Integers,
+    first_run: int,
+    index: Index,
+    rules: Rules,
+    trace_of: Integers,
+    whole: Integers,
+    scores: Floats,
+) -> tuple[int, int]:
+    """Matches in the documents that have stretches of hits, walked as the reference tool does.
+
+    `trace_of` is scratch: a zero for every question. Returns as `judge_exhaustive` does.
+    """
+    n_out = 0
+    n_parts = index.part_offsets.size - 1
+    run = first_run
+    while run < runs.shape[0]:
+        document = runs[run, 0]
+        text = tokens[offsets[document] : offsets[document + 1]]
+        grams = np.empty(text.size - rules.ngram_size + 1, np.int64)
+        has_hits = np.zeros(n_parts, np.uint8)
+        for at in range(grams.size):
+            grams[at] = _gram_at(text, at, index, rules)
+            if grams[at] == NONE:
+                continue
+            part = 0
+            for posting in range(
+                index.posting_offsets[grams[at]], index.posting_offsets[grams[at] + 1]
+            ):
+                while np.int64(index.postings[posting]) >= index.part_offsets[part + 1]:
+                    part += 1
+                has_hits[part] = 1
+        n_before = n_out
+        for part in range(n_parts):
+            if has_hits[part]:
+                n_out = _judge_sampled(
+                    text, document, grams, part, index, rules, trace_of, whole, scores, n_out
+                )
+        if n_out > whole.shape[0]:
+            return n_before, run
+        while run < runs.shape[0] and runs[run, 0] == document:
+            run += 1
+    return n_out, run

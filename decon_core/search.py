@@ -1,0 +1,240 @@
+"""Index parts to what a scan searches: the union of many benchmarks, probed in one pass.
+
+Made once for a set of benchmark versions under one scan fingerprint, and mapped into memory by
+every worker. Weights are computed here, once, so all workers on all machines sum the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.counts import KINDS, Grams, grams_of, renumbered
+from decon_core.entries import NOTHING
+from decon_core.index import Part, open_part
+from decon_core.kernels import clusters
+from decon_core.kernels import grams as kernels
+from decon_core.policy import Policy
+from decon_core.records import Version
+from decon_core.store import Array, Store, map_arrays, write_arrays
+from decon_core.words import Ragged
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# At 12 bits for an n-gram and two probes, about 2 % of all strangers get past the filter.
+_FILTER_BITS = 12
+_PAIR_BITS = 4
+_MOST_PAIR_WORDS = 17  # log2: a megabyte
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Benchmarks ready to be searched for."""
+
+    versions: tuple[Version, ...]
+    ids: Integers  # the tokenizer's ids that occur in them, ascending
+    index: clusters.Index
+    entry_part: Integers  # of each entry: which benchmark
+    entry_record: Integers  # the row of its record
+    entry_question: Integers
+
+    @property
+    def n_questions(self) -> int:
+        return self.index.question_total.size
+
+
+def search_name(versions: Sequence[Version]) -> str:
+    """What a union of these versions is named by, besides the scan fingerprint."""
+    named = "\n".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
+    return sha256(named.encode()).hexdigest()[:16]
+
+
+def build_search(
+    store: Store, versions: Sequence[Version], policy: Policy, *, index: str, scan: str
+) -> None:
+    """Join the parts of these versions, unless that was done before."""
+    path = store.search(scan, search_name(versions))
+    if not path.is_file():
+        parts = [open_part(store, version, index) for version in versions]
+        write_arrays(path, join(parts, policy))
+
+
+def open_search(store: Store, versions: Sequence[Version], *, scan: str) -> Search:
+    """What `build_search` made, mapped into memory."""
+    arrays, _ = map_arrays(store.search(scan, search_name(versions)))
+    return search_of(arrays, versions)
+
+
+def search_of(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
+    values = {name: _read_only(array) for name, array in arrays.items()}
+    index = clusters.Index(**{name: values[name] for name in clusters.Index._fields})
+    of_entry = [values[f"entry_{name}"] for name in ("part", "record", "question")]
+    return Search(tuple(versions), values["ids"], index, *of_entry)
+
+
+def _read_only(array: Any) -> Any:
+    """As a mapped array is: a kernel is compiled once for each kind of array."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def rules_of(policy: Policy) -> clusters.Rules:
+    """A policy's numbers, down to the evidence floor: the threshold is applied later."""
+    return clusters.Rules(
+        ngram_size=policy.ngram_size,
+        answer_ngram_size=policy.answer_ngram_size,
+        passage_ngram_size=policy.passage_ngram_size,
+        sample_every=policy.sample_every_m_tokens,
+        longest_gap=policy.question_max_consecutive_misses,
+        short_answer=policy.short_answer_token_threshold,
+        short_answer_window=policy.short_answer_window_length,
+        long_answer_window=policy.min_long_answer_window,
+        passage_distance=policy.min_passage_distance,
+        passage_longest_gap=policy.passage_max_consecutive_misses,
+        decay_start=policy.perfect_match_decay_start,
+        decay_end=policy.perfect_match_decay_end,
+        threshold=float(policy.contamination_score_threshold),
+        least_overlap=policy.least_question_overlap,
+    )
+
+
+def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
+    """All arrays of a `Search`."""
+    ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
+    texts = {kind: _stacked([_texts(part, kind, ids) for part in parts]) for kind in KINDS}
+    weights, is_hot, weight_of = _weights(parts, policy)
+    questions = texts["question"]
+    grams = grams_of(questions, policy.ngram_size)
+    total = np.zeros(len(questions))
+    kernels.sum_in_order(weights, weight_of["question"].values, grams.rows.offsets, total)
+    need = total * _gate(questions.lengths, policy)
+    of_entry = {kind: _entry_texts(parts, kind) for kind in KINDS}
+    asked = of_entry["question"].astype(np.uint32)  # every entry has a question
+    entry_offsets, entries = _inverted(Ragged(asked, np.arange(asked.size + 1)), len(questions))
+    posting_offsets, postings = _inverted(grams.rows, len(grams))
+    arrays: dict[str, Array] = {
+        "ids": ids,
+        "entry_part": np.repeat(
+            np.arange(len(parts)), [part.entries.records.size for part in parts]
+        ),
+        "entry_record": np.concatenate([part.entries.records for part in parts]),
+        **_table(grams),
+        **_bounds(grams, weight_of["question"], weights, need),
+        "posting_offsets": posting_offsets,
+        "postings": postings,
+        "part_offsets": _edges([len(part.entries.fields["question"].texts) for part in parts]),
+        "question_grams": grams.rows.values,
+        "question_gram_offsets": grams.rows.offsets,
+        "question_weights": weight_of["question"].values,
+        "question_total": total,
+        "question_need": need,
+        "entry_offsets": entry_offsets,
+        "entries": entries,
+        "entry_question": of_entry["question"],
+        "entry_answer": of_entry["answer"],
+        "entry_passage": of_entry["passage"],
+        "answer_different": grams_of(texts["answer"], 1).rows.lengths,
+        "weights": weights,
+        "is_hot": is_hot,
+    }
+    for kind, rows in texts.items():
+        arrays[f"{kind}_tokens"], arrays[f"{kind}_offsets"] = rows.values, rows.offsets
+        if kind != "question":
+            arrays[f"{kind}_weights"] = weight_of[kind].values
+            arrays[f"{kind}_weight_offsets"] = weight_of[kind].offsets
+    return arrays
+
+
+def _edges(lengths: Sequence[int] | Integers) -> Integers:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
+
+
+def _texts(part: Part, kind: str, ids: Integers) -> Ragged:
+    texts = part.entries.fields[kind].texts
+    return Ragged(renumbered(texts.values, part.entries.ids, ids), texts.offsets)
+
+
+def _stacked(parts: Sequence[Ragged]) -> Ragged:
+    values = np.concatenate([part.values for part in parts])
+    return Ragged(values, _edges(np.concatenate([part.lengths for part in parts])))
+
+
+def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
+    """The text of each entry, numbered through all parts."""
+    numbered = []
+    n_before = 0
+    for part in parts:
+        field = part.entries.fields[kind]
+        numbered.append(np.where(field.of_entry >= 0, field.of_entry + n_before, NOTHING))
+        n_before += len(field.texts)
+    return np.concatenate(numbered)
+
+
+def _weights(
+    parts: Sequence[Part], policy: Policy
+) -> tuple[Floats, npt.NDArray[np.uint8], dict[str, Ragged]]:
+    """Every different weight once; and for each n-gram of each text the place of its weight."""
+    weights: list[float] = []
+    is_hot: list[bool] = []
+    places: dict[str, list[Ragged]] = {kind: [] for kind in KINDS}
+    for part in parts:
+        every = np.concatenate([part.df[kind].values for kind in KINDS])
+        different = np.unique(every)
+        limit = max(policy.hot_ngram_records, 2 * math.isqrt(part.n_records))
+        for kind, df in part.df.items():
+            place = np.searchsorted(different, df.values) + len(weights)
+            places[kind].append(Ragged(place.astype(np.uint32), df.offsets))
+        weights += [math.log(part.n_records / df) for df in different.tolist()]
+        is_hot += [df > limit for df in different.tolist()]
+    return (
+        np.array(weights, np.float64),
+        np.array(is_hot, np.uint8),
+        {kind: _stacked(rows) for kind, rows in places.items()},
+    )
+
+
+def _gate(lengths: Integers, policy: Policy) -> Floats:
+    """The share of its weight that a question of so many tokens must reach."""
+    least = policy.least_question_overlap
+    return np.maximum(least, policy.decay(lengths, least))
+
+
+def _table(grams: Grams) -> dict[str, Array]:
+    in_filter = np.zeros(len(grams) * _FILTER_BITS // 64 + 1, np.uint64)
+    pairs = np.zeros(1 << _log2_of_pairs(len(grams)), np.uint64)
+    slots = np.zeros(len(grams) * 3 // 2 + 2, np.uint32)
+    clusters.fill_table(grams.source, grams.first, grams.size, pairs, in_filter, slots)
+    return {"pairs": pairs, "filter": in_filter, "slots": slots, "gram_at": grams.first}
+
+
+def _log2_of_pairs(n_grams: int) -> int:
+    """Words of 64 bits for the pairs: some bits for each, but no more than the caches hold."""
+    return min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _MOST_PAIR_WORDS)
+
+
+def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> dict[str, Array]:
+    """Bounds of each n-gram, rounded to the side on which they still are bounds."""
+    largest = np.zeros(len(grams))
+    least = np.full(len(grams), np.inf)
+    rows = grams.rows
+    clusters.bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, least)
+    return {
+        "gram_weight": np.nextafter(largest.astype(np.float32), np.float32(np.inf)),
+        "gram_need": np.nextafter(least.astype(np.float32), np.float32(-np.inf)),
+    }
+
+
+def _inverted(rows: Ragged, n: int) -> tuple[Integers, npt.NDArray[np.uint32]]:
+    """The rows that hold each number, in order."""
+    offsets = _edges(np.bincount(rows.values, minlength=n))
+    holders = np.empty(rows.values.size, np.uint32)
+    kernels.invert(rows.values, rows.offsets, offsets[:-1].copy(), holders)
+    return offsets, holders

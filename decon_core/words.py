@@ -1,0 +1,460 @@
+"""Texts to tokens, without tokenizing: a word that was seen before is looked up.
+
+Canonical text is words between single spaces, and most tokenizers never join two of them. So the
+ids of a word do not depend on its neighbours: one compiled pass over the bytes cuts, lower-cases
+and looks up words, and only new ones are handed to the tokenizer. Whether a tokenizer keeps words apart
+is tried when it is loaded; one that does not is given whole texts, and everything takes longer.
+"""
+
+from __future__ import annotations
+
+import logging
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, pairwise
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.kernels import word_stream
+from decon_core.text import WHITE_SPACE, Canonical, clean, clean_with_offsets
+from decon_core.tokens import Tokenizer
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+Tokens = npt.NDArray[np.uint32]
+Classes = tuple[Bytes, npt.NDArray[np.int32]]
+
+_log = logging.getLogger(__name__)
+
+UNKNOWN = 0  # a token that no record holds; known ones are numbered from 1
+
+# New words that are tokenized together. More makes no difference to the rate.
+_ROUND_WORDS = 1 << 14
+_ROUND_BYTES = 1 << 20
+_ROUND_PATCHES = 1 << 16
+_FIRST_SLOTS = 1 << 16
+# A slot: key, value and origin, the bytes of a long word, some tokens.
+_BYTES_PER_SLOT = 24 + 72 + 8
+_FEWEST_SLOTS = 1 << 10
+
+
+class Vocabulary(Protocol):
+    """Ids of a tokenizer to small numbers of our own."""
+
+    def numbers(self, ids: Integers) -> Tokens:
+        """The number of each id, `UNKNOWN` for one that has none."""
+
+
+class FixedVocabulary:
+    """The ids that an index holds, sorted; every other one is unknown."""
+
+    def __init__(self, ids: Integers) -> None:
+        self._ids = ids
+
+    def numbers(self, ids: Integers) -> Tokens:
+        if not self._ids.size:
+            return np.zeros(ids.size, np.uint32)
+        at = np.minimum(np.searchsorted(self._ids, ids), self._ids.size - 1)
+        return np.where(self._ids[at] == ids, at + 1, UNKNOWN).astype(np.uint32)
+
+
+class GrowingVocabulary:
+    """Numbers ids as they come: what an index is built with."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def numbers(self, ids: Integers) -> Tokens:
+        known = self._numbers
+        numbered = [known.setdefault(token, len(known) + 1) for token in ids.tolist()]
+        return np.array(numbered, np.uint32)
+
+    @property
+    def ids(self) -> Integers:
+        return np.fromiter(self._numbers, np.int64, len(self._numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Rows of numbers of different lengths, one after the other."""
+
+    values: Tokens
+    offsets: Integers
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def row(self, at: int) -> Tokens:
+        return self.values[self.offsets[at] : self.offsets[at + 1]]
+
+    @property
+    def lengths(self) -> Integers:
+        return np.diff(self.offsets)
+
+    def take(self, rows: Integers) -> Ragged:
+        """These rows, in ascending order."""
+        is_taken = np.zeros(len(self), np.bool_)
+        is_taken[rows] = True
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[rows])])
+        return Ragged(self.values[np.repeat(is_taken, self.lengths)], offsets)
+
+    def only(self, is_kept: npt.NDArray[np.bool_]) -> Ragged:
+        """All rows, those that are not kept without their numbers."""
+        lengths = np.where(is_kept, self.lengths, 0)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return Ragged(self.values[np.repeat(is_kept, self.lengths)], offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The words of a text: where each begins and ends, and the words that each token covers."""
+
+    starts: Integers
+    stops: Integers
+    first_word: Integers
+    last_word: Integers
+
+    def characters(self, start: int, stop: int) -> tuple[int, int]:
+        """Where the words stand that a range of tokens covers."""
+        first, last = self.first_word[start], self.last_word[stop - 1]
+        return int(self.starts[first]), int(self.stops[last])
+
+
+def _places_of_canonical(canonical: Canonical) -> tuple[Integers, Integers]:
+    edges = [-1, *(at for at, char in enumerate(canonical.text) if char == " ")]
+    edges.append(len(canonical.text))
+    words = [(start + 1, stop) for start, stop in pairwise(edges)] if canonical.text else []
+    places = [canonical.original(start, stop) for start, stop in words]
+    both = np.array(places, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+class Encoder:
+    """Turns texts into numbered tokens, as cleaning and tokenizing each by itself would."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, punctuation: str, table_mb: int
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._vocabulary = vocabulary
+        self._punctuation = punctuation
+        self._is_separable = keeps_words_apart(tokenizer)
+        self._classes = classes(punctuation)
+        self._table = _WordTable(table_mb * 1_000_000 // _BYTES_PER_SLOT)
+        # Of the words of the latest batch, and where those of each text begin.
+        self._values = np.empty(0, np.uint64)
+        self._offsets = np.zeros(1, np.int64)
+
+    def encode(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
+        """Tokens of each stretch of a text in UTF-8."""
+        if not self._is_separable:
+            return self._encode_whole(text, starts, stops)
+        offsets = self._values_of(text, starts, stops)
+        values, arena = self._values[: offsets[-1]], self._table.arena
+        token_offsets = np.zeros_like(offsets)
+        word_stream.count_tokens(values, offsets, arena, token_offsets)
+        tokens = np.empty(token_offsets[-1], np.uint32)
+        word_stream.expand(values, arena, tokens)
+        return Ragged(tokens, token_offsets)
+
+    def places(self, number: int, text: str) -> Places:
+        """Where the words of a text stand in it, and which tokens belong to which word.
+
+        The text is the one of that number in the latest batch, whose words are still at hand.
+        """
+        if not self._is_separable:
+            return self._places_in_whole(text)
+        start, stop = self._offsets[number], self._offsets[number + 1]
+        counts = np.empty(stop - start, np.int64)
+        word_stream.tokens_of_words(self._values[start:stop], self._table.arena, counts)
+        starts, stops = self._word_places(text, counts.size)
+        word = np.repeat(np.arange(counts.size), counts)
+        return Places(starts, stops, word, word)
+
+    def _word_places(self, text: str, n: int) -> tuple[Integers, Integers]:
+        if "Σ" in text or "İ" in text:  # the words of the lowered text, and where they came from
+            return _places_of_canonical(clean_with_offsets(text, punctuation=self._punctuation))
+        starts, stops = np.empty(n, np.int64), np.empty(n, np.int64)
+        data = np.frombuffer(text.encode(), np.uint8)
+        if word_stream.word_places(data, *self._classes, starts, stops) != n:
+            raise ValueError(f"a text of other than {n} words: not the one of the latest batch")
+        return starts, stops
+
+    def _places_in_whole(self, text: str) -> Places:
+        canonical = clean_with_offsets(text, punctuation=self._punctuation)
+        starts, stops = _places_of_canonical(canonical)
+        # Of every character of the text with its space in front: the word that it belongs to, or
+        # the one that the space leads to.
+        is_space = np.frombuffer((" " + canonical.text).encode("utf-32-le"), np.uint32) == ord(" ")
+        word_of = np.cumsum(is_space) - 1
+        found = self._tokenizer.spans(" " + canonical.text) if canonical.text else []
+        spans = np.array(found, np.int64).reshape(-1, 2)
+        last = np.maximum(spans[:, 1] - 1, spans[:, 0])
+        return Places(starts, stops, word_of[spans[:, 0]], word_of[last])
+
+    def _values_of(self, text: Bytes, starts: Integers, stops: Integers) -> Integers:
+        """Put a value for every word into `self._values`; where those of each text begin."""
+        self._table.bound()
+        room = int((stops - starts).sum()) // 2 + starts.size
+        if self._values.size < room:
+            self._values = np.empty(room, np.uint64)
+        self._offsets = np.zeros(starts.size + 1, np.int64)
+        self._look_up(_Texts.of(text, starts, stops, self._classes), self._offsets)
+        return self._offsets
+
+    def _look_up(self, texts: _Texts, offsets: Integers) -> None:
+        """Put a value for every word into `self._values`."""
+        at = _Resume(byte=int(texts.starts[0]) if texts.starts.size else 0)
+        while True:
+            status = self._stream(texts, at, offsets)
+            if status == word_stream.DONE:
+                return
+            if status == word_stream.SPECIAL:
+                self._look_up_lowered(texts, at, offsets)
+
+    def _stream(self, texts: _Texts, at: _Resume, offsets: Integers) -> int:
+        """Go on as far as possible without help; nothing is pending then."""
+        while True:
+            status = self._table.stream(texts, at, self._classes, self._values, offsets)
+            words = self._table.pending_words(at)
+            if words:
+                ids = self._tokenizer.encode([f" {word}" for word in words])
+                self._table.settle(at, self._numbered(ids), self._values)
+            if status != word_stream.FULL:
+                return status
+            self._table.make_room(at)
+
+    def _look_up_lowered(self, texts: _Texts, at: _Resume, offsets: Integers) -> None:
+        """A document with letters whose lower case depends on their place, from its start.
+
+        Python lowers it as a whole; what is left to do is the same.
+        """
+        number, start = at.document, int(offsets[at.document])
+        original = texts.data[texts.starts[number] : texts.stops[number]].tobytes().decode()
+        lowered = np.frombuffer(original.lower().encode(), np.uint8)
+        left = texts.stops[number + 1 :] - texts.starts[number + 1 :]
+        room = start + lowered.size // 2 + int(left.sum()) // 2 + texts.starts.size
+        if self._values.size < room:
+            self._values = _longer(self._values, room)
+        end = np.zeros(2, np.int64)
+        alone = _Texts.of(lowered, end[:1], np.array([lowered.size]), self._classes)
+        self._stream(alone, _Resume(n_values=start), end)
+        at.n_values = offsets[number + 1] = int(end[1])
+        at.document = number + 1
+        at.byte = int(texts.starts[number + 1]) if number + 1 < texts.starts.size else 0
+
+    def _numbered(self, ids: Sequence[Sequence[int]]) -> Ragged:
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        flat = np.fromiter(chain.from_iterable(ids), np.int64, int(offsets[-1]))
+        return Ragged(self._vocabulary.numbers(flat), offsets)
+
+    def _encode_whole(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
+        texts = [
+            clean(text[start:stop].tobytes().decode(), punctuation=self._punctuation)
+            for start, stop in zip(starts, stops, strict=True)
+        ]
+        encoded = self._tokenizer.encode([f" {cleaned}" for cleaned in texts if cleaned])
+        following = iter(encoded)
+        return self._numbered([next(following) if cleaned else () for cleaned in texts])
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """Stretches of a text, and the text in numbers of eight bytes where the kernel may use them."""
+
+    data: Bytes
+    eights: npt.NDArray[np.uint64]
+    starts: Integers
+    stops: Integers
+
+    @staticmethod
+    def of(data: Bytes, starts: Integers, stops: Integers, classes: Classes) -> _Texts:
+        if data.ctypes.data % 8:
+            data = data.copy()
+        is_usual = (classes[0][_LETTERS_AND_DIGITS] == _IN_LOWER_CASE).all()
+        eights = data[: data.size // 8 * 8 if is_usual else 0].view(np.uint64)
+        data = data.view()
+        # As arrays of mapped files are: the kernel is compiled for one kind.
+        data.flags.writeable = eights.flags.writeable = False
+        return _Texts(data, eights, starts, stops)
+
+
+@dataclass
+class _Resume:
+    """Where a look-up stands: the fields of the kernel's `resume`."""
+
+    document: int = 0
+    byte: int = 0
+    n_values: int = 0
+    n_pending: int = 0
+    n_pending_bytes: int = 0
+    n_patches: int = 0
+
+
+class _WordTable:
+    """What was seen so far: words, and the values that stand for their tokens."""
+
+    def __init__(self, most_slots: int) -> None:
+        self._most_slots = 1 << max(most_slots, _FEWEST_SLOTS).bit_length() - 1
+        self._pending_slots = np.empty(_ROUND_WORDS, np.int64)
+        self._pending_offsets = np.zeros(_ROUND_WORDS + 1, np.int64)
+        self._pending_bytes = np.empty(_ROUND_BYTES, np.uint8)
+        self._patches = np.empty(_ROUND_PATCHES, np.int64)
+        self._settled = np.empty(_ROUND_WORDS, np.uint64)
+        self._forget_words()
+        self._forget_tokens()
+
+    def _forget_words(self) -> None:
+        n_slots = min(_FIRST_SLOTS, self._most_slots)
+        self._slots = np.zeros(2 * n_slots, np.uint64)
+        self._origins = np.zeros(n_slots, np.uint32)
+        self._kept = np.empty(2 * n_slots, np.uint64)
+        self._n_kept = self._n_words = 0
+
+    def _forget_tokens(self) -> None:
+        self.arena = np.empty(_ROUND_WORDS, np.uint32)
+        self._n_arena = 0
+
+    def bound(self) -> None:
+        """Start anew when too many tokens are kept. No value that names them may be in use."""
+        if self._n_arena > self._most_slots:
+            self._forget_words()
+            self._forget_tokens()
+
+    def stream(
+        self,
+        texts: _Texts,
+        at: _Resume,
+        classes: Classes,
+        values: npt.NDArray[np.uint64],
+        offsets: Integers,
+    ) -> int:
+        resume = np.array([*vars(at).values(), self._n_kept, self._n_words])
+        status = word_stream.stream_words(
+            texts.data,
+            texts.eights,
+            texts.starts,
+            texts.stops,
+            resume,
+            *classes,
+            self._slots,
+            self._origins,
+            self._kept,
+            values,
+            offsets,
+            self._pending_slots,
+            self._pending_offsets,
+            self._pending_bytes,
+            self._patches,
+        )
+        at.document, at.byte, at.n_values, *waiting, self._n_kept, self._n_words = resume.tolist()
+        at.n_pending, at.n_pending_bytes, at.n_patches = waiting
+        return status
+
+    def pending_words(self, at: _Resume) -> list[str]:
+        data = self._pending_bytes[: at.n_pending_bytes].tobytes()
+        edges = self._pending_offsets[: at.n_pending + 1].tolist()
+        return [data[start:stop].decode() for start, stop in pairwise(edges)]
+
+    def settle(self, at: _Resume, tokens: Ragged, values: npt.NDArray[np.uint64]) -> None:
+        """Give the pending words of a round their tokens."""
+        room = self._n_arena + tokens.values.size + at.n_pending
+        if room > self.arena.size:
+            self.arena = _longer(self.arena, 2 * room)
+        self._n_arena = word_stream.settle(
+            tokens.values,
+            tokens.offsets,
+            self._pending_slots[: at.n_pending],
+            self._slots,
+            values,
+            self._patches[: at.n_patches],
+            self.arena,
+            self._n_arena,
+            self._settled,
+        )
+        at.n_pending = at.n_pending_bytes = at.n_patches = 0
+
+    def make_room(self, at: _Resume) -> None:
+        """Whatever made the look-up stop, it finds room afterwards. Nothing may be pending."""
+        n_slots = self._slots.size // 2
+        if self._n_words >= n_slots * 3 // 4:
+            if n_slots >= self._most_slots:
+                self._forget_words()
+                return
+            larger, origins = np.zeros(4 * n_slots, np.uint64), np.zeros(2 * n_slots, np.uint32)
+            word_stream.rehash(self._slots, self._origins, larger, origins)
+            self._slots, self._origins = larger, origins
+        elif self._n_kept + word_stream.LONGEST_KEPT > self._kept.size:
+            self._kept = _longer(self._kept, 2 * self._kept.size)
+        elif at.byte == self._stuck_at:
+            self._pending_bytes = np.empty(2 * self._pending_bytes.size, np.uint8)
+        self._stuck_at = at.byte
+
+    _stuck_at = -1
+
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def _longer(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
+    longer = np.empty(size, array.dtype)
+    longer[: array.size] = array
+    return longer
+
+
+@lru_cache(maxsize=8)
+def classes(punctuation: str) -> Classes:
+    """What becomes of each byte below 128 and of each character: its lower case, or a class."""
+    separators = set(WHITE_SPACE + punctuation)
+    n_points = max(_LAST_CASED, *map(ord, separators)) + 1
+    characters = np.arange(n_points, dtype=np.int32)
+    for point in range(n_points):
+        lowered = chr(point).lower()
+        if len(lowered) > 1 or chr(point) == "Σ":
+            characters[point] = word_stream.WIDE_SPECIAL
+        else:
+            is_separator = lowered in separators
+            characters[point] = word_stream.WIDE_SEPARATOR if is_separator else ord(lowered)
+    plain = characters[:128]
+    in_bytes = np.full(256, word_stream.NOT_ASCII, np.uint8)
+    in_bytes[:128] = np.where(plain < 0, word_stream.SEPARATOR, plain)
+    return in_bytes, characters
+
+
+_LETTERS_AND_DIGITS = np.frombuffer((string.ascii_letters + string.digits).encode(), np.uint8)
+_IN_LOWER_CASE = np.frombuffer((2 * string.ascii_lowercase + string.digits).encode(), np.uint8)
+
+# No character above the last cased script (Adlam, today) has another lower case.
+_LAST_CASED = max(point for point in range(0x20000) if chr(point).lower() != chr(point))
+
+
+@lru_cache(maxsize=4)
+def keeps_words_apart(tokenizer: Tokenizer) -> bool:
+    """Whether a word has the same ids wherever it stands, tried with all pairs of a probe."""
+    alone = dict(zip(_PROBE, tokenizer.encode([f" {word}" for word in _PROBE]), strict=True))
+    texts = [f" {first} {second}" for first in _PROBE for second in _PROBE]
+    joined = tokenizer.encode([*texts, " " + " ".join(_PROBE)])
+    expected = [[*alone[first], *alone[second]] for first in _PROBE for second in _PROBE]
+    is_separable = joined == [*expected, [token for word in _PROBE for token in alone[word]]]
+    if not is_separable:
+        _log.warning(
+            "tokenizer %s joins words: whole texts are tokenized, which takes several times longer",
+            tokenizer.fingerprint,
+        )
+    return is_separable
+
+
+# Words that a tokenizer may treat in a way of its own: parts of contractions, digits, control and
+# joining characters at the edges, marks without a letter, scripts without spaces, emoji sequences.
+_PROBE = (
+    *("a", "the", "don't", "'s", "'ll", "re", "12", "1234", "3.14", "a1", "1a", "x", "…", "«x»"),
+    *("¿que", "--", "#", "_", "<|endoftext|>", "é", "ß", "ς", "½", "²", "Ⅷ", "𝔘", "日本語", "。"),
+    *("한국어", "नमस्ते", "العربية", "ไทย", "😀", "👩\u200d👩\u200d👧", "1\ufe0f\u20e3", "﷽"),
+    *("\x00", "a\x00", "\x1c", "a\x1c", "\x1fa", "\x7f", "\u200b", "a\u200b", "\ufeffa", "\xad"),
+    *("\u0301", "e\u0301", "\u0301x", "i\u0307", "\u20e3", "\u2060", "\u180e"),
+)

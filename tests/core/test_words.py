@@ -1,0 +1,190 @@
+"""Tokens without tokenizing: equal to cleaning and tokenizing every text by itself."""
+
+import logging
+from functools import lru_cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
+
+from decon_core import words
+from decon_core.policy import PUNCTUATION
+from decon_core.reference import clean
+from decon_core.text import WHITE_SPACE
+from decon_core.tokens import load_tokenizer
+from decon_core.words import Encoder, FixedVocabulary, GrowingVocabulary, keeps_words_apart
+
+PROPERTY = settings(deadline=None, derandomize=True, max_examples=300)
+
+# What can go wrong: length-changing and context-dependent lower case, characters whose lower case
+# has another number of bytes, marks, joiners, all kinds of white space, control characters.
+ODD = "İΣςσΑαIıKÅẞßȺⱥǅéé\u0307\u0345\u200b\u200d\ufeff\u00ad\x00\x1c\x1f\x7f\u180e日本한नम😀𝔘𐐀𞤀"
+LETTERS = st.text(st.sampled_from(ODD + "abcABCxyz019"), max_size=12)
+GAPS = st.text(st.sampled_from(WHITE_SPACE + PUNCTUATION + " ,"), min_size=1, max_size=3)
+LONG = st.builds(lambda part, n: part * n, st.text(min_size=1, max_size=9), st.integers(5, 40))
+TEXTS = st.one_of(
+    st.lists(st.one_of(LETTERS, GAPS, LONG, st.text(max_size=20)), max_size=30).map("".join),
+    st.lists(st.one_of(LETTERS, st.sampled_from(["the", "of", "question"])), max_size=40).map(
+        " ".join
+    ),
+)
+
+
+@lru_cache(maxsize=1)
+def joining() -> str:
+    """A tokenizer that takes several words together, as no word-by-word look-up can."""
+    tokenizer = Tokenizer(BPE())
+    trainer = BpeTrainer(vocab_size=300, show_progress=False)
+    tokenizer.train_from_iterator(["a b c the of question x y z 0 1 9"] * 50, trainer)
+    path = Path(mkdtemp()) / "tokenizer.json"
+    tokenizer.save(str(path))
+    return str(path)
+
+
+def encoder(name="words", *, punctuation=PUNCTUATION, table_mb=1, vocabulary=None):
+    return Encoder(
+        load_tokenizer(name),
+        vocabulary or GrowingVocabulary(),
+        punctuation=punctuation,
+        table_mb=table_mb,
+    )
+
+
+def packed(texts):
+    data = [text.encode() for text in texts]
+    stops = np.cumsum([len(one) for one in data], dtype=np.int64)
+    starts = stops - np.array([len(one) for one in data], np.int64)
+    return np.frombuffer(b"".join(data), np.uint8), starts, stops
+
+
+def ids_of(found, vocabulary):
+    ids = np.append(0, vocabulary.ids)
+    return [ids[found.row(at)].tolist() for at in range(len(found))]
+
+
+def expected(texts, name, punctuation=PUNCTUATION):
+    tokenizer = load_tokenizer(name)
+    cleaned = [clean(text, punctuation) for text in texts]
+    return [tokenizer.encode([f" {text}"])[0] if text else [] for text in cleaned]
+
+
+@PROPERTY
+@given(st.lists(TEXTS, max_size=4), st.sampled_from(["words", "cl100k"]))
+def test_tokens_are_those_of_the_cleaned_text(texts, name):
+    vocabulary = GrowingVocabulary()
+    found = encoder(name, vocabulary=vocabulary).encode(*packed(texts))
+    assert ids_of(found, vocabulary) == expected(texts, name)
+
+
+@settings(PROPERTY, max_examples=60)
+@given(st.lists(TEXTS, max_size=3))
+def test_a_tokenizer_that_joins_words_is_given_whole_texts(texts):
+    vocabulary = GrowingVocabulary()
+    found = encoder(joining(), vocabulary=vocabulary).encode(*packed(texts))
+    assert ids_of(found, vocabulary) == expected(texts, joining())
+
+
+@settings(PROPERTY, max_examples=100)
+@given(
+    st.lists(TEXTS, min_size=1, max_size=3),
+    st.sampled_from(["", "a", "σ", "i\u0307", "É日😀", "AΣİ", "\x00-"]),
+)
+def test_any_set_of_characters_can_be_punctuation(texts, punctuation):
+    vocabulary = GrowingVocabulary()
+    found = encoder(punctuation=punctuation, vocabulary=vocabulary).encode(*packed(texts))
+    assert ids_of(found, vocabulary) == expected(texts, "words", punctuation)
+
+
+@settings(PROPERTY, max_examples=100)
+@given(st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=5))
+def test_neither_what_came_before_nor_the_cut_into_batches_changes_tokens(before, texts):
+    vocabulary = GrowingVocabulary()
+    one = encoder(vocabulary=vocabulary)
+    one.encode(*packed(before))
+    together = ids_of(one.encode(*packed(texts)), vocabulary)
+    apart = [ids_of(one.encode(*packed([text])), vocabulary)[0] for text in texts]
+    assert together == apart == expected(texts, "words")
+
+
+@pytest.mark.parametrize("name", ["words", "cl100k"])
+def test_a_full_table_changes_no_token(monkeypatch, name):
+    for limit in ("_ROUND_WORDS", "_ROUND_BYTES", "_ROUND_PATCHES", "_FIRST_SLOTS"):
+        monkeypatch.setattr(words, limit, 16)
+    monkeypatch.setattr(words, "_FEWEST_SLOTS", 64)
+    texts = [" ".join(f"word{n * k} w{n} {'long' * 30}{k}" for n in range(60)) for k in range(5)]
+    vocabulary = GrowingVocabulary()
+    small = encoder(name, table_mb=0, vocabulary=vocabulary)
+    for _ in range(2):
+        assert ids_of(small.encode(*packed(texts)), vocabulary) == expected(texts, name)
+    assert small._table._slots.size // 2 <= 64
+
+
+def test_the_table_grows_only_to_its_bound():
+    small = encoder(table_mb=1)
+    text = " ".join(f"w{n}" for n in range(100_000))
+    found = small.encode(*packed([text]))
+    assert len(found.row(0)) == 100_000
+    # A megabyte: key, value and origin of each slot, and no more than half of them taken.
+    assert small._table._slots.nbytes + small._table._origins.nbytes <= 1_000_000
+
+
+def test_ids_that_the_index_lacks_are_one_unknown_token():
+    tokenizer = load_tokenizer("words")
+    known = np.sort(np.array(tokenizer.encode([" b d"])[0]))
+    one = encoder(vocabulary=FixedVocabulary(known))
+    tokens = one.encode(*packed(["a b c d b"])).row(0)
+    assert [known[token - 1] if token else None for token in tokens] == [
+        None,
+        *tokenizer.encode([" b"])[0],
+        None,
+        *tokenizer.encode([" d b"])[0],
+    ]
+
+
+def test_a_word_of_a_megabyte_is_one_word():
+    vocabulary = GrowingVocabulary()
+    text = "É" * 1_500_000 + " end"
+    found = encoder(vocabulary=vocabulary).encode(*packed([text]))
+    assert ids_of(found, vocabulary) == expected([text], "words")
+
+
+@PROPERTY
+@given(TEXTS, st.sampled_from(["words", "cl100k", "joining"]), st.data())
+def test_places_cut_out_exactly_the_words_behind_the_tokens(text, name, data):
+    name = joining() if name == "joining" else name
+    one = encoder(name)
+    n = one.encode(*packed([text])).lengths[0]
+    places = one.places(0, text)
+    assert places.first_word.size == n
+    cut = [clean(text[a:b], PUNCTUATION) for a, b in zip(places.starts, places.stops, strict=True)]
+    if "Σ" not in text:  # at the end of what is cut out it would be another letter
+        assert cut == [word for word in clean(text, PUNCTUATION).split(" ") if word]
+    if n:
+        start = data.draw(st.integers(0, n - 1))
+        stop = data.draw(st.integers(start + 1, n))
+        first, last = places.characters(start, stop)
+        inside = expected([text], name)[0][start:stop]
+        around = expected([text[first:last]], name)[0]
+        # Whole words: the range may begin and end inside of one. A joining tokenizer begins
+        # elsewhere when the text before is gone.
+        if "Σ" not in text and name != joining():
+            assert any(around[at : at + len(inside)] == inside for at in range(len(around)))
+        assert all(clean(char, PUNCTUATION) for char in (text[first], text[last - 1]))
+
+
+@pytest.mark.parametrize("name", ["words", "cl100k", "o200k", "llama3", "olmo2"])
+def test_the_known_vocabularies_keep_words_apart(name):
+    assert keeps_words_apart(load_tokenizer(name))
+
+
+def test_one_that_does_not_is_noticed_and_said(caplog):
+    keeps_words_apart.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert not keeps_words_apart(load_tokenizer(joining()))
+    assert "joins words" in caplog.text
