@@ -1,94 +1,142 @@
-"""What a detector found, as rows of a tile, with the characters of the original text behind it."""
+"""What a detector found in a batch, as rows of tiles, with the characters behind every token."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any
 
-from decon_core.corpus import Document, Shard
-from decon_core.index import Target
-from decon_core.policy import Policy
-from decon_core.reference import Found, Match, question_grams, total_length
-from decon_core.text import clean_with_offsets
-from decon_core.tokens import Tokenizer, load_tokenizer
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from decon_core.batches import Batch
+from decon_core.corpus import Document
+from decon_core.detectors.decon import Matches
+from decon_core.kernels import clusters
+from decon_core.schemas import MATCHES
+from decon_core.search import Search
+from decon_core.words import Encoder
+
+Integers = npt.NDArray[np.int64]
 
 _DETECTOR = "decon"
+_NOWHERE = -1
+LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
 
 
 def match_rows(
-    document: Document,
-    found: Sequence[Match],
-    target: Target,
+    batch: Batch,
+    found: Matches,
+    search: Search,
+    encoder: Encoder,
     *,
-    shard: Shard,
+    labels: Callable[[int], pa.Table],
+    shard: str,
     scan: str,
-    policy: Policy,
-) -> list[dict[str, Any]]:
-    """The tile rows of what was found in a document."""
-    place = _Place(document.text, policy, load_tokenizer(policy.tokenizer_str))
-    rows = []
-    for match in found:
-        row = target.rows[match.number]
-        record = target.records.slice(row, 1).to_pylist()[0]
-        entry = target.index.entries[match.number]
-        question = (match.start, match.end + policy.ngram_size)
-        if question[0] < match.answer.start < question[1]:
-            question = (question[0], match.answer.start)  # the cluster ran into the answer
-        rows.append(
-            {
-                "shard": shard.fingerprint,
-                "row": document.row,
-                "doc_id": document.id,
-                "detector": _DETECTOR,
-                "detector_fingerprint": scan,
-                "benchmark": record["benchmark"],
-                "config": record["config"],
-                "split": record["split"],
-                "instance_index": record["instance_index"],
-                "record": row,
-                "fingerprint": record["fingerprint"],
-                "is_correct": record["is_correct"],
-                "base_score": match.base_score,
-                "question_overlap": match.question_overlap,
-                "answer_overlap": match.answer.overlap if entry.answer else None,
-                "passage_overlap": match.passage.overlap if entry.passage else None,
-                "n_matched": match.n_matched,
-                "n_grams": len(question_grams(entry, policy)),
-                "question_tokens": len(entry.question),
-                "total_tokens": total_length(entry),
-                **place.columns("question", question),
-                **place.columns("answer", _span(match.answer)),
-                **place.columns("passage", _span(match.passage)),
-            }
-        )
-    return rows
+    ngram_size: int,
+) -> dict[int, pa.Table]:
+    """Tile rows, by benchmark. `labels` gives the record table of one."""
+    if not len(found):
+        return {}
+    columns = _columns(found, search, ngram_size=ngram_size)
+    columns |= _places(batch, found, columns, encoder)
+    columns["row"] = batch.rows[found.whole[:, clusters.DOCUMENT]]
+    columns["shard"] = [shard] * len(found)
+    columns["detector"] = [_DETECTOR] * len(found)
+    columns["detector_fingerprint"] = [scan] * len(found)
+    part = search.entry_part[found.whole[:, clusters.ENTRY]]
+    tables = {}
+    for number in np.unique(part).tolist():
+        rows = np.flatnonzero(part == number)
+        own = {name: pa.array(values).take(pa.array(rows)) for name, values in columns.items()}
+        labelled = labels(number).select(LABELS).take(own["record"])
+        own |= {name: labelled[name].combine_chunks() for name in LABELS}
+        tables[number] = pa.table(own).select(MATCHES.names).cast(MATCHES)
+    return tables
 
 
-def _span(found: Found) -> tuple[int, int] | None:
-    return None if found.start < 0 else (found.start, found.stop)
+def _columns(found: Matches, search: Search, *, ngram_size: int) -> dict[str, Any]:
+    """All that needs no document."""
+    index = search.index
+    entry = found.whole[:, clusters.ENTRY]
+    question = search.entry_question[entry]
+    answer, passage = index.entry_answer[entry], index.entry_passage[entry]
+    n_tokens = np.diff(index.question_offsets)[question]
+    n_answer = np.append(index.answer_different, 0)[answer]
+    n_passage = np.append(np.diff(index.passage_offsets), 0)[passage]
+    whole, scores = found.whole, found.scores
+    start, stop = whole[:, clusters.START], whole[:, clusters.END] + ngram_size
+    answer_start = whole[:, clusters.ANSWER_START]
+    # A cluster that runs on into the answer ends where the answer begins.
+    stop = np.where((start < answer_start) & (answer_start < stop), answer_start, stop)
+    columns = {
+        "record": search.entry_record[entry],
+        "base_score": scores[:, clusters.BASE],
+        "question_overlap": scores[:, clusters.QUESTION],
+        "answer_overlap": _unless(answer < 0, scores[:, clusters.ANSWER]),
+        "passage_overlap": _unless(passage < 0, scores[:, clusters.PASSAGE]),
+        "n_matched": whole[:, clusters.N_MATCHED],
+        "n_grams": np.diff(index.question_gram_offsets)[question],
+        "question_tokens": n_tokens,
+        "total_tokens": n_tokens + n_answer + n_passage,
+        "question_start": start,
+        "question_stop": stop,
+    }
+    for name, first, last in (
+        ("answer", clusters.ANSWER_START, clusters.ANSWER_STOP),
+        ("passage", clusters.PASSAGE_START, clusters.PASSAGE_STOP),
+    ):
+        is_absent = whole[:, first] == _NOWHERE
+        columns[f"{name}_start"] = _unless(is_absent, whole[:, first])
+        columns[f"{name}_stop"] = _unless(is_absent, whole[:, last])
+    return columns
 
 
-class _Place:
-    """Token ranges of one document, with the original characters behind them."""
+def _unless(is_null: npt.NDArray[np.bool_], values: npt.NDArray[Any]) -> pa.Array:
+    return pa.array(values, mask=is_null)
 
-    def __init__(self, text: str, policy: Policy, tokenizer: Tokenizer) -> None:
-        self._canonical = clean_with_offsets(text, punctuation=policy.punctuation_chars)
-        self._spans = tokenizer.spans(" " + self._canonical.text)
 
-    def columns(self, name: str, tokens: tuple[int, int] | None) -> dict[str, int | None]:
-        start, stop = tokens or (None, None)
-        char_start, char_stop = self._characters(*tokens) if tokens else (None, None)
-        return {
-            f"{name}_start": start,
-            f"{name}_stop": stop,
-            f"{name}_char_start": char_start,
-            f"{name}_char_stop": char_stop,
-        }
+def _places(
+    batch: Batch, found: Matches, columns: dict[str, Any], encoder: Encoder
+) -> dict[str, Any]:
+    """Characters and parts of the documents, and their ids; one document after the other."""
+    numbers, first = np.unique(found.whole[:, clusters.DOCUMENT], return_index=True)
+    edges = [*first.tolist(), len(found)]
+    ids: list[str | None] = []
+    made: dict[str, list[Any]] = {}
+    spans = {
+        name: (_filled(columns[f"{name}_start"]), _filled(columns[f"{name}_stop"]))
+        for name in ("question", "answer", "passage")
+    }
+    for number, start, stop in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
+        document = batch.document(number)
+        places = encoder.places(number, document.text)
+        ids += [document.id] * (stop - start)
+        for name, (starts, stops) in spans.items():
+            for at in range(start, stop):
+                span = (
+                    places.characters(int(starts[at]), int(stops[at]))
+                    if starts[at] != _NOWHERE
+                    else (None, None)
+                )
+                made.setdefault(f"{name}_char_start", []).append(span[0])
+                made.setdefault(f"{name}_char_stop", []).append(span[1])
+                made.setdefault(f"{name}_part", []).append(_part_at(document, span[0]))
+    return {
+        "doc_id": pa.array(ids, pa.string()),
+        **{name: pa.array(values, MATCHES.field(name).type) for name, values in made.items()},
+    }
 
-    def _characters(self, start: int, stop: int) -> tuple[int, int]:
-        # One off for the space in front of the text; a word's own leading space is not part of it.
-        first = max(self._spans[start][0] - 1, 0)
-        last = self._spans[stop - 1][1] - 1
-        if self._canonical.text[first] == " ":
-            first += 1
-        return self._canonical.original(first, max(last, first + 1))
+
+def _filled(values: Any) -> Integers:
+    array = pa.array(values).fill_null(_NOWHERE)
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _part_at(document: Document, character: int | None) -> str | None:
+    """The field or message in which a character stands; None in a plain text."""
+    if character is None or not document.parts:
+        return None
+    at = bisect_right(document.parts, character, key=lambda part: part.start)
+    return document.parts[max(at - 1, 0)].path

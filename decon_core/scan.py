@@ -8,34 +8,43 @@ and on how many processes, leaves no trace in them.
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
+from queue import Queue
+from threading import Timer
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from decon_core.batches import Block, read_blocks
 from decon_core.config import Source
-from decon_core.corpus import Document, Pack, Shard, Unreadable, read_shard
+from decon_core.corpus import Pack, Shard, Unreadable
+from decon_core.detectors.decon import Detector
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
-from decon_core.index import Target, has_part, load_target, missing_part
-from decon_core.matches import match_rows
+from decon_core.index import has_part, missing_part
+from decon_core.matches import LABELS, match_rows
 from decon_core.policy import Policy
-from decon_core.records import Version
-from decon_core.reference import detect
+from decon_core.records import Version, load_records
 from decon_core.schemas import MATCHES
+from decon_core.search import build_search, open_search
 from decon_core.store import Store, write_json, write_parquet
-from decon_core.text import clean
 from decon_core.tiles import missing_tiles
 from decon_core.tokens import load_tokenizer
-from decon_core.workers import executor, useful_workers
+from decon_core.words import Encoder, FixedVocabulary
+from decon_core.workers import advance, run_jobs, useful_workers
 
-_BATCH = 256  # documents tokenized together
+_log = logging.getLogger(__name__)
+
+# Loading compiled kernels takes less; so when this has passed, they are being compiled.
+_LOADING_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -51,8 +60,8 @@ class ShardJob:
     source: Source
     versions: tuple[Version, ...]
     policy: Policy
-    index: str  # fingerprints: which index parts to use, and what the tiles are named by
-    scan: str
+    scan: str  # fingerprint: what the tiles and the search index are named by
+    threads: int = 1
 
 
 @dataclass
@@ -64,6 +73,12 @@ class ShardScan:
     n_characters: int = 0
     n_too_short: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
+
+    def add(self, block: _Scanned) -> None:
+        self.n_documents += block.n_documents
+        self.n_characters += block.n_characters
+        self.n_too_short += block.n_too_short
+        self.unreadable += block.unreadable
 
     def ledger(self) -> dict[str, Any]:
         """Nothing about benchmarks in it: every scan of a shard writes the same."""
@@ -91,7 +106,8 @@ class ScanSummary:
     seconds: float = 0.0
 
 
-Progress = Callable[[int, int, int, float], None]  # shards done, of, bytes read, seconds
+# Shards done, of; bytes of their files that were read, of; seconds.
+Progress = Callable[[int, int, int, int, float], None]
 
 
 def scan_packs(
@@ -111,21 +127,30 @@ def scan_packs(
     n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
     summary = ScanSummary(n_tiles_present=n_tiles - sum(len(job.versions) for job in todo))
     problems: list[Problem] = []
+    n_workers = useful_workers(workers, [job.shard for job in todo])
+    if n_workers <= 1:  # too little for processes, or a single shard: threads share its blocks
+        todo = [replace(job, threads=max(workers, 1)) for job in todo]
+    if todo:
+        compile_kernels(todo[0])
     started = time.monotonic()
-    with executor(useful_workers(workers, [job.shard for job in todo])) as pool:
-        running = {pool.submit(scan_shard, job): job for job in todo}
-        for done, future in enumerate(as_completed(running), start=1):
-            job = running[future]
-            try:
-                future.result()
-                summary.n_shards_read += 1
-                summary.n_tiles_written += len(job.versions)
-            except CorpusError as error:
-                problems += error.problems
-            summary.n_bytes += job.shard.n_bytes
-            summary.seconds = time.monotonic() - started
-            if on_progress:
-                on_progress(done, len(running), summary.n_bytes, summary.seconds)
+    n_done = 0
+    n_bytes_in_all = sum(job.shard.n_bytes for job in todo)
+
+    def report(n_bytes: int) -> None:
+        summary.n_bytes = n_bytes
+        summary.seconds = time.monotonic() - started
+        if on_progress:
+            on_progress(n_done, len(todo), n_bytes, n_bytes_in_all, summary.seconds)
+
+    for job, future in run_jobs(scan_shard, todo, workers=n_workers, on_advance=report):
+        n_done += 1
+        try:
+            future.result()
+            summary.n_shards_read += 1
+            summary.n_tiles_written += len(job.versions)
+        except CorpusError as error:
+            problems += error.problems
+        report(summary.n_bytes)
     if problems:
         raise CorpusError(sorted(problems, key=str))
     return summary
@@ -145,52 +170,172 @@ def _jobs(
         raise MissingError(
             missing_part(name, str(store.index_part(index, name, "*"))) for name in absent
         )
-    return [
-        ShardJob(store.root, shard, pack.source, tuple(lacking), policy, index, scan)
+    jobs = [
+        ShardJob(store.root, shard, pack.source, _in_order(lacking), policy, scan)
         for pack, shard, lacking in missing_tiles(store, packs, versions, scan)
     ]
+    for wanted in {job.versions for job in jobs}:
+        build_search(store, wanted, at_floor(policy), index=index, scan=scan)
+    return jobs
+
+
+def _in_order(versions: Sequence[Version]) -> tuple[Version, ...]:
+    """Any way to name the same versions is one search index."""
+    return tuple(sorted(versions, key=lambda version: version.benchmark))
+
+
+def at_floor(policy: Policy) -> Policy:
+    """Matches are kept down to the evidence floor; the threshold is applied to them later."""
+    return replace(policy, contamination_score_threshold=policy.evidence_floor)
+
+
+def compile_kernels(job: ShardJob) -> None:
+    """Have all kernels compiled before workers start: once, or each of them would do it."""
+    notice = Timer(
+        _LOADING_SECONDS,
+        lambda: _log.info("compiling the kernels: some 20 s, once on this machine"),
+    )
+    notice.start()
+    try:
+        _scanners_for(job)[0].compile()
+    finally:
+        notice.cancel()
 
 
 def scan_shard(job: ShardJob) -> ShardScan:
     """Read a shard once and write its tiles for these benchmark versions, then its ledger."""
-    # Matches are kept down to the evidence floor; the threshold is applied to them later.
-    floor = replace(job.policy, contamination_score_threshold=job.policy.evidence_floor)
-    targets = [_target(job.root, version, floor, job.index) for version in job.versions]
-    rows: dict[str, list[dict[str, Any]]] = {version.fingerprint: [] for version in job.versions}
     seen = ShardScan(job.shard.fingerprint)
-    for document, tokens in _tokenized(job, seen):
-        for target in targets:
-            found = detect(tokens, target.index)
-            if found:
-                rows[target.version.fingerprint] += match_rows(
-                    document, found, target, shard=job.shard, scan=job.scan, policy=floor
-                )
+    tables: dict[int, list[pa.Table]] = {number: [] for number in range(len(job.versions))}
+    for scanned in _scanned(job):
+        seen.add(scanned)
+        advance(scanned.n_file_bytes)
+        for number, table in scanned.matches.items():
+            tables[number].append(table)
     store = Store(job.root)
-    for version, found_rows in rows.items():
-        tile = pa.Table.from_pylist(found_rows, schema=MATCHES)
-        write_parquet(store.tile(job.scan, job.shard.fingerprint, version), tile)
+    for number, version in enumerate(job.versions):
+        tile = pa.concat_tables([MATCHES.empty_table(), *tables[number]]).combine_chunks()
+        path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
+        write_parquet(path, tile)
     write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
     return seen
 
 
-@lru_cache(maxsize=256)
-def _target(root: Path, version: Version, policy: Policy, index: str) -> Target:
-    """One per process."""
-    return load_target(Store(root), version, policy, index=index)
+def _scanned(job: ShardJob) -> Iterator[_Scanned]:
+    """The blocks of a shard in their order, each scanned in one of several threads."""
+    blocks = read_blocks(job.shard, job.source)
+    name = job.shard.fingerprint
+    scanners = _scanners_for(job)
+    if len(scanners) == 1:
+        yield from (scanners[0].scan(name, block) for block in blocks)
+        return
+    free: Queue[_Scanner] = Queue()
+    for scanner in scanners:
+        free.put(scanner)
+
+    def scan(block: Block) -> _Scanned:
+        scanner = free.get()
+        try:
+            return scanner.scan(name, block)
+        finally:
+            free.put(scanner)
+
+    with ThreadPoolExecutor(len(scanners)) as pool:
+        # Two blocks ahead for each thread: enough to keep it busy, and memory stays bounded.
+        waiting: deque[Future[_Scanned]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(scan, block))
+            if len(waiting) > 2 * len(scanners):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
-def _tokenized(job: ShardJob, seen: ShardScan) -> Iterator[tuple[Document, tuple[int, ...]]]:
-    """The documents of a shard with their tokens; `seen` takes account of every row."""
-    policy, punctuation = job.policy, job.policy.punctuation_chars
-    tokenizer = load_tokenizer(policy.tokenizer_str)
-    rows = read_shard(job.shard, job.source)
-    while batch := list(islice(rows, _BATCH)):
-        documents = [row for row in batch if isinstance(row, Document)]
-        seen.unreadable += [row for row in batch if isinstance(row, Unreadable)]
-        texts = [clean(document.text, punctuation=punctuation) for document in documents]
-        encoded = tokenizer.encode([f" {text}" for text in texts])
-        for document, tokens in zip(documents, encoded, strict=True):
-            seen.n_documents += 1
-            seen.n_characters += len(document.text)
-            seen.n_too_short += len(tokens) < 2 * policy.ngram_size
-            yield document, tuple(tokens)
+@dataclass
+class _Scanned:
+    """What one block came to."""
+
+    n_file_bytes: int
+    n_documents: int
+    n_characters: int
+    n_too_short: int
+    unreadable: list[Unreadable]
+    matches: dict[int, pa.Table]
+
+
+class _Scanner:
+    """All that one thread needs: the index is shared, tables of words and scratch are its own."""
+
+    def __init__(
+        self, store: Store, versions: Sequence[Version], policy: Policy, scan: str
+    ) -> None:
+        self._store = store
+        self._scan = scan
+        self._ngram_size = policy.ngram_size
+        self._search = open_search(store, versions, scan=scan)
+        self._detector = Detector(self._search, at_floor(policy))
+        self._encoder = Encoder(
+            load_tokenizer(policy.tokenizer_str),
+            FixedVocabulary(self._search.ids),
+            punctuation=policy.punctuation_chars,
+            table_mb=policy.word_table_mb,
+        )
+        self._labels: dict[int, pa.Table] = {}
+
+    def scan(self, shard: str, block: Block) -> _Scanned:
+        batch = block.read()
+        tokens = self._encoder.encode(batch.text, batch.starts, batch.stops)
+        rows = match_rows(
+            batch,
+            self._detector.detect(tokens),
+            self._search,
+            self._encoder,
+            labels=self._records,
+            shard=shard,
+            scan=self._scan,
+            ngram_size=self._ngram_size,
+        )
+        n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
+        return _Scanned(
+            n_file_bytes=getattr(block, "n_file_bytes", 0),
+            n_documents=len(batch.rows),
+            n_characters=batch.n_characters,
+            n_too_short=n_too_short,
+            unreadable=batch.unreadable,
+            matches=rows,
+        )
+
+    def compile(self) -> None:
+        """Have every kernel compiled, on a text of two words."""
+        text = np.frombuffer(b"two words", np.uint8)
+        self._detector.compile(self._encoder.encode(text, np.zeros(1, np.int64), np.array([9])))
+        self._encoder.places(0, "two words")
+
+    def _records(self, number: int) -> pa.Table:
+        if number not in self._labels:
+            version = self._search.versions[number]
+            self._labels[number] = load_records(self._store, version, columns=LABELS)
+        return self._labels[number]
+
+
+class _Scanners:
+    """Those of one union of benchmarks; a table of words is worth keeping between shards."""
+
+    def __init__(
+        self, root: Path, versions: tuple[Version, ...], policy: Policy, scan: str
+    ) -> None:
+        self._made: list[_Scanner] = []
+        self._arguments = (Store(root), versions, policy, scan)
+
+    def take(self, n: int) -> list[_Scanner]:
+        while len(self._made) < n:
+            self._made.append(_Scanner(*self._arguments))
+        return self._made[:n]
+
+
+@lru_cache(maxsize=1)
+def _scanners(root: Path, versions: tuple[Version, ...], policy: Policy, scan: str) -> _Scanners:
+    return _Scanners(root, versions, policy, scan)
+
+
+def _scanners_for(job: ShardJob) -> list[_Scanner]:
+    return _scanners(job.root, job.versions, job.policy, job.scan).take(job.threads)

@@ -39,7 +39,9 @@ def missing_tiles(
                 for version in versions
                 if not store.tile(scan, shard.fingerprint, version.fingerprint).is_file()
             ]
-            if lacking or not store.ledger(scan, shard.fingerprint).is_file():
+            if not store.ledger(scan, shard.fingerprint).is_file():
+                lacking = list(versions)  # cut off before it was all written
+            if lacking:
                 missing.append((pack, shard, lacking))
     return missing
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 from decon_core.corpus import Shard
 from decon_core.errors import CorpusError
 
-# A worker takes about 2 s to start, and gets through some 0.2 MB of compressed shards in that time.
-_BYTES_PER_WORKER = 200_000
+Job = TypeVar("Job")
+Advance = Callable[[int], None]
+
+# A worker takes about 2 s to start, and gets through some 50 MB of compressed shards in that time.
+_BYTES_PER_WORKER = 20_000_000
+_TICK_SECONDS = 1.0
 
 
 def useful_workers(workers: int, shards: Sequence[Shard]) -> int:
@@ -25,24 +29,86 @@ def useful_workers(workers: int, shards: Sequence[Shard]) -> int:
     return min(workers, len(shards), n_bytes // _BYTES_PER_WORKER)
 
 
-@contextmanager
-def executor(workers: int) -> Iterator[Executor]:
-    """Where jobs go. One that is left because of an error does not wait for those in line."""
+def run_jobs(
+    fn: Callable[[Job], Any], jobs: Sequence[Job], *, workers: int, on_advance: Advance
+) -> Iterator[tuple[Job, Future[Any]]]:
+    """Each job and what became of it, as they end. Whoever stops early leaves none running.
+
+    `on_advance` hears how far all jobs have come together, as they say it with `advance`.
+    """
     if workers <= 1:
-        yield _InThisProcess()
-        return
+        yield from _run_here(fn, jobs, on_advance)
+    else:
+        yield from _run_in_processes(fn, jobs, workers, on_advance)
+
+
+def advance(n: int) -> None:
+    """Said by a job: so much more is done."""
+    _advance(n)
+
+
+def _ignore(n: int) -> None:
+    pass
+
+
+_advance: Advance = _ignore
+
+
+def _hear(advance: Advance) -> None:
+    global _advance  # noqa: PLW0603 - a job is a plain function and has nowhere else to look
+    _advance = advance
+
+
+def _run_here(
+    fn: Callable[[Job], Any], jobs: Sequence[Job], on_advance: Advance
+) -> Iterator[tuple[Job, Future[Any]]]:
+    """One after the other: no start-up cost, plain tracebacks."""
+    n_done = 0
+
+    def add(n: int) -> None:
+        nonlocal n_done
+        n_done += n
+        on_advance(n_done)
+
+    for job in jobs:
+        future: Future[Any] = Future()
+        _hear(add)
+        try:
+            future.set_result(fn(job))
+        except CorpusError as error:
+            future.set_exception(error)
+        finally:
+            _hear(_ignore)
+        yield job, future
+
+
+def _run_in_processes(
+    fn: Callable[[Job], Any], jobs: Sequence[Job], workers: int, on_advance: Advance
+) -> Iterator[tuple[Job, Future[Any]]]:
     # Spawned, not forked: Dagster and Arrow hold threads, which a fork would leave half-dead.
     context = get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_live_with_parent) as pool:
+    done = context.Value("q", 0)
+    with ProcessPoolExecutor(workers, context, _begin_worker, (done,)) as pool:
         try:
-            yield pool
+            running = {pool.submit(fn, job): job for job in jobs}
+            while running:
+                ended, _ = wait_for(running, _TICK_SECONDS, FIRST_COMPLETED)
+                on_advance(done.value)
+                for future in ended:
+                    yield running.pop(future), future
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # or a Ctrl-C would wait for every shard
             raise
 
 
-def _live_with_parent() -> None:
+def _begin_worker(done: Any) -> None:
     """In a worker: leave Ctrl-C to the parent, and end when it does, even if it was killed."""
+
+    def add(n: int) -> None:
+        with done.get_lock():
+            done.value += n
+
+    _hear(add)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
@@ -52,15 +118,3 @@ def _live_with_parent() -> None:
 def _end_with(sentinel: int) -> None:
     wait([sentinel])
     os._exit(1)
-
-
-class _InThisProcess(Executor):
-    """Runs a job at once: no start-up cost, plain tracebacks."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except CorpusError as error:
-            future.set_exception(error)
-        return future

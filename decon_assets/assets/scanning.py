@@ -27,6 +27,7 @@ from decon_core.store import Store
 from decon_core.tiles import count_cell, scan_fingerprint
 
 # Metadata per cell costs quadratic time in Dagster: 1,000 cells 20 to 35 s.
+_SECONDS_BETWEEN_LINES = 10.0
 _MOST_CELLS_WITH_METADATA = 200
 
 
@@ -90,11 +91,19 @@ def _scan_group(
     packs: list[Pack],
     benchmarks: list[str],
 ) -> ScanSummary:
-    def log_progress(done: int, n_shards: int, n_bytes: int, seconds: float) -> None:
-        left = seconds / done * (n_shards - done)
-        rate = n_bytes / 1e6 / max(seconds, 1e-9)
+    told_at = -_SECONDS_BETWEEN_LINES
+
+    def log_progress(
+        done: int, n_shards: int, n_bytes: int, n_bytes_in_all: int, seconds: float
+    ) -> None:
+        nonlocal told_at
+        if not n_bytes or (done < n_shards and seconds - told_at < _SECONDS_BETWEEN_LINES):
+            return
+        told_at = seconds
+        rate = n_bytes / max(seconds, 1e-9)
+        left = (n_bytes_in_all - n_bytes) / rate
         context.log.info(
-            f"shard {done} of {n_shards}: {rate:.2f} MB/s (as stored), {left:.0f} s left"
+            f"shard {done} of {n_shards}: {rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
         )
 
     return scan_packs(

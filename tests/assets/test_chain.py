@@ -1,6 +1,7 @@
 """The whole graph on an ephemeral instance: what is done, what is left alone, what is refused."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -20,8 +21,7 @@ from decon_core.registry import list_packs
 
 def shards_read(world) -> int:
     """How many shard reads the last run reported, over all its scans."""
-    lines = [line for line in world.said if "shard " in line and " of " in line]
-    return len(lines)
+    return sum(int(n) for line in world.said for n in re.findall(r"read (\d+) shards, wrote", line))
 
 
 def found(world) -> set[tuple[str, int, str]]:

@@ -11,6 +11,7 @@ from decon_core.corpus import read_shard
 from decon_core.decisions import decide
 from decon_core.errors import CorpusError, MissingError
 from decon_core.idf import current_snapshot, freeze
+from decon_core.index import index_fingerprint, open_part
 from decon_core.policy import Policy
 from decon_core.records import load_records, records_of
 from decon_core.reference import build_index, count, detect, index_records, report, tokenize
@@ -154,17 +155,15 @@ def test_a_benchmark_outside_is_weighed_with_the_snapshot_plus_itself(bench, mak
     inside = [(make_words(n, 30), None, None) for n in range(4)]
     outside = [(make_words(n, 30), None, None) for n in range(3, 9)]  # shares its first item
     versions = bench.prepare({"inside": inside, "outside": outside}, frozen=["inside"])
-    snapshot = current_snapshot(bench.store, bench.policy)
-    assert snapshot.frequencies.n_records == 4
-    tokenizer = load_tokenizer("words")
-    own = count(
-        index_records(records_of(load_records(bench.store, versions[1])), bench.policy, tokenizer),
-        bench.policy,
-    )
-    assert snapshot.frequencies_for(versions[0], own) is snapshot.frequencies
-    both = snapshot.frequencies_for(versions[1], own)
+    assert current_snapshot(bench.store, bench.policy).counts.n_records == 4
+    index = index_fingerprint(bench.store, bench.policy)
+    alone, both = (open_part(bench.store, version, index) for version in versions)
+    assert alone.n_records == 4
+    assert set(alone.df["question"].values.tolist()) == {1}
     assert both.n_records == 10
-    assert sorted(set(both.question.values())) == [1, 2]
+    shared, *others = (both.df["question"].row(n).tolist() for n in range(6))
+    assert set(shared) == {2}
+    assert {df for row in others for df in row} == {1}
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "cl100k"])

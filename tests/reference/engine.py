@@ -1,0 +1,72 @@
+"""Records of the oracle as the engine's arrays, so that the two can be asked the same question."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from decon_core.counts import KINDS
+from decon_core.detectors.decon import Detector
+from decon_core.entries import NOTHING, Entries, Field, count_entries
+from decon_core.index import weigh
+from decon_core.kernels import clusters
+from decon_core.policy import Policy
+from decon_core.reference import NOT_FOUND, Entry, Found, Match, Tokens
+from decon_core.search import Search, join, search_of
+from decon_core.words import FixedVocabulary, Ragged
+
+
+def ragged(rows: Iterable[Sequence[int]], ids: np.ndarray) -> Ragged:
+    rows = [np.array(row, np.int64) for row in rows]
+    offsets = np.concatenate([[0], np.cumsum([row.size for row in rows], dtype=np.int64)])
+    flat = np.concatenate([*rows, np.zeros(0, np.int64)]).astype(np.int64)
+    return Ragged(FixedVocabulary(ids).numbers(flat), offsets.astype(np.int64))
+
+
+def entries_of(known: Sequence[Entry]) -> Entries:
+    ids = np.unique([t for one in known for kind in KINDS for t in getattr(one, kind)])
+    fields = {}
+    for kind in KINDS:
+        texts = list(dict.fromkeys(getattr(one, kind) for one in known if getattr(one, kind)))
+        numbers = {text: number for number, text in enumerate(texts)}
+        of_entry = [numbers.get(getattr(one, kind), NOTHING) for one in known]
+        fields[kind] = Field(ragged(texts, ids), np.array(of_entry, np.int64))
+    return Entries(np.zeros(len(known), np.uint8), ids.astype(np.int64), fields)
+
+
+def search_for(known: Sequence[Entry], policy: Policy) -> Search:
+    entries = entries_of(known)
+    part = weigh(entries, count_entries(entries, policy), policy, is_counted=True)
+    return search_of(join([part], policy), [])
+
+
+def found(start: int, stop: int, overlap: float) -> Found:
+    return NOT_FOUND if start < 0 else Found(overlap, start, stop)
+
+
+def detect_all(documents: Sequence[Tokens], search: Search, policy: Policy) -> list[list[Match]]:
+    """What the engine finds in each document, as the oracle would say it."""
+    matches = Detector(search, policy).detect(ragged(documents, search.ids))
+    out: list[list[Match]] = [[] for _ in documents]
+    for whole, scores in zip(matches.whole.tolist(), matches.scores.tolist(), strict=True):
+        out[whole[clusters.DOCUMENT]].append(
+            Match(
+                number=whole[clusters.ENTRY],
+                start=whole[clusters.START],
+                end=whole[clusters.END],
+                n_matched=whole[clusters.N_MATCHED],
+                question_overlap=scores[clusters.QUESTION],
+                answer=found(
+                    whole[clusters.ANSWER_START],
+                    whole[clusters.ANSWER_STOP],
+                    scores[clusters.ANSWER],
+                ),
+                passage=found(
+                    whole[clusters.PASSAGE_START],
+                    whole[clusters.PASSAGE_STOP],
+                    scores[clusters.PASSAGE],
+                ),
+                base_score=scores[clusters.BASE],
+                score=scores[clusters.SCORE],
+            )
+        )
+    return out
