@@ -38,7 +38,7 @@ dev: setup
 	$(BIN)/decon-assets dev --config $(CONFIG)
 
 bench: setup
-	$(BIN)/python bench/scan.py
+	$(BIN)/decon-assets bench --peers --out docs/benchmarks.md $(BENCH)
 
 # What is committed and made by a program: the sample world, the lock file, the pictures.
 world: setup

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from decon_assets import scan_command
+from decon_assets.bench import command as bench_command
 from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
@@ -24,6 +26,8 @@ examples:
   decon-assets status                       which cells of the grid are scanned
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
+  decon-assets scan --evals evals.yaml --corpus shards/ --out found
+                                            any folder, without Dagster
 
 Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration. Exit codes: 0
 done, 1 a stage failed or something is incomplete, 2 an input is wrong.
@@ -116,6 +120,26 @@ def _parser() -> argparse.ArgumentParser:
             help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
         )
 
+    scan = commands.add_parser(
+        "scan",
+        help="look for benchmarks in any folder, without Dagster",
+        description=scan_command.DESCRIPTION,
+        epilog=scan_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    scan_command.add_arguments(scan)
+    scan.set_defaults(command=_scan)
+
+    bench = commands.add_parser(
+        "bench",
+        help="rate and memory by stage, and those of other tools",
+        description=bench_command.DESCRIPTION,
+        epilog=bench_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    bench_command.add_arguments(bench)
+    bench.set_defaults(command=_bench)
+
     normalize = commands.add_parser(
         "normalize", help="try the recipes of a file, and show what comes out"
     )
@@ -180,6 +204,14 @@ def _say(line: str) -> None:
 
 def _fall_silent() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _scan(options: argparse.Namespace) -> int:
+    return scan_command.scan(options, _say)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    return bench_command.bench(options, _say)
 
 
 def _register(options: argparse.Namespace) -> int:

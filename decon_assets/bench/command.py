@@ -1,0 +1,288 @@
+"""`decon-assets bench`: how fast, in how much memory, and how that compares."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from decon_assets.bench import peers as peers_file
+from decon_assets.bench.corpus import make_corpus
+from decon_assets.bench.table import Line, Page, markdown
+from decon_core.errors import InputError, Problem
+from decon_core.store import aside
+
+DESCRIPTION = """\
+Measure rate and peak memory of every stage, of whole scans with one and two workers, and of the
+index; with --peers also of other tools, on the same documents and benchmark items.
+
+Without --corpus one is made, of --mb megabytes: the texts of --texts (the sample world) in new
+order, with items of the benchmarks hidden in them.
+"""
+
+EPILOG = """\
+examples:
+  decon-assets bench                                    the sample world: a first impression
+  decon-assets bench --evals records/ --texts texts/ --mb 200 --peers
+  decon-assets bench --evals records/ --corpus shards/ --out docs/benchmarks.md
+
+The peers are an optional group: pip install 'decon-assets[peers]'. One that is not installed is
+said to be missing. They may live in an environment of their own: --peer-python env/bin/python.
+"""
+
+_WORLD = Path("data")
+_PEER_DOCUMENT_BYTES = 64_000_000
+_SMALL = 1_000  # items of a small index
+_PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("overlapy, small index", {"peer": "overlapy", "most_items": _SMALL}),
+    ("overlapy, all items", {"peer": "overlapy", "most_items": None}),
+    (
+        "datatrove, white-space words",
+        {"peer": "datatrove", "tokenizer": "white space", "most_items": None},
+    ),
+    (
+        "datatrove, its default words",
+        # It takes long for the items, too, and their number does not change the rate.
+        {"peer": "datatrove", "tokenizer": "default", "most_items": _SMALL},
+    ),
+)
+_INSTALL = "not installed: pip install 'decon-assets[peers]'"
+
+Say = Callable[[str], None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--evals",
+        type=Path,
+        default=_WORLD / "evals.yaml",
+        help="a recipe file or a folder of normalized records (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--corpus", type=Path, help="a folder of shards with a field `text` (default: one is made)"
+    )
+    parser.add_argument(
+        "--texts",
+        type=Path,
+        default=_WORLD / "corpus",
+        help="what a corpus is made from: .zip, .txt or shards below it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--mb", type=float, default=100, help="size of a corpus that is made (default 100)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default 3)")
+    parser.add_argument("--peers", action="store_true", help="measure other tools as well")
+    parser.add_argument(
+        "--peer-python",
+        default=sys.executable,
+        metavar="PYTHON",
+        help="the interpreter that has the peers installed (default: this one)",
+    )
+    parser.add_argument(
+        "--peer-seconds",
+        type=float,
+        default=20,
+        metavar="S",
+        help="how long each peer may look at documents (default 20)",
+    )
+    parser.add_argument("--out", type=Path, help="write the page of Markdown here as well")
+
+
+def bench(options: argparse.Namespace, say: Say) -> int:
+    """Run the command: measure, print the page, and write it."""
+    for path in (options.evals, options.corpus or options.texts):
+        if not path.exists():
+            raise InputError(Problem(str(path), "no such file or folder", "the data to measure on"))
+    with tempfile.TemporaryDirectory(prefix="decon-bench-") as folder:
+        work = _Work(options, Path(folder), say)
+        page = work.measure()
+    text = markdown(page)
+    say(f"\n{text}")
+    if options.out:
+        with aside(options.out) as draft:
+            draft.write_text(text, encoding="utf-8")
+        say(f"written to {options.out}")
+    return 0
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One run of the command, in a folder that goes afterwards."""
+
+    options: argparse.Namespace
+    folder: Path
+    say: Say
+
+    def measure(self) -> Page:
+        corpus, made = self._corpus()
+        job = {
+            "store": str(self.folder / "store"),
+            "corpus": str(corpus),
+            "evals": str(self.options.evals),
+        }
+        index = self._median("index", job, "seconds")
+        job["benchmarks"] = index["benchmarks"]
+        read = self._median("read", job, "seconds")
+        n_bytes = read["n_text_bytes"]
+        page = Page(
+            f"{read['n_documents']:,} documents, {n_bytes / 1e6:.0f} MB of text{made}; "
+            f"{len(index['benchmarks'])} benchmarks, {index['n_records']:,} records."
+        )
+        page.ours.append(_line("read shards", n_bytes, read))
+        stages = self._median("stages", job, None)
+        for name, what in (("words", "words to tokens"), ("search", "search")):
+            rate = n_bytes / 1e6 / stages["seconds"][name]
+            page.ours.append(Line(name=what, mb_per_second=rate, seconds=stages["seconds"][name]))
+        one = self._scan(page, job, 1, n_bytes)
+        page.ratios.append(("two workers over one", self._scan(page, job, 2, n_bytes) / one))
+        page.index += self._index_lines(index, stages)
+        if self.options.peers:
+            self._compare(page, job, one)
+        return page
+
+    def _corpus(self) -> tuple[Path, str]:
+        options = self.options
+        if options.corpus:
+            return options.corpus, f" (shards in `{options.corpus.name}`)"
+        self.say(f"making a corpus of {options.mb:g} MB from {options.texts}")
+        corpus = self.folder / "corpus"
+        made = make_corpus(corpus, texts=options.texts, evals=options.evals, mb=options.mb)
+        told = f"in 8 shards, put together from the texts in `{options.texts.name}`"
+        return corpus, f" {told}, {made.n_hidden:,} benchmark items hidden in it"
+
+    def _scan(self, page: Page, job: dict[str, Any], workers: int, n_bytes: int) -> float:
+        """Lines for the whole and for what comes after start-up; the rate of the latter."""
+        found = self._median("scan", {**job, "workers": workers}, "seconds", cores=workers)
+        plural = f"{workers} workers" if workers > 1 else "1 worker"
+        whole = Line(
+            name=f"whole scan, {plural}",
+            mb_per_second=n_bytes / 1e6 / found["seconds"],
+            seconds=found["seconds"],
+            peak_mb=found["peak_bytes"] / 1e6,
+            note="shards in, tiles out, with all start-up",
+        )
+        page.ours.append(whole)
+        if not found["running_share"]:
+            return n_bytes / 1e6 / float(found["seconds"])
+        rate = n_bytes * float(found["running_share"]) / 1e6 / float(found["running_seconds"])
+        page.ours.append(
+            Line(
+                name=f"the same, {plural} at work",
+                mb_per_second=rate,
+                seconds=found["running_seconds"],
+                note="after each has finished a shard",
+            )
+        )
+        return rate
+
+    def _index_lines(self, index: dict[str, Any], stages: dict[str, Any]) -> Iterator[Line]:
+        yield Line(
+            name="records read and saved", seconds=index["read_seconds"], note="benchmark files in"
+        )
+        yield Line(
+            name="idf frozen, index built",
+            seconds=index["seconds"],
+            peak_mb=index["peak_bytes"] / 1e6,
+            note=f"{index['size_bytes'] / 1e6:.1f} MB on the disk",
+        )
+        yield Line(name="opened by another process", seconds=stages["map_seconds"])
+
+    def _compare(self, page: Page, job: dict[str, Any], ours: float) -> None:
+        documents, items = self._write_for_peers(job)
+        versions = {}
+        for name, settings in _PEERS:
+            given = {"tokenizer": "", "seconds": self.options.peer_seconds, **settings}
+            given |= {"documents": str(documents), "items": str(items)}
+            self.say(f"{name} …")
+            command = [self.options.peer_python, str(Path(peers_file.__file__)), json.dumps(given)]
+            found = _run(command)
+            if "missing" in found:
+                page.peers.append(Line(name=name, note=f"{_INSTALL} ({found['missing']})"))
+                continue
+            rate = found["n_text_bytes"] / 1e6 / found["seconds"]
+            page.peers.append(
+                Line(
+                    name=name,
+                    mb_per_second=rate,
+                    seconds=found["seconds"],
+                    peak_mb=found["peak_bytes"] / 1e6,
+                    note=f"index of {found['n_items']:,} items built in "
+                    f"{found['build_seconds']:.3g} s; reading not counted",
+                )
+            )
+            versions[str(settings["peer"])] = found["version"]
+            page.ratios.append((f"our whole scan, 1 worker at work, over {name}", ours / rate))
+        page.versions = versions
+
+    def _write_for_peers(self, job: dict[str, Any]) -> tuple[Path, Path]:
+        """The documents and items as lines, for programs that know none of our formats."""
+        from decon_assets.bench.stages import pack_texts
+        from decon_core.evals.folder import records_in
+
+        documents, items = self.folder / "documents.jsonl", self.folder / "items.jsonl"
+        n_bytes = 0
+        with documents.open("w", encoding="utf-8") as file:
+            for text in pack_texts(job):
+                file.write(json.dumps(text) + "\n")
+                n_bytes += len(text)
+                if n_bytes > _PEER_DOCUMENT_BYTES:
+                    break
+        with items.open("w", encoding="utf-8") as file:
+            for table in records_in(self.options.evals).values():
+                for row in table.select(["passage", "question", "answer"]).to_pylist():
+                    parts = (row["passage"], row["question"], row["answer"])
+                    file.write(json.dumps("\n".join(part for part in parts if part)) + "\n")
+        return documents, items
+
+    def _median(
+        self, name: str, job: dict[str, Any], by: str | None, *, cores: int = 1
+    ) -> dict[str, Any]:
+        """The round in the middle."""
+        self.say(f"{name} {job.get('workers', '')}…".replace(" …", " …"))
+        rounds = [_run_ours({**job, "job": name, "cores": cores}) for _ in range(self._n_rounds)]
+        if by is None:
+            rounds.sort(key=lambda found: sum(found["seconds"].values()))
+        else:
+            rounds.sort(key=lambda found: found[by])
+        middle = dict(rounds[len(rounds) // 2])
+        middle["peak_bytes"] = statistics.median(found["peak_bytes"] for found in rounds)
+        return middle
+
+    @property
+    def _n_rounds(self) -> int:
+        return max(1, int(self.options.rounds))
+
+
+def _line(name: str, n_bytes: int, found: dict[str, Any]) -> Line:
+    return Line(
+        name=name,
+        mb_per_second=n_bytes / 1e6 / found["seconds"],
+        seconds=found["seconds"],
+        peak_mb=found["peak_bytes"] / 1e6,
+    )
+
+
+def _run_ours(job: dict[str, Any]) -> dict[str, Any]:
+    return _run([sys.executable, "-m", "decon_assets.bench.stages", json.dumps(job)])
+
+
+def _run(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own files
+    if done.returncode:
+        raise InputError(
+            Problem(
+                " ".join(command[:3]),
+                f"exit code {done.returncode}",
+                "a measurement",
+                "what it said stands above",
+            )
+        )
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result

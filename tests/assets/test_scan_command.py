@@ -1,0 +1,371 @@
+"""`decon-assets scan`, as typed: what lies in the output folder, and how it ends."""
+
+import gzip
+import io
+import json
+import logging
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from decon_assets.cli import main
+from decon_assets.scan_command import Progress, announced
+
+_SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
+
+
+def invented(seed: object, n: int) -> str:
+    rng = random.Random(str(seed))
+    return " ".join("".join(rng.choices(_SYLLABLES, k=3)) for _ in range(n))
+
+
+@dataclass
+class Place:
+    """Benchmarks in the reference tool's form, shards in two folders, a policy file."""
+
+    folder: Path
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "found"
+
+    def item(self, benchmark: str, number: int) -> dict:
+        return {
+            "eval_key": benchmark,
+            "eval_instance_index": number,
+            "split": "test",
+            "question": invented((benchmark, number, "q"), 40),
+            "answer": invented((benchmark, number, "a"), 8),
+        }
+
+    def leak(self, benchmark: str, number: int) -> str:
+        item = self.item(benchmark, number)
+        return f"{item['question']}\n{item['answer']}"
+
+    def write_evals(self, *benchmarks: str) -> None:
+        folder = self.folder / "evals"
+        folder.mkdir(exist_ok=True)
+        for name in benchmarks:
+            rows = [self.item(name, number) for number in range(6)]
+            with gzip.open(folder / f"{name}_test-1.jsonl.gz", "wt") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+
+    def write_shard(self, name: str, *leaks: tuple[str, int], extra: bytes = b"") -> Path:
+        """A shard whose row k+1 holds leak k."""
+        rows = [{"id": f"{name}-{row}", "text": invented((name, row), 60)} for row in range(8)]
+        for row, leak in enumerate(leaks, start=1):
+            rows[row]["text"] += f"\n{self.leak(*leak)}\n"
+        path = self.folder / "corpus" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = b"".join(json.dumps(row).encode() + b"\n" for row in rows) + extra
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return path
+
+    def scan(self, *arguments: object, corpus: object = None) -> int:
+        return main(self.arguments(*arguments, corpus=corpus)[1:])
+
+    def arguments(self, *arguments: object, corpus: object = None) -> list[str]:
+        return [
+            str(Path(sys.executable).with_name("decon-assets")), "scan",
+            "--evals", str(self.folder / "evals"),
+            "--corpus", str(corpus or self.folder / "corpus"),
+            "--out", str(self.out),
+            "--policy", str(self.folder / "policy.toml"),
+            *map(str, arguments),
+        ]  # fmt: skip
+
+    def write_policy(self, **settings: object) -> None:
+        lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+        (self.folder / "policy.toml").write_text("\n".join(['tokenizer_str = "words"', *lines]))
+
+    def leaks(self) -> set[tuple]:
+        rows = pq.read_table(self.out / "matches.parquet").to_pylist()
+        return {
+            (row["file"], row["row"], row["benchmark"], row["instance_index"])
+            for row in rows
+            if row["is_contaminated"]
+        }
+
+    def ledger(self) -> dict[str, dict]:
+        lines = (self.out / "ledger.jsonl").read_text().splitlines()
+        return {line["file"]: line for line in map(json.loads, lines)}
+
+    def summary(self) -> dict:
+        return json.loads((self.out / "summary.json").read_text())
+
+    def written(self) -> dict[str, bytes]:
+        """All that a person gets."""
+        return {
+            str(path.relative_to(self.out)): path.read_bytes()
+            for path in sorted(self.out.rglob("*"))
+            if path.is_file() and ".store" not in path.parts
+        }
+
+
+@pytest.fixture
+def place(tmp_path):
+    place = Place(tmp_path)
+    place.write_evals("harbor", "ledger")
+    place.write_policy()
+    place.write_shard("a/s.jsonl", ("harbor", 0), ("ledger", 1))
+    place.write_shard("b/s.jsonl.gz", ("harbor", 2))
+    place.write_shard("b/clean.jsonl")
+    return place
+
+
+EXPECTED = {
+    ("a/s.jsonl", 1, "harbor", 0),
+    ("a/s.jsonl", 2, "ledger", 1),
+    ("b/s.jsonl.gz", 1, "harbor", 2),
+}
+
+
+def test_every_leak_is_found_in_whichever_folder_below_it_lies(place, capsys):
+    assert place.scan() == 0
+    assert place.leaks() == EXPECTED
+    said = capsys.readouterr()
+    assert "3 of 24 documents hold a leak" in said.out
+    assert str(place.out / "matches.parquet") in said.out
+    assert "3 of 3 shards" in said.err
+    ledger = place.ledger()
+    assert ledger["a/s.jsonl"]["n_documents"] == 8
+    assert ledger["a/s.jsonl"]["n_contaminated_documents"] == 2
+    assert ledger["b/clean.jsonl"]["n_matches"] == 0
+    summary = place.summary()
+    assert summary["benchmarks"]["harbor"]["n_leaked_items"] == 2
+    assert summary["n_contaminated_documents"] == 3
+
+
+def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):
+    place.scan("--compat")
+    first = place.written()
+    capsys.readouterr()
+    assert place.scan("--compat") == 0
+    assert place.written() == first
+    said = capsys.readouterr().err
+    assert "0 shards to scan" in said
+    assert "0 built, 2 already there" in said
+
+
+def test_a_new_shard_is_all_that_is_scanned(place, capsys):
+    place.scan()
+    place.write_shard("c/late.jsonl", ("ledger", 5))
+    capsys.readouterr()
+    assert place.scan() == 0
+    assert place.leaks() == EXPECTED | {("c/late.jsonl", 1, "ledger", 5)}
+    assert "1 shards to scan" in capsys.readouterr().err
+
+
+def test_another_benchmark_means_other_idf_and_so_another_scan(place):
+    place.scan()
+    place.write_evals("orchard")
+    place.write_shard("c/late.jsonl", ("orchard", 3))
+    assert place.scan() == 0
+    assert ("c/late.jsonl", 1, "orchard", 3) in place.leaks()
+    assert place.leaks() >= EXPECTED
+
+
+def test_a_higher_threshold_changes_the_call_without_another_scan(place, capsys):
+    shard = place.folder / "corpus" / "a" / "s.jsonl"
+    rows = [json.loads(line) for line in shard.read_text().splitlines()]
+    rows[1]["text"] = rows[1]["text"].replace(place.item("harbor", 0)["answer"], "")
+    shard.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    place.write_policy(contamination_score_threshold=0.7)
+    place.scan()
+    assert place.leaks() == EXPECTED
+    place.write_policy(contamination_score_threshold=0.9)
+    capsys.readouterr()
+    place.scan()
+    assert place.leaks() == EXPECTED - {("a/s.jsonl", 1, "harbor", 0)}
+    assert "0 shards to scan" in capsys.readouterr().err
+
+
+def test_one_file_or_a_glob_is_a_corpus_as_well(place):
+    assert place.scan(corpus=place.folder / "corpus" / "a" / "s.jsonl") == 0
+    assert {file for file, *_ in place.leaks()} == {"s.jsonl"}
+    assert place.scan(corpus=place.folder / "corpus" / "**" / "s.*") == 0
+    assert place.leaks() == EXPECTED
+
+
+def test_an_answer_below_the_corpus_is_no_part_of_it(place):
+    place.folder = place.folder / "corpus" / ".." / "corpus"
+    evals, policy = place.folder.parent / "evals", place.folder.parent / "policy.toml"
+    out = place.folder / "found"
+    command = ["scan", "--evals", evals, "--corpus", place.folder, "--out", out, "--policy", policy]
+    for _ in range(2):
+        assert main([str(part) for part in command]) == 0
+        assert json.loads((out / "summary.json").read_text())["n_shards"] == 3
+
+
+def test_what_is_no_shard_is_named_and_passed_over(place, capsys):
+    (place.folder / "corpus" / "README.md").write_text("hello")
+    assert place.scan() == 0
+    assert "not shards, so not looked at: README.md" in capsys.readouterr().err
+    assert place.summary()["not_looked_at"] == ["README.md"]
+
+
+def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, capsys):
+    place.write_shard("b/s.jsonl.gz", ("harbor", 2), extra=b'{broken\n{"id": 1}\n{"text": 5}\n')
+    assert place.scan() == 0
+    assert place.leaks() == EXPECTED
+    assert "3 rows could not be read" in capsys.readouterr().out
+    unreadable = place.ledger()["b/s.jsonl.gz"]["unreadable"]
+    assert [(row["line"], row["reason"]) for row in unreadable] == [
+        (9, "not JSON"),
+        (10, "field missing"),
+        (11, "field is not text"),
+    ]
+
+
+def test_a_shard_that_breaks_off_is_named_and_the_others_are_scanned(place, capsys):
+    path = place.write_shard("b/s.jsonl.gz", ("harbor", 2))
+    path.write_bytes(path.read_bytes()[:-30])
+    assert place.scan("--compat") == 1
+    assert place.leaks() == {leak for leak in EXPECTED if leak[0] == "a/s.jsonl"}
+    said = capsys.readouterr()
+    assert "damaged or cut off" in said.err
+    assert "1 of 3 shards could not be read" in said.out
+    line = place.ledger()["b/s.jsonl.gz"]
+    assert line["is_read"] is False
+    assert "damaged" in line["problems"][0]
+    assert not list((place.out / "compat" / "b").glob("s.jsonl*"))
+    place.write_shard("b/s.jsonl.gz", ("harbor", 2))
+    assert place.scan("--compat") == 0
+    assert place.leaks() == EXPECTED
+
+
+def test_leaks_end_with_3_only_when_that_was_asked_for(place):
+    assert place.scan("--fail-on-leak") == 3
+    clean = place.folder / "corpus" / "b" / "clean.jsonl"
+    assert place.scan("--fail-on-leak", corpus=clean) == 0
+
+
+def test_compat_keeps_shards_of_one_name_apart(place):
+    assert place.scan("--compat") == 0
+    folder = place.out / "compat"
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*.jsonl")}
+    assert names == {
+        "a/s.jsonl-simple-0.80.jsonl",
+        "b/s.jsonl.gz-simple-0.80.jsonl",
+        "b/clean.jsonl-simple-0.80.jsonl",
+    }
+    lines = (folder / "a/s.jsonl-simple-0.80.jsonl").read_text().splitlines()
+    found = {(line["training_line"], line["eval_key"]) for line in map(json.loads, lines)}
+    assert found == {(1, "harbor"), (2, "ledger")}
+
+
+def test_conversations_and_nested_fields_are_read_where_they_are_said_to_be(place):
+    path = place.folder / "corpus" / "chat.jsonl"
+    leak = place.leak("ledger", 4)
+    turns = [{"role": "user", "content": leak}, {"role": "assistant", "content": "well"}]
+    path.write_text(json.dumps({"messages": turns, "meta": {"text": leak}}) + "\n")
+    expected = {("chat.jsonl", 0, "ledger", 4)}
+    assert place.scan("--messages", "messages", corpus=path) == 0
+    assert place.leaks() == expected
+    assert place.scan("--text", "meta.text", corpus=path) == 0
+    assert place.leaks() == expected
+
+
+def test_a_recipe_file_says_what_the_benchmarks_are(place):
+    recipes = {"evals": {"harbor": {"local_path": "evals/harbor_", "splits": ["test"]}}}
+    recipes["evals"]["harbor"] |= {"prompt": "question", "answers": ["answer"]}
+    (place.folder / "evals.yaml").write_text(json.dumps(recipes))
+    assert place.scan("--evals", place.folder / "evals.yaml") == 0
+    assert place.leaks() == {leak for leak in EXPECTED if leak[2] == "harbor"}
+
+
+def test_the_reference_sampling_is_a_setting_of_the_policy(place):
+    place.write_policy(sampling="reference")
+    assert place.scan() == 0
+    assert place.leaks() == EXPECTED
+    assert place.summary()["policy"]["sampling"] == "reference"
+
+
+def test_how_many_workers_leaves_no_trace(place):
+    for number in range(3):
+        path = place.write_shard(f"big/{number}.jsonl", ("harbor", number))
+        path.write_bytes(path.read_bytes() * 40)
+    place.scan()
+    alone = place.written()
+    subprocess.run(["rm", "-r", place.out], check=True)
+    place.scan("--workers", 2)
+    assert place.written() == alone
+
+
+def test_a_scan_that_was_killed_leaves_no_answer_and_goes_on(place):
+    for number in range(6):
+        path = place.write_shard(f"big/{number}.jsonl", ("harbor", number))
+        path.write_bytes(path.read_bytes() * 60)
+    process = subprocess.Popen(place.arguments(), stdout=subprocess.DEVNULL)
+    tiles = place.out / ".store" / "tiles"
+    while process.poll() is None and not list(tiles.glob("*/*/ledger.json")):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    n_done = len(list(tiles.glob("*/*/ledger.json")))
+    assert n_done
+    if process.returncode == -signal.SIGKILL:
+        assert not (place.out / "summary.json").exists()
+    assert place.scan() == 0
+    assert place.leaks() >= EXPECTED
+    resumed = place.written()
+    subprocess.run(["rm", "-r", place.out], check=True)
+    place.scan()
+    assert place.written() == resumed
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda place: place.write_policy(no_such_setting=1), "no_such_setting"),
+        (lambda place: (place.folder / "policy.toml").write_text("= 1"), "valid TOML"),
+        (lambda place: (place.folder / "policy.toml").unlink(), "no such file"),
+        (lambda place: (place.folder / "evals" / "x.jsonl").write_text("{}\n"), "no 'eval_key'"),
+        (lambda place: (place.folder / "evals" / "x.jsonl").write_text("{\n"), "not JSON"),
+        (lambda place: (place.folder / "evals").rename(place.folder / "e"), "no such file"),
+        (lambda place: (place.folder / "corpus").rename(place.folder / "c"), "no such file"),
+    ],
+)
+def test_a_wrong_input_ends_with_2_and_says_which(place, capsys, break_it, said):
+    break_it(place)
+    assert place.scan() == 2
+    assert said in capsys.readouterr().err
+
+
+def test_progress_says_rate_and_time_left():
+    stream = io.StringIO()
+    progress = Progress(stream)
+    progress.begin(4, 400_000_000)
+    progress.update(0, 4, 0, 400_000_000, 0.0)
+    assert "left" not in stream.getvalue()
+    progress = Progress(stream)
+    progress.begin(4, 400_000_000)
+    progress.update(1, 4, 100_000_000, 400_000_000, 2.0)
+    assert "1 of 4 shards, 100.0 MB at 50.0 MB/s, 6 s left" in stream.getvalue()
+    progress.update(2, 4, 200_000_000, 400_000_000, 4.0)
+    assert "2 of 4" not in stream.getvalue()  # a file is not a terminal: a line now and then
+    progress.update(4, 4, 400_000_000, 400_000_000, 8.0)
+    assert stream.getvalue().endswith("4 of 4 shards, 400.0 MB at 50.0 MB/s in 8 s\n")
+
+
+def test_what_the_core_has_to_say_is_shown_among_the_progress():
+    stream = io.StringIO()
+    with announced(Progress(stream)):
+        logging.getLogger("decon_core.anything").info("compiling, %s", "once")
+    logging.getLogger("decon_core.anything").info("not shown any more")
+    assert stream.getvalue() == "compiling, once\n"
+
+
+def test_help_shows_how_it_is_used_and_how_it_ends(capsys):
+    with pytest.raises(SystemExit):
+        main(["scan", "--help"])
+    out = capsys.readouterr().out
+    assert "examples:" in out
+    assert "exit codes:" in out

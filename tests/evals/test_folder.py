@@ -1,0 +1,81 @@
+"""Normalized records in a folder: which benchmarks and splits they are, and what is refused."""
+
+import json
+
+import pytest
+
+from decon_core.errors import DeconError
+from decon_core.evals.folder import records_in
+
+
+def row(key: str, split: str, number: int, **more) -> dict:
+    texts = {"question": f"question {key} {split} {number}", "answer": "an answer"}
+    return {"eval_key": key, "eval_instance_index": number, "split": split, **texts, **more}
+
+
+def write(path, *rows: dict):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def questions(table) -> list[str]:
+    return table["question"].to_pylist()
+
+
+def test_rows_say_themselves_to_which_benchmark_and_split_they_belong(tmp_path):
+    write(tmp_path / "a.jsonl", row("quiz", "test", 0), row("riddle", "dev", 0))
+    write(tmp_path / "deep" / "b.jsonl", row("quiz", "train", 0), row("quiz", "test", 1))
+    found = records_in(tmp_path)
+    assert list(found) == ["quiz", "riddle"]
+    splits = zip(found["quiz"]["split"].to_pylist(), questions(found["quiz"]), strict=True)
+    assert list(splits) == [
+        ("test", "question quiz test 0"),
+        ("test", "question quiz test 1"),
+        ("train", "question quiz train 0"),
+    ]
+
+
+def test_part_2_comes_before_part_10_and_items_are_numbered_through(tmp_path):
+    for part in (10, 2, 1):
+        write(tmp_path / f"quiz_test-{part}.jsonl", row("quiz", "test", part))
+    table = records_in(tmp_path)["quiz"]
+    assert questions(table) == [f"question quiz test {part}" for part in (1, 2, 10)]
+    assert table["instance_index"].to_pylist() == [0, 1, 2]
+    numbers = [json.loads(extras)["eval_instance_index"] for extras in table["extras"].to_pylist()]
+    assert numbers == [1, 2, 10]
+
+
+def test_the_choices_of_an_item_stay_together(tmp_path):
+    rows = [row("quiz", "test", 3, answer=letter) for letter in "ABC"]
+    table = records_in(write(tmp_path / "a.jsonl", *rows, row("quiz", "test", 4)))["quiz"]
+    assert table["instance_index"].to_pylist() == [0, 0, 0, 1]
+
+
+def test_other_files_and_hidden_folders_are_passed_over(tmp_path):
+    write(tmp_path / "a.jsonl", row("quiz", "test", 0))
+    write(tmp_path / ".cache" / "b.jsonl", row("riddle", "test", 0))
+    (tmp_path / "README.md").write_text("hello")
+    assert list(records_in(tmp_path)) == ["quiz"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"question": "raw", "answer": "row"}], "no 'eval_key'"),
+        ([{"eval_key": "quiz", "question": "q", "answer": "a"}], "no 'split'"),
+        ([row("quiz", "test", 0, question={"a": 1})], "question"),
+        ([row("a|b", "test", 0)], "a|b"),
+    ],
+)
+def test_rows_that_are_no_records_are_refused_with_their_place(tmp_path, rows, said):
+    path = write(tmp_path / "a.jsonl", *rows)
+    with pytest.raises(DeconError) as raised:
+        records_in(path)
+    assert said in str(raised.value)
+
+
+def test_nothing_to_read_is_no_empty_benchmark(tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere", tmp_path / "nowhere.yaml"):
+        with pytest.raises(DeconError, match="recipe file"):
+            records_in(path)

@@ -1,0 +1,164 @@
+"""What is measured on, and what comes out: the mixed corpus, and the page of measurements."""
+
+import gzip
+import json
+import random
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from decon_assets.bench import peers
+from decon_assets.bench.corpus import SHARD, make_corpus, truth_file
+from decon_assets.cli import main
+from decon_core.streams import open_bytes
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """An archive of prose, a loose text in Latin-1, and benchmark records to hide."""
+    rng = random.Random(5)
+    lexicon = ["".join(rng.choices("abdeghilmnoprstuvé", k=rng.randint(2, 9))) for _ in range(3000)]
+
+    def prose(n: int) -> str:
+        sentences = (" ".join(rng.choices(lexicon, k=rng.randint(5, 20))) for _ in range(n))
+        return " ".join(f"{sentence.capitalize()}." for sentence in sentences)
+
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    with zipfile.ZipFile(texts / "news.zip", "w") as archive:
+        archive.writestr("news/one.txt", prose(400))
+        archive.writestr("news/two.txt", prose(300))
+        archive.writestr("news/README", "not a text")
+    (texts / "old.txt").write_bytes(prose(300).encode("latin-1"))
+    evals = tmp_path / "evals"
+    evals.mkdir()
+    rows = [
+        {
+            "eval_key": "quiz",
+            "eval_instance_index": number,
+            "split": "test",
+            "question": prose(4),
+            "answer": prose(1),
+        }
+        for number in range(60)
+    ]
+    with gzip.open(evals / "quiz_test-1.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return texts, evals, rows
+
+
+def make(sources, folder: Path, **options):
+    texts, evals, _ = sources
+    settings = {"mb": 0.4, "n_shards": 2, "n_hidden": 24, **options}
+    return make_corpus(folder, texts=texts, evals=evals, **settings)
+
+
+def rows_of(path: Path) -> list[dict]:
+    with open_bytes(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def test_a_corpus_has_the_size_that_was_asked_for_and_no_text_twice(sources, tmp_path):
+    made = make(sources, tmp_path / "mixed")
+    shards = [rows_of(tmp_path / "mixed" / SHARD.format(number)) for number in range(2)]
+    texts = [row["text"] for shard in shards for row in shard]
+    assert made.n_text_bytes == sum(len(text.encode()) for text in texts)
+    assert 0.4e6 <= made.n_text_bytes < 0.6e6
+    assert made.n_documents == len(texts) == len(set(texts))
+
+
+def test_what_is_hidden_stands_where_the_truth_says(sources, tmp_path):
+    made = make(sources, tmp_path / "mixed")
+    items = {row["eval_instance_index"]: row for row in sources[2]}
+    truth = rows_of(truth_file(tmp_path / "mixed"))
+    assert len(truth) == made.n_hidden == 24
+    assert len({line["instance_index"] for line in truth}) == 24
+    for line in truth:
+        text = rows_of(tmp_path / "mixed" / line["shard"])[line["row"]]["text"]
+        item = items[line["instance_index"]]
+        whole = f"{item['question']}\n{item['answer']}"
+        if line["phenomenon"] == "verbatim":
+            assert whole in text
+        if line["phenomenon"] == "question_only":
+            assert item["question"] in text
+            assert item["answer"] not in text
+        if line["expected"]:
+            words = re.findall(r"\w+", whole.lower())
+            assert " ".join(words) in " ".join(re.findall(r"\w+", text.lower()))
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(sources, tmp_path):
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        make(sources, tmp_path / name, seed=seed)
+    shards = {
+        name: (tmp_path / name / SHARD.format(0)).read_bytes() for name in ("one", "same", "other")
+    }
+    assert shards["one"] == shards["same"] != shards["other"]
+
+
+def test_a_scan_of_the_corpus_finds_what_it_must(sources, tmp_path, capsys):
+    import pyarrow.parquet as pq
+
+    make(sources, tmp_path / "mixed")
+    (tmp_path / "policy.toml").write_text('tokenizer_str = "words"\n')
+    command = ["scan", "--evals", sources[1], "--corpus", tmp_path / "mixed"]
+    command += ["--out", tmp_path / "found", "--policy", tmp_path / "policy.toml"]
+    assert main([str(part) for part in command]) == 0
+    matches = pq.read_table(tmp_path / "found" / "matches.parquet").to_pylist()
+    leaks = {(m["file"], m["row"], m["instance_index"]) for m in matches if m["is_contaminated"]}
+    truth = rows_of(truth_file(tmp_path / "mixed"))
+    places = {(line["shard"], line["row"], line["instance_index"]) for line in truth}
+    wanted = {
+        (line["shard"], line["row"], line["instance_index"]) for line in truth if line["expected"]
+    }
+    assert len(wanted) == 12
+    assert wanted <= leaks <= places
+
+
+def test_a_folder_without_text_is_refused(sources, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    command = ["bench", "--evals", sources[1], "--texts", tmp_path / "empty"]
+    assert main([str(part) for part in command]) == 2
+    assert "enough text" in capsys.readouterr().err
+    assert main(["bench", "--evals", "nowhere.yaml"]) == 2
+    assert "nowhere.yaml" in capsys.readouterr().err
+
+
+def test_a_peer_that_is_not_installed_is_said_to_be_missing(tmp_path):
+    (tmp_path / "lines.jsonl").write_text('"a text"\n')
+    job = {"peer": "overlapy", "tokenizer": "", "most_items": None, "seconds": 1}
+    job |= {"documents": str(tmp_path / "lines.jsonl"), "items": str(tmp_path / "lines.jsonl")}
+    # -S: an interpreter that has no packages at all
+    command = [sys.executable, "-S", peers.__file__, json.dumps(job)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    assert "overlapy" in json.loads(done.stdout)["missing"]
+
+
+def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp_path):
+    texts, evals, _ = sources
+    page = tmp_path / "benchmarks.md"
+    command = [
+        Path(sys.executable).with_name("decon-assets"), "bench",
+        "--evals", evals, "--texts", texts, "--mb", "0.5", "--rounds", "1",
+        "--peers", "--peer-seconds", "0.5", "--out", page,
+    ]  # fmt: skip
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    written = page.read_text()
+    assert written in done.stdout
+    for name in (
+        "read shards",
+        "words to tokens",
+        "search",
+        "1 worker",
+        "2 workers",
+        "index built",
+    ):
+        assert name in written
+    assert re.search(r"\d{4}-\d\d-\d\d; .* cores, \d+ GB; Python 3", written)
+    for name in ("overlapy, all items", "datatrove, white-space words"):
+        (line,) = [line for line in written.splitlines() if line.startswith(f"| {name}")]
+        assert re.search(r"\| [\d.]+ \|", line) or "pip install 'decon-assets[peers]'" in line
