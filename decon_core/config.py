@@ -13,8 +13,14 @@
     [[corpus.source]]
     name = "web"
     path = "corpus/web/**/*.jsonl.gz"   # a glob
-    text = "text"                       # or: messages = "messages"
+    text = "text"                       # or several: ["prompt", "chosen", "rejected"]
     id = "id"                           # optional
+
+    [[corpus.source]]
+    name = "chat"
+    path = "corpus/chat/*.parquet"
+    messages = "messages"               # instead of text: a list of turns
+    roles = ["user", "assistant"]       # optional: only the turns of these
 
     [policy]
     contamination_score_threshold = 0.8
@@ -45,7 +51,7 @@ _SECTIONS = {
     "policy": None,
     "store": {"path"},
 }
-_SOURCE_KEYS = {"name", "path", "text", "messages", "id"}
+_SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +60,16 @@ class Source:
 
     name: str
     path: str
-    text: str | None = None
+    text: str | tuple[str, ...] | None = None  # several fields: each a text or a list of messages
     messages: str | None = None
+    roles: tuple[str, ...] = ()  # of the messages that are read; none named: all
     id: str | None = None
+
+    def __post_init__(self) -> None:
+        # JSON and TOML have lists only; a source that went through them is the same source.
+        if self.text is not None and not isinstance(self.text, str):
+            object.__setattr__(self, "text", tuple(self.text))
+        object.__setattr__(self, "roles", tuple(self.roles))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,12 +185,20 @@ class _Reader:
         for key in ("name", "path"):
             if not isinstance(entry.get(key), str):
                 self._wrong(f"{where}.{key}", entry.get(key), "a text")
-        for key in ("text", "messages", "id"):
+        for key in ("messages", "id"):
             if not isinstance(entry.get(key, ""), str):
                 self._wrong(f"{where}.{key}", entry[key], "the name of a field")
+        if isinstance(entry.get("text"), list):
+            self._strings(f"{where}.text", entry["text"])
+        elif not isinstance(entry.get("text", ""), str):
+            self._wrong(f"{where}.text", entry["text"], "the name of a field, or a list of them")
         if ("text" in entry) == ("messages" in entry):
             found = "both" if "text" in entry else "neither"
             self._wrong(where, found, "either 'text' or 'messages': the field with the content")
+        if "roles" in entry:
+            self._strings(f"{where}.roles", entry["roles"])
+            if "messages" not in entry:
+                self._wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
         if len(self._problems) > before:
             return None
         return Source(**entry)

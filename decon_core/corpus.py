@@ -10,12 +10,16 @@ from __future__ import annotations
 import glob
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,15 +27,32 @@ import xxhash
 
 from decon_core.config import Source
 from decon_core.errors import CorpusError, Problem
-from decon_core.streams import DAMAGE, compression_of, decompressed, format_of
+from decon_core.kernels.json_lines import LINE_BREAK, PADDING
+from decon_core.streams import (
+    COMPRESSIONS,
+    DAMAGE,
+    HEAD,
+    compression_of,
+    format_of,
+    kind_of,
+    pieces,
+)
 
 LINE_FORMATS = (".jsonl", ".json", ".ndjson")
-FORMATS = (*LINE_FORMATS, ".parquet")
+TABLE_FORMATS = (".parquet", ".arrow", ".feather")
+FORMATS = (*LINE_FORMATS, *TABLE_FORMATS)
 
 # A shard is read twice only if its size or time changed since its content was last hashed.
 _HASH_CHUNK = 1 << 22
-_PARQUET_ROWS = 4096
+_TABLE_AT_ONCE = 4 << 20  # bytes
+_MOST_ROWS = 4096
+_ARROW_FILE = b"ARROW1"
+_ARROW_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINES_AT_ONCE = 1 << 20  # bytes
+_SEARCHED_AT_ONCE = 1 << 16
+_BEHIND = PADDING + 1
+_BETWEEN = "\n\n"  # the parts of a document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +89,15 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Where a turn, or one of several fields, stands in a document."""
+
+    path: str  # `messages[2]`, `chosen[0]`, `prompt`
+    start: int  # in characters
+    stop: int
+
+
+@dataclass(frozen=True)
 class Document:
     """One row: a text, and the bytes that it came from where the format has such."""
 
@@ -75,6 +105,7 @@ class Document:
     id: str | None
     text: str
     raw: bytes | None
+    parts: tuple[Part, ...] = ()  # of a conversation or of several fields
 
 
 @dataclass(frozen=True)
@@ -120,7 +151,9 @@ def _shard(source: Source, path: Path, base: Path, known: Shard | None) -> Shard
     status = path.stat()
     is_known = known and (known.n_bytes, known.modified_ns) == (status.st_size, status.st_mtime_ns)
     content = known.content if known and is_known else hash_file(path)
-    reading = json.dumps([content, format_of(path), source.text, source.messages, source.id])
+    reading = [content, format_of(path), source.text, source.messages, source.id]
+    if not isinstance(source.text, str):
+        reading.append(source.roles)
     return Shard(
         source=source.name,
         name=path.relative_to(base).as_posix(),
@@ -128,7 +161,7 @@ def _shard(source: Source, path: Path, base: Path, known: Shard | None) -> Shard
         n_bytes=status.st_size,
         modified_ns=status.st_mtime_ns,
         content=content,
-        fingerprint=sha256(reading.encode()).hexdigest()[:32],
+        fingerprint=sha256(json.dumps(reading).encode()).hexdigest()[:32],
     )
 
 
@@ -186,34 +219,46 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
     writes something must have seen the end first.
     """
     path = Path(shard.path)
+    with open_shard(shard) as file:
+        if format_of(path) in LINE_FORMATS:
+            for block in line_blocks(file, path, block_bytes=_LINES_AT_ONCE):
+                yield from rows_of_lines(block, source)
+        else:
+            row = 0
+            for batch in table_batches(file, path, source, batch_bytes=_TABLE_AT_ONCE):
+                yield from rows_of_table(batch, row, source)
+                row += batch.num_rows
+
+
+@contextmanager
+def open_shard(shard: Shard) -> Iterator[ShardFile]:
+    """The bytes of a shard. Raises at the end when they are not those that were registered."""
+    path = Path(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", _CHANGED))
     with path.open("rb") as file:
-        hashing = _Hashing(file)
-        if format_of(path) in LINE_FORMATS:
-            yield from _read_lines(hashing, path, source)
-        else:
-            _require(hashing, shard)  # first: libraries say odd things about half-changed tables
-            file.seek(0)
-            yield from _read_parquet(file, path, source)
-        _require(hashing, shard)
+        reading = ShardFile(file, shard)
+        _require_kind(reading.head(), path)
+        yield reading
+        reading.require_unchanged()
 
 
-def _require(hashing: _Hashing, shard: Shard) -> None:
-    if hashing.finish() != shard.content:
-        raise CorpusError(Problem(shard.path, "other content", "what was registered", _CHANGED))
+def _as_it_lies(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 _CHANGED = "register the corpus again (`decon-assets register`): a changed shard is another shard"
 
 
-class _Hashing(io.RawIOBase):
-    """A file that takes the hash of all that is read from it."""
+class ShardFile(io.RawIOBase):
+    """An open shard that takes the hash of all that is read from it."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, shard: Shard) -> None:
         self._file = file
+        self._shard = shard
         self._digest = xxhash.xxh3_128()
         self._n_hashed = 0
+        self._opened = _as_it_lies(os.fstat(file.fileno()))
 
     def readable(self) -> bool:
         return True
@@ -228,42 +273,211 @@ class _Hashing(io.RawIOBase):
         return self._file.tell()
 
     def readinto(self, buffer: Any) -> int:
-        block = self._file.read(len(buffer))
-        buffer[: len(block)] = block
-        # Decompressors may go back a few bytes; those were hashed already.
+        view = memoryview(buffer)
+        n = self._file.readinto(view)  # type: ignore[attr-defined]
+        # Readers may go back a few bytes; those were hashed already.
         fresh = self._file.tell() - self._n_hashed
         if fresh > 0:
-            self._digest.update(block[len(block) - fresh :])
+            self._digest.update(view[n - fresh : n])
             self._n_hashed += fresh
-        return len(block)
+        return int(n)
 
-    def finish(self) -> str:
-        """The hash of the whole file, reading what nobody asked for."""
+    def head(self) -> bytes:
+        """The first bytes. Nothing counts as read."""
+        head = self._file.read(HEAD)
+        self._file.seek(0)
+        return head
+
+    def require_unchanged(self) -> None:
+        """Read what nobody asked for, and raise when this is not the file that was registered."""
         self._file.seek(self._n_hashed)
         while block := self._file.read(_HASH_CHUNK):
             self._digest.update(block)
             self._n_hashed += len(block)
-        return str(self._digest.hexdigest())
+        if self._digest.hexdigest() != self._shard.content:
+            path = self._shard.path
+            raise CorpusError(Problem(path, "other content", "what was registered", _CHANGED))
+
+    def require_in_place(self) -> None:
+        """Raise when this is not the file any more that the path leads to."""
+        path = self._shard.path
+        if _as_it_lies(Path(path).stat()) != self._opened:
+            raise CorpusError(
+                Problem(path, "a file written meanwhile", "an unchanged one", _CHANGED)
+            )
 
 
-def _read_lines(raw: io.RawIOBase, path: Path, source: Source) -> Iterator[Document | Unreadable]:
-    row, offset = -1, 0
+def _require_kind(head: bytes, path: Path) -> None:
+    """Raise when a file is, by its first bytes, something else than its name says."""
+    compression, form = compression_of(path), format_of(path)
+    found = kind_of(head)
+    if found is None:
+        return  # damaged, or empty: the reader says so
+    kind, suffix = found
+    expected = (compression or form).replace(".zstd", ".zst").replace(".feather", ".arrow")
+    if expected in LINE_FORMATS:
+        expected = ""
+    if suffix != expected:
+        raise CorpusError(_misnamed(path, kind, suffix))
+
+
+def _misnamed(path: Path, kind: str, suffix: str) -> Problem:
+    stem = path.with_suffix("") if compression_of(path) else path
+    form = format_of(path) if format_of(path) in LINE_FORMATS else ".jsonl"
+    if suffix in TABLE_FORMATS:
+        remedy = f"rename it to {stem.with_suffix(suffix).name}"
+    elif suffix in ("", *COMPRESSIONS):
+        remedy = f"rename it to {stem.with_suffix(form).name}{suffix}, if it holds lines of JSON"
+    else:
+        remedy = "unpack it"
+    said = "".join(path.suffixes[-2:] if compression_of(path) else path.suffixes[-1:])
+    return Problem(
+        str(path),
+        f"the bytes of {kind}",
+        f"what the name says, {said}",
+        f"{remedy}, and register the corpus again (`decon-assets register`)",
+    )
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LineBlock:
+    """Whole lines of a shard. Only a shard's last line may lack its line break."""
+
+    lines: npt.NDArray[np.uint8]  # a line break and `PADDING` bytes follow behind `n_bytes`
+    n_bytes: int
+    n_lines: int
+    row: int  # of the first line
+    offset: int  # of the first line, in the uncompressed shard
+
+
+def line_blocks(file: ShardFile, path: Path, *, block_bytes: int) -> Iterator[LineBlock]:
+    """A shard cut at line breaks into blocks of about this size, or of one longer line.
+
+    Damage raises after all lines that end before it.
+    """
+    cutter = _Cutter(block_bytes)
+    damage: Exception | None = None
     try:
-        stored = cast("BinaryIO", io.BufferedReader(raw, _HASH_CHUNK))
-        for row, line in enumerate(decompressed(stored, compression_of(path))):
-            if line.strip():
-                text = line.removeprefix(_BYTE_ORDER_MARK) if row == 0 else line
-                yield _document_of_line(text, line, row, offset, source)
-            offset += len(line)
+        for number, piece in enumerate(pieces(cast("BinaryIO", file), compression_of(path))):
+            if number == 0:
+                _require_lines(bytes(piece[:HEAD]), path)
+            yield from cutter.blocks(piece)
     except DAMAGE as error:
+        damage = error
+    yield from cutter.rest(is_whole=damage is None)
+    if damage is not None:
         raise CorpusError(
             Problem(
-                f"{path}: after {row + 1} rows, byte {offset} of the uncompressed text",
-                f"damaged or cut off ({error})",
+                f"{path}: after {cutter.row} rows, byte {cutter.offset} of the uncompressed text",
+                f"damaged or cut off ({damage})",
                 "a whole file",
                 "replace the shard, or take it out of the corpus",
             )
-        ) from None
+        )
+
+
+def _require_lines(head: bytes, path: Path) -> None:
+    """Raise when what was compressed is no text but another file."""
+    found = kind_of(head)
+    if found and found[1]:
+        kind, suffix = found
+        raise CorpusError(_misnamed(path.with_suffix(""), kind, suffix))
+
+
+class _Cutter:
+    """Takes bytes, gives blocks of whole lines."""
+
+    def __init__(self, block_bytes: int) -> None:
+        self.row = self.offset = 0  # of what was not given yet
+        self._block_bytes = block_bytes
+        self._filled = 0
+        self._searched = 0  # no line break before this
+        self._buffer = _room_for(block_bytes)
+
+    def blocks(self, piece: memoryview) -> Iterator[LineBlock]:
+        fresh = np.frombuffer(piece, np.uint8)
+        while fresh.size:
+            step = min(self._buffer.size - _BEHIND - self._filled, fresh.size)
+            self._buffer[self._filled : self._filled + step] = fresh[:step]
+            self._filled += step
+            fresh = fresh[step:]
+            if fresh.size:
+                stop = _behind_last_line(self._buffer, self._searched, self._filled)
+                if stop:
+                    yield self._cut(stop)
+                else:
+                    self._searched = self._filled
+                    self._move(0, 2 * self._filled)
+
+    def rest(self, *, is_whole: bool) -> Iterator[LineBlock]:
+        """The last lines; of a shard that breaks off without what stands before the break."""
+        stop = self._filled
+        if not is_whole:
+            stop = _behind_last_line(self._buffer, self._searched, stop)
+        if stop:
+            self._buffer[self._filled] = LINE_BREAK
+            yield self._cut(stop)
+
+    def _cut(self, stop: int) -> LineBlock:
+        n_lines = _n_lines(self._buffer[:stop])
+        block = LineBlock(self._buffer, stop, n_lines, self.row, self.offset)
+        self._move(stop, max(self._block_bytes, 2 * (self._filled - stop)))
+        self.row += n_lines
+        self.offset += stop
+        self._searched = self._filled
+        return block
+
+    def _move(self, start: int, size: int) -> None:
+        """What is left, into a buffer of its own."""
+        left = self._buffer[start : self._filled]
+        self._buffer = _room_for(size)
+        self._buffer[: left.size] = left
+        self._filled = left.size
+
+
+def _room_for(n_bytes: int) -> npt.NDArray[np.uint8]:
+    return np.empty(n_bytes + _BEHIND, np.uint8)
+
+
+def _behind_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> int:
+    """Behind the last line break; 0: there is none."""
+    while stop > start:
+        first = max(start, stop - _SEARCHED_AT_ONCE)
+        found = buffer[first:stop].tobytes().rfind(b"\n")
+        if found >= 0:
+            return first + found + 1
+        stop = first
+    return 0
+
+
+def _n_lines(lines: npt.NDArray[np.uint8]) -> int:
+    # A piece at a time: what a comparison leaves behind stays in the processor's cache.
+    counts = (
+        int(np.count_nonzero(lines[at : at + _SEARCHED_AT_ONCE] == LINE_BREAK))
+        for at in range(0, lines.size, _SEARCHED_AT_ONCE)
+    )
+    return sum(counts) + int(lines[-1] != LINE_BREAK)
+
+
+def rows_of_lines(block: LineBlock, source: Source) -> Iterator[Document | Unreadable]:
+    offset = block.offset
+    lines = io.BytesIO(block.lines[: block.n_bytes].tobytes())
+    for row, line in enumerate(lines, start=block.row):
+        found = row_of_line(line, row, offset, source)
+        if found:
+            yield found
+        offset += len(line)
+
+
+def row_of_line(line: bytes, row: int, offset: int, source: Source) -> Document | Unreadable | None:
+    """What a line says; nothing, if it is blank."""
+    if not line.strip():
+        return None
+    text = line.removeprefix(_BYTE_ORDER_MARK) if row == 0 else line
+    return _document_of_line(text, line, row, offset, source)
 
 
 def _document_of_line(
@@ -294,14 +508,12 @@ def _document(
     value: Mapping[str, Any], row: int, offset: int | None, source: Source, raw: bytes | None
 ) -> Document | Unreadable:
     try:
-        text = _text(value, source)
+        text, parts = _text(value, source)
     except _NotADocumentError as error:
         return Unreadable(row, offset, error.reason, error.detail, raw)
     found = _field(value, source.id) if source.id else None
     identity = None if found is None or found is _ABSENT else str(found)
-    return Document(
-        row, identity and _without_lone_surrogates(identity), _without_lone_surrogates(text), raw
-    )
+    return Document(row, identity and _without_lone_surrogates(identity), text, raw, parts)
 
 
 def _without_lone_surrogates(text: str) -> str:
@@ -330,14 +542,37 @@ def _field(value: object, path: str) -> object:
     return _field(value[head], rest)
 
 
-def _text(value: Mapping[str, Any], source: Source) -> str:
-    path = source.text or source.messages or ""
+def _text(value: Mapping[str, Any], source: Source) -> tuple[str, tuple[Part, ...]]:
+    """The text of a row, and where its parts stand in it, if it has such."""
+    if isinstance(source.text, str):
+        return _without_lone_surrogates(_plain(_given(value, source.text), source.text)), ()
+    texts: list[tuple[str, str]] = []
+    if source.messages:
+        texts = _turns(_given(value, source.messages), source.messages, source.roles)
+    for path in source.text or ():
+        found = _given(value, path)
+        texts += _turns(found, path) if isinstance(found, list) else [(path, _plain(found, path))]
+    return _joined(texts)
+
+
+def _joined(texts: Sequence[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
+    """Texts by path, one below the other; empty ones leave no trace."""
+    parts, pieces, start = [], [], 0
+    for path, text in texts:
+        if text:
+            pieces.append(_without_lone_surrogates(text))
+            parts.append(Part(path, start, start + len(pieces[-1])))
+            start = parts[-1].stop + len(_BETWEEN)
+    return _BETWEEN.join(pieces), tuple(parts)
+
+
+def _given(value: Mapping[str, Any], path: str) -> object:
     found = _field(value, path)
     if found is _ABSENT:
         raise _NotADocumentError("field missing", path)
     if found is None:
         raise _NotADocumentError("field is null", path)
-    return _conversation(found, path) if source.messages else _plain(found, path)
+    return found
 
 
 def _plain(found: object, path: str) -> str:
@@ -346,16 +581,29 @@ def _plain(found: object, path: str) -> str:
     return found
 
 
-def _conversation(found: object, path: str) -> str:
-    """All turns of a conversation, one below the other."""
+def _turns(found: object, path: str, roles: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The turns of a conversation, by path; of all roles, unless some are named."""
     if not isinstance(found, list):
         raise _NotADocumentError("not a list of messages", f"{path} is {type(found).__name__}")
-    turns = [_turn(message, f"{path}.{at}") for at, message in enumerate(found)]
-    return "\n\n".join(turn for turn in turns if turn)
+    turns = [(f"{path}[{at}]", message) for at, message in enumerate(found)]
+    return [
+        (place, _turn(message, place))
+        for place, message in turns
+        if not roles or _role(message, place) in roles
+    ]
+
+
+def _role(message: object, path: str) -> str:
+    # Published conversations have either {role, content} or {from, value}.
+    role = message.get("role", message.get("from")) if isinstance(message, dict) else None
+    if not isinstance(role, str):
+        raise _NotADocumentError("message without a role", path)
+    return role
 
 
 def _turn(message: object, path: str) -> str:
-    content = message.get("content", _ABSENT) if isinstance(message, dict) else _ABSENT
+    key = "value" if isinstance(message, dict) and "content" not in message else "content"
+    content = message.get(key, _ABSENT) if isinstance(message, dict) else _ABSENT
     if content is _ABSENT:
         raise _NotADocumentError("message without content", path)
     if content is None:
@@ -364,28 +612,164 @@ def _turn(message: object, path: str) -> str:
         parts = [part.get("text", "") for part in content if isinstance(part, dict)]
         if len(parts) == len(content) and all(isinstance(part, str) for part in parts):
             return "\n".join(part for part in parts if part)
-    return _plain(content, f"{path}.content")
+    return _plain(content, f"{path}.{key}")
 
 
-def _read_parquet(raw: BinaryIO, path: Path, source: Source) -> Iterator[Document | Unreadable]:
-    wanted = [field for field in (source.text, source.messages, source.id) if field]
-    roots = {field.partition(".")[0] for field in wanted} | set(wanted)
+# Tables -------------------------------------------------------------------------------------------
+
+
+def table_batches(
+    file: ShardFile, path: Path, source: Source, *, batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table, about so many bytes at a time, with the columns that are asked for."""
+    file.require_unchanged()  # first: libraries say odd things about half-changed tables
+    wanted = _wanted(source)
+    read = _parquet_batches if format_of(path) == ".parquet" else _arrow_batches
     try:
-        file = pq.ParquetFile(raw)
-        columns = [name for name in file.schema_arrow.names if name in roots]
-        row = 0
-        for batch in file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
-            for value in batch.to_pylist():
-                yield _document(value, row, None, source, None)
-                row += 1
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        yield from read(path, wanted, batch_bytes)
+        file.require_in_place()  # the libraries open it once more, after it was hashed
+    except (pa.ArrowException, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk's fault, not the file's
         raise CorpusError(
             Problem(
                 str(path),
-                f"not a readable parquet file ({error})",
+                f"not a readable {format_of(path)[1:]} file ({error})",
                 "a whole file",
                 "replace the shard, or take it out of the corpus",
             )
         ) from None
+
+
+def _wanted(source: Source) -> set[str]:
+    """The columns that may hold one of the fields."""
+    texts = (source.text,) if isinstance(source.text, str) else source.text or ()
+    fields = [field for field in (*texts, source.messages, source.id) if field]
+    return {field.partition(".")[0] for field in fields} | set(fields)
+
+
+def _parquet_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    # `pre_buffer` would hold what was compressed of the whole file. One core per shard is enough.
+    file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_HASH_CHUNK)
+    columns = [name for name in file.schema_arrow.names if name in wanted]
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        chunks = [group.column(at) for at in range(group.num_columns)]
+        n_bytes = sum(
+            chunk.total_uncompressed_size
+            for chunk in chunks
+            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted
+        )
+        yield from file.iter_batches(
+            batch_size=_rows_at_once(group.num_rows, n_bytes, batch_bytes),
+            row_groups=[number],
+            columns=columns,
+            use_threads=False,
+        )
+
+
+def _rows_at_once(n_rows: int, n_bytes: int, batch_bytes: int) -> int:
+    return max(1, min(_MOST_ROWS, n_rows * batch_bytes // max(n_bytes, 1)))
+
+
+def _arrow_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    for batch in open_arrow(path, wanted).batches:
+        for column in batch.columns:
+            _require_sound(column)
+        step = _rows_at_once(batch.num_rows, batch.nbytes, batch_bytes)
+        for at in range(0, batch.num_rows, step):
+            yield batch.slice(at, step)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowTable:
+    """An Arrow file or stream, to be read once."""
+
+    is_file: bool
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+def open_arrow(path: Path, wanted: set[str] | None = None) -> ArrowTable:
+    """The batches as they are, of the wanted columns only if some are named."""
+    with path.open("rb") as file:
+        is_file = file.read(len(_ARROW_FILE)) == _ARROW_FILE
+        if not is_file:
+            _require_end(file)
+    reader = _arrow_reader(path, None, is_file=is_file)
+    if wanted is not None:
+        columns = [at for at, name in enumerate(reader.schema.names) if name in wanted]
+        reader = _arrow_reader(path, columns, is_file=is_file)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
+    return ArrowTable(is_file, reader.schema, batches)
+
+
+def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> Any:
+    options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
+    read = pa.ipc.open_file if is_file else pa.ipc.open_stream
+    # Not an open file: its bytes would go through Python objects, in twice the memory.
+    return read(pa.OSFile(str(path)), options=options)
+
+
+def _require_end(file: BinaryIO) -> None:
+    """A stream that breaks off between two batches looks whole to the library."""
+    file.seek(max(0, file.seek(0, io.SEEK_END) - len(_ARROW_END)))
+    if file.read() != _ARROW_END:
+        raise EOFError("cut off: the stream has no end mark")
+
+
+def _require_sound(column: pa.Array) -> None:
+    """Raise when offsets or indices point outside. That a text is not UTF-8 is no such damage."""
+    if pa.types.is_dictionary(column.type):
+        pa.DictionaryArray.from_arrays(column.indices, pa.nulls(len(column.dictionary)))
+        _require_sound(column.dictionary)
+    else:
+        column.view(_as_bytes(column.type)).validate(full=True)
+
+
+_BYTES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+
+
+def _as_bytes(kind: pa.DataType) -> pa.DataType:
+    """The same type without texts in it."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_as_bytes(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_as_bytes(kind.value_type)))
+    return _BYTES.get(kind, kind)
+
+
+def rows_of_table(
+    batch: pa.RecordBatch, first: int, source: Source
+) -> Iterator[Document | Unreadable]:
+    try:
+        values = batch.to_pylist()
+    except UnicodeDecodeError:
+        columns = [[_value(scalar) for scalar in column] for column in batch.columns]
+        names = batch.schema.names
+        values = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    for row, value in enumerate(values, start=first):
+        yield _document(value, row, None, source, None)
+
+
+def _value(scalar: Any) -> object:
+    """A table's value in Python; bytes that are not UTF-8 become replacement characters."""
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        kind = scalar.type
+    if pa.types.is_dictionary(kind) or pa.types.is_union(kind):
+        return _value(scalar.value)
+    if pa.types.is_struct(kind):
+        return {field.name: _value(scalar[at]) for at, field in enumerate(kind)}
+    if pa.types.is_map(kind):
+        return [(_value(item[0]), _value(item[1])) for item in scalar.values]
+    if pa.types.is_nested(kind):
+        return [_value(item) for item in scalar.values]
+    return scalar.as_buffer().to_pybytes().decode("utf-8", errors="replace")

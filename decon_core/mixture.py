@@ -24,6 +24,7 @@ from decon_core.corpus import (
     Shard,
     Unreadable,
     hash_file,
+    open_arrow,
     read_shard,
 )
 from decon_core.decisions import decide
@@ -214,7 +215,7 @@ def _filter(
     counts = _Counts()
     rows = counts.watch(read_shard(shard, pack.source), reasons)
     is_lines = format_of(target) in LINE_FORMATS
-    (_write_lines if is_lines else _write_parquet)(Path(shard.path), target, rows)
+    (_write_lines if is_lines else _write_table)(Path(shard.path), target, rows)
     ledger = read_json(store.ledger(scan, shard.fingerprint))
     if (counts.n_documents, counts.n_unreadable) != (
         ledger["n_documents"],
@@ -272,17 +273,36 @@ def _write_lines(_: Path, target: Path, rows: Iterator[Document]) -> None:
             file.write(row.raw or b"")  # only a shard's last line may lack its line break
 
 
-def _write_parquet(path: Path, target: Path, rows: Iterator[Document]) -> None:
+def _write_table(path: Path, target: Path, rows: Iterator[Document]) -> None:
+    kept = {row.row for row in rows}
+    (_write_parquet if format_of(path) == ".parquet" else _write_arrow)(path, target, kept)
+
+
+def _write_parquet(path: Path, target: Path, kept: set[int]) -> None:
     """Row groups as they were, less the rows that go. Every column passes through."""
     source = pq.ParquetFile(path)
-    kept = {row.row for row in rows}
     first = 0
     with pq.ParquetWriter(target, source.schema_arrow, compression="zstd") as writer:
         for number in range(source.num_row_groups):
             group = source.read_row_group(number)
-            mask = pa.array([first + at in kept for at in range(group.num_rows)], pa.bool_())
-            writer.write_table(group.filter(mask))
+            writer.write_table(group.filter(_mask(kept, first, group.num_rows)))
             first += group.num_rows
+
+
+def _write_arrow(path: Path, target: Path, kept: set[int]) -> None:
+    """Batches as they were, less the rows that go; a file stays a file, a stream a stream."""
+    table = open_arrow(path)
+    create_table = pa.ipc.new_file if table.is_file else pa.ipc.new_stream
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    first = 0
+    with create_table(str(target), table.schema, options=options) as writer:
+        for batch in table.batches:
+            writer.write_batch(batch.filter(_mask(kept, first, batch.num_rows)))
+            first += batch.num_rows
+
+
+def _mask(kept: set[int], first: int, n_rows: int) -> pa.Array:
+    return pa.array([row in kept for row in range(first, first + n_rows)], pa.bool_())
 
 
 def _standing_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:

@@ -194,7 +194,7 @@ def _range_problems(policy: Policy) -> list[Problem]:
     problems = []
     for field in fields(policy):
         value = getattr(policy, field.name)
-        least = 0 if field.name in _MAY_BE_ZERO else 1
+        least = 0 if field.name in _MAY_BE_ZERO else 2 if field.name == "ngram_size" else 1
         if type(field.default) is int and value < least:
             problems.append(Problem(f"policy.{field.name}", repr(value), f"{least} or more"))
     threshold, floor = policy.contamination_score_threshold, policy.evidence_floor

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.errors import MissingError, Problem
-from decon_core.reference import Record
 from decon_core.schemas import RECORDS
 from decon_core.store import Store, read_json, write_json, write_parquet
 
@@ -94,20 +93,3 @@ def load_records(
 ) -> pa.Table:
     path = store.records(version.benchmark, version.fingerprint)
     return pq.read_table(path, schema=RECORDS, columns=columns)
-
-
-def records_of(table: pa.Table) -> list[Record]:
-    """The rows of a record table as the detector sees them."""
-    return [
-        Record(
-            benchmark=row["benchmark"],
-            split=row["split"],
-            instance=row["instance_index"],
-            question=row["question"],
-            answer=row["answer"],
-            passage=row["passage"],
-            is_correct=row["is_correct"],
-            fingerprint=row["fingerprint"],
-        )
-        for row in table.to_pylist()
-    ]

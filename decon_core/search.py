@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ Floats = npt.NDArray[np.float64]
 
 # At 12 bits for an n-gram and two probes, about 2 % of all strangers get past the filter.
 _FILTER_BITS = 12
+# Counted up when the arrays change, or an old file would be taken for a new one.
+_LAYOUT = "1"
+_MOST_UNIONS = 16
 _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
 
@@ -52,8 +56,8 @@ class Search:
 
 def search_name(versions: Sequence[Version]) -> str:
     """What a union of these versions is named by, besides the scan fingerprint."""
-    named = "\n".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
-    return sha256(named.encode()).hexdigest()[:16]
+    named = [_LAYOUT, *(f"{one.benchmark} {one.fingerprint}" for one in versions)]
+    return sha256("\n".join(named).encode()).hexdigest()[:16]
 
 
 def build_search(
@@ -64,6 +68,14 @@ def build_search(
     if not path.is_file():
         parts = [open_part(store, version, index) for version in versions]
         write_arrays(path, join(parts, policy))
+        _forget_old(path.parent)
+
+
+def _forget_old(folder: Path) -> None:
+    """A union can always be made again; whoever has one mapped keeps what was mapped."""
+    made = sorted(folder.glob("*.arrow"), key=lambda path: path.stat().st_mtime_ns)
+    for path in made[:-_MOST_UNIONS]:
+        path.unlink(missing_ok=True)
 
 
 def open_search(store: Store, versions: Sequence[Version], *, scan: str) -> Search:

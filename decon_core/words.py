@@ -2,8 +2,8 @@
 
 Canonical text is words between single spaces, and most tokenizers never join two of them. So the
 ids of a word do not depend on its neighbours: one compiled pass over the bytes cuts, lower-cases
-and looks up words, and only new ones are handed to the tokenizer. Whether a tokenizer keeps words apart
-is tried when it is loaded; one that does not is given whole texts, and everything takes longer.
+and looks up words, and only new ones are handed to the tokenizer. Whether a tokenizer keeps words
+apart is tried when it is loaded; one that does not is given whole texts, which takes longer.
 """
 
 from __future__ import annotations

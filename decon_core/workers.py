@@ -19,7 +19,7 @@ Job = TypeVar("Job")
 Advance = Callable[[int], None]
 
 # A worker takes about 2 s to start, and gets through some 50 MB of compressed shards in that time.
-_BYTES_PER_WORKER = 20_000_000
+_BYTES_PER_WORKER = 200_000_000
 _TICK_SECONDS = 1.0
 
 

@@ -139,6 +139,36 @@ def test_parquet_keeps_its_columns_and_row_groups(leaky):
     assert out.num_row_groups == 2
 
 
+@pytest.mark.parametrize("is_file", [True, False])
+def test_an_arrow_file_stays_a_file_and_a_stream_a_stream(leaky, is_file):
+    bench, versions, rows = leaky
+    folder = bench.folder / "tables"
+    folder.mkdir()
+    table = pa.table(
+        {
+            "text": [rows[0], rows[1], "short", rows[1]],
+            "license": pa.array(["MIT", None, "MIT", "x"]).dictionary_encode(),
+        }
+    ).replace_schema_metadata({"made": "by hand"})
+    name = "a.feather" if is_file else "a.arrow"
+    with (pa.ipc.new_file if is_file else pa.ipc.new_stream)(
+        str(folder / name), table.schema
+    ) as writer:
+        writer.write_table(table, max_chunksize=3)
+    source = Source(name="web", path="*", text="text")
+    pack = Pack(
+        name="web-0000",
+        source=source,
+        shards=tuple(find_shards(source, folder=folder, known={})),
+    )
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    build_mixture(bench.store, pack, versions, bench.policy)
+    out = bench.store.mixture("decontaminated", pack.name) / name
+    read = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(str(out))
+    assert read.schema.equals(table.schema, check_metadata=True)
+    assert read.read_all().equals(table.take([0, 2]))
+
+
 @pytest.fixture
 def reported(leaky):
     bench, versions, pack = scanned(leaky, b"{broken", unreadable="drop")

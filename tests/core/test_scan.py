@@ -13,8 +13,16 @@ from decon_core.errors import CorpusError, MissingError
 from decon_core.idf import current_snapshot, freeze
 from decon_core.index import index_fingerprint, open_part
 from decon_core.policy import Policy
-from decon_core.records import load_records, records_of
-from decon_core.reference import build_index, count, detect, index_records, report, tokenize
+from decon_core.records import load_records
+from decon_core.reference import (
+    Record,
+    build_index,
+    count,
+    detect,
+    index_records,
+    report,
+    tokenize,
+)
 from decon_core.scan import scan_packs
 from decon_core.schemas import MATCHES
 from decon_core.tiles import missing_tiles
@@ -34,6 +42,23 @@ def tiles(bench, pack, versions):
 def read_tile(bench, pack, version, at=0):
     shard = pack.shards[at]
     return pq.read_table(bench.store.tile(bench.scan, shard.fingerprint, version.fingerprint))
+
+
+def records_of(table):
+    """The rows of a record table as the oracle sees them."""
+    return [
+        Record(
+            benchmark=row["benchmark"],
+            split=row["split"],
+            instance=row["instance_index"],
+            question=row["question"],
+            answer=row["answer"],
+            passage=row["passage"],
+            is_correct=row["is_correct"],
+            fingerprint=row["fingerprint"],
+        )
+        for row in table.to_pylist()
+    ]
 
 
 def noisy(rng, text, edits):

@@ -86,7 +86,7 @@ def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"ngram_size": 0}, "1 or more"),
+        ({"ngram_size": 1}, "2 or more"),
         ({"ngram_size": 5.0}, "a whole number"),
         ({"eval_dedup": 1}, "true or false"),
         ({"contamination_score_threshold": 1.5}, "at most 1"),

@@ -1,0 +1,294 @@
+"""Blocks of a shard: the same rows, texts and errors as from `read_shard`, whatever the format."""
+
+import json
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core.batches import read_blocks
+from decon_core.config import Source
+from decon_core.corpus import Unreadable, find_shards, read_shard
+from decon_core.errors import CorpusError
+from decon_core.streams import COMPRESSIONS, create
+
+TEXT = Source(name="web", path="*", text="text", id="id")
+
+
+def shard_at(path, source=TEXT):
+    source = Source(**{**source.__dict__, "path": path.name})
+    (shard,) = find_shards(source, folder=path.parent, known={})
+    return shard
+
+
+def rows_of(batch):
+    """The rows of a batch; each text stands in it as the bytes that the document says."""
+    documents = [batch.document(at) for at in range(len(batch.rows))]
+    texts = [
+        batch.text[start:stop].tobytes().decode()
+        for start, stop in zip(batch.starts, batch.stops, strict=True)
+    ]
+    assert texts == [document.text for document in documents]
+    assert batch.rows.tolist() == [document.row for document in documents]
+    assert batch.n_characters == sum(map(len, texts))
+    return sorted([*documents, *batch.unreadable], key=lambda row: row.row)
+
+
+def outcome(read, *arguments, **options):
+    """All rows, and what was said at the end."""
+    rows = []
+    try:
+        for row in read(*arguments, **options):
+            rows += [row]
+    except CorpusError as error:
+        return rows, error.problems
+    return rows, None
+
+
+def in_blocks(shard, source, **options):
+    for block in read_blocks(shard, source, **options):
+        yield from rows_of(block.read())
+
+
+def require_same(path, source=TEXT, *, block_bytes=1000):
+    shard = shard_at(path, source)
+    rows, problems = outcome(read_shard, shard, source)
+    assert outcome(in_blocks, shard, source, block_bytes=block_bytes) == (rows, problems)
+    return rows, problems
+
+
+def lines_of(n):
+    for number in range(n):
+        match number % 10:
+            case 3:
+                yield b"\n"
+            case 5:
+                yield b'{"text": %d}\n' % number
+            case 7:
+                yield b'{"text": "half a \\ud800 pair", "id": %d}\n' % number
+            case _:
+                text = f"Document {number}, \u00e9 and \u65e5\u672c. " * (number % 30)
+                yield json.dumps({"id": number, "text": text}).encode() + b"\n"
+
+
+BODY = b"".join(lines_of(200))
+
+
+@pytest.mark.parametrize("compression", ["", *COMPRESSIONS])
+def test_every_compression_gives_the_same_rows(tmp_path, compression):
+    path = tmp_path / f"a.jsonl{compression}"
+    with create(path, compression) as file:
+        file.write(BODY)
+    rows, problems = require_same(path)
+    assert problems is None
+    assert len(rows) == 180
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("block_bytes", [64, 5000, 4 << 20])
+def test_a_shard_that_breaks_off_gives_the_same_rows_and_the_same_error(
+    tmp_path, compression, block_bytes
+):
+    path = tmp_path / f"a.jsonl{compression}"
+    with create(path, compression) as file:
+        for number in range(4):
+            file.write(BODY + b"%d" % number)
+    path.write_bytes(path.read_bytes()[:-25])
+    _, problems = require_same(path, block_bytes=block_bytes)
+    assert "damaged or cut off" in problems[0].found
+
+
+def test_a_line_longer_than_a_block_makes_a_longer_block(tmp_path):
+    path = tmp_path / "a.jsonl"
+    long_text = "words " * 20_000
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in ("a", long_text, "b")))
+    shard = shard_at(path)
+    batches = [block.read() for block in read_blocks(shard, TEXT, block_bytes=1000)]
+    assert [batch.rows.tolist() for batch in batches] == [[0], [1, 2]]
+    assert batches[1].n_characters == len(long_text) + 1
+    require_same(path)
+
+
+def test_blocks_are_read_in_other_threads_in_any_order(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(BODY * 4)
+    shard = shard_at(path)
+    blocks = list(read_blocks(shard, TEXT, block_bytes=5_000))
+    found = {}
+
+    def read(numbers):
+        for number in numbers:
+            found[number] = rows_of(blocks[number].read())
+
+    halves = [range(len(blocks))[::-2], range(len(blocks))[-2::-2]]
+    threads = [threading.Thread(target=read, args=(numbers,)) for numbers in halves]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = [row for number in range(len(blocks)) for row in found[number]]
+    assert rows == list(read_shard(shard, TEXT))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Source(name="chat", path="*", messages="messages", id="id"),
+        Source(name="chat", path="*", messages="messages", roles=("user",)),
+        Source(name="pairs", path="*", text=("prompt", "chosen", "rejected")),
+    ],
+    ids=["turns", "roles", "pairs"],
+)
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".arrow"])
+def test_conversations_and_pairs_come_in_batches_too(tmp_path, source, suffix):
+    rows = [
+        {
+            "id": number,
+            "messages": [
+                {"role": "user", "content": "Q\u00e9"},
+                {"role": "assistant", "content": "A"},
+            ],
+            "prompt": None if number % 4 == 1 else "P",
+            "chosen": [{"role": "assistant", "content": f"good {number}"}],
+            "rejected": [{"role": "assistant", "content": "bad"}],
+        }
+        for number in range(50)
+    ]
+    path = tmp_path / f"a{suffix}"
+    write(path, rows)
+    found, _ = require_same(path, source)
+    assert sum(isinstance(row, Unreadable) for row in found) == (13 if source.text else 0)
+
+
+def write(path, rows):
+    match path.suffix:
+        case ".jsonl":
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        case ".parquet":
+            pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=7)
+        case _:
+            write_arrow(path, pa.Table.from_pylist(rows))
+
+
+def write_arrow(path, table, *, is_file=True):
+    with (pa.ipc.new_file if is_file else pa.ipc.new_stream)(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=40)
+
+
+KINDS = [
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.dictionary(pa.int32(), pa.string()),
+    pa.dictionary(pa.int8(), pa.large_string()),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.feather"])
+def test_text_columns_of_every_kind_are_read(tmp_path, kind, name):
+    texts = [None if n % 7 == 3 else f"row {n % 40} \u00e9\u65e5 " * (n % 5) for n in range(100)]
+    table = pa.table({"id": list(range(100)), "text": pa.array(texts).cast(kind), "x": [1] * 100})
+    path = tmp_path / name
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=33)
+    else:
+        write_arrow(path, table, is_file=path.suffix == ".feather")
+    rows, _ = require_same(path, block_bytes=500)
+    assert [getattr(row, "text", None) for row in rows] == texts
+    assert all(row.reason == "field is null" for row in rows if isinstance(row, Unreadable))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2, 3]),
+        pa.array([b"a", b"b", b"c"]),
+        pa.nulls(3),
+        pa.array([["a"], [], None]),
+        pa.array([{"text": "x"}, None, {"text": None}]),
+    ],
+    ids=lambda column: str(column.type),
+)
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_columns_that_hold_no_text_are_refused_row_by_row(tmp_path, column, name):
+    table = pa.table({"text": column})
+    path = tmp_path / name
+    (pq.write_table if path.suffix == ".parquet" else lambda t, p: write_arrow(p, t))(table, path)
+    rows, _ = require_same(path)
+    assert all(isinstance(row, Unreadable) for row in rows)
+    rows, _ = require_same(path, Source(name="web", path="*", text="elsewhere"))
+    assert [row.reason for row in rows] == ["field missing"] * 3
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_one_text_that_is_not_utf8_does_not_cost_its_neighbours(tmp_path, name):
+    raw = [
+        b"good",
+        b"caf\xe9",
+        None,
+        b"",
+        b"\xed\xa0\x80 half",
+        "\u65e5\u672c".encode(),
+        b"cut \xe6\x97",
+    ]
+    column = pa.Array.from_buffers(pa.string(), len(raw), pa.array(raw, pa.binary()).buffers())
+    path = tmp_path / name
+    table = pa.table({"text": column})
+    (pq.write_table if path.suffix == ".parquet" else lambda t, p: write_arrow(p, t))(table, path)
+    rows, _ = require_same(path)
+    texts = [getattr(row, "text", None) for row in rows]
+    assert texts == [None if text is None else text.decode(errors="replace") for text in raw]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_table_of_no_rows_is_a_shard_of_no_rows(tmp_path, name):
+    table = pa.table({"text": pa.array([], pa.string())})
+    path = tmp_path / name
+    (pq.write_table if path.suffix == ".parquet" else lambda t, p: write_arrow(p, t))(table, path)
+    assert require_same(path) == ([], None)
+
+
+def test_offsets_that_point_outside_an_arrow_file_are_damage(tmp_path):
+    path = tmp_path / "a.arrow"
+    write_arrow(path, pa.table({"text": ["x" * 11, "y" * 12, "z" * 13]}))
+    offsets = np.cumsum([0, 11, 12, 13]).astype(np.int32).tobytes()
+    content = path.read_bytes()
+    assert offsets in content
+    for wrong in ([0, 11, 23, 1 << 30], [0, 30, 23, 36], [-5, 11, 23, 36]):
+        path.write_bytes(content.replace(offsets, np.array(wrong, np.int32).tobytes()))
+        rows, problems = require_same(path)
+        assert not rows
+        assert "not a readable arrow file" in problems[0].found
+
+
+def test_the_arrays_of_a_batch_can_be_written_to(tmp_path):
+    """Kernels are compiled for such arrays; others would make them be compiled once more."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(BODY)
+    pq.write_table(pa.table({"text": ["a", "b"]}), tmp_path / "b.parquet")
+    for name in ("a.jsonl", "b.parquet"):
+        for block in read_blocks(shard_at(tmp_path / name), TEXT):
+            batch = block.read()
+            for array in (batch.text, batch.starts, batch.stops, batch.rows):
+                assert array.flags.writeable
+                assert array.flags.c_contiguous
+
+
+@pytest.mark.parametrize("read", [read_shard, in_blocks])
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_table_that_is_written_anew_while_it_is_read_raises(tmp_path, read, name, is_replaced):
+    path = tmp_path / name
+    write(path, [{"text": "before"}] * 20)
+    shard = shard_at(path)
+    rows = read(shard, TEXT)
+    next(rows)
+    new = path.with_name("new") if is_replaced else path
+    write(new.with_suffix(path.suffix), [{"text": "behind"}] * 20)
+    if is_replaced:
+        new.with_suffix(path.suffix).replace(path)
+    with pytest.raises(CorpusError, match="written meanwhile"):
+        list(rows)
