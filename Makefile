@@ -24,8 +24,13 @@ setup: .venv/installed
 demo: setup
 	$(BIN)/decon-assets demo --config $(CONFIG)
 
+# Kernels are tested compiled, then as plain Python: there numbers that run over say so.
+UNCOMPILED := tests/core/test_words.py tests/core/test_batches.py tests/core/test_prop_json_lines.py \
+	tests/reference/test_prop_engine.py
+
 test: setup
 	$(BIN)/pytest
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -W "ignore:overflow encountered:RuntimeWarning" $(UNCOMPILED)
 
 check: setup
 	$(BIN)/ruff check .
