@@ -57,6 +57,7 @@ class Block:
     """A stretch of a shard that is not parsed yet: made in one thread, read in another."""
 
     read: Callable[[], Batch]
+    position: int  # in the file, as it lies: how far reading has come, more or less
 
 
 def read_blocks(
@@ -68,11 +69,11 @@ def read_blocks(
         if format_of(path) in LINE_FORMATS:
             field = _field_of(source)
             for block in line_blocks(file, path, block_bytes=block_bytes):
-                yield Block(partial(_read_lines, block, source, field))
+                yield Block(partial(_read_lines, block, source, field), file.tell())
         else:
             row = 0
             for batch in table_batches(file, path, source, batch_bytes=block_bytes):
-                yield Block(partial(_read_table, batch, row, source))
+                yield Block(partial(_read_table, batch, row, source), file.tell())
                 row += batch.num_rows
 
 

@@ -206,9 +206,12 @@ def scan_shard(job: ShardJob) -> ShardScan:
     """Read a shard once and write its tiles for these benchmark versions, then its ledger."""
     seen = ShardScan(job.shard.fingerprint)
     tables: dict[int, list[pa.Table]] = {number: [] for number in range(len(job.versions))}
+    position = 0
     for scanned in _scanned(job):
         seen.add(scanned)
-        advance(scanned.n_file_bytes)
+        ahead = min(max(scanned.position, position), job.shard.n_bytes)
+        advance(ahead - position)
+        position = ahead
         for number, table in scanned.matches.items():
             tables[number].append(table)
     store = Store(job.root)
@@ -217,6 +220,7 @@ def scan_shard(job: ShardJob) -> ShardScan:
         path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
         write_parquet(path, tile)
     write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
+    advance(job.shard.n_bytes - position)
     return seen
 
 
@@ -254,7 +258,7 @@ def _scanned(job: ShardJob) -> Iterator[_Scanned]:
 class _Scanned:
     """What one block came to."""
 
-    n_file_bytes: int
+    position: int
     n_documents: int
     n_characters: int
     n_too_short: int
@@ -296,7 +300,7 @@ class _Scanner:
         )
         n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
         return _Scanned(
-            n_file_bytes=getattr(block, "n_file_bytes", 0),
+            position=block.position,
             n_documents=len(batch.rows),
             n_characters=batch.n_characters,
             n_too_short=n_too_short,
