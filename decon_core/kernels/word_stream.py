@@ -36,6 +36,7 @@ LONGEST_KEPT = 64
 _KEPT_CHUNKS = LONGEST_KEPT // 8
 
 PENDING = 0xFF  # in the top byte of a value
+_SPACE = 0x20
 FAR = 0xFE  # top byte: the number of tokens is too large for it, and stands in front of them
 
 _TOP = np.uint64(56)
@@ -64,6 +65,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads by multipli
 _MIX_2 = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 _LOW_BYTE = np.uint64(0xFF)
+_PASSING = np.uint64(1) << np.uint64(55)
+_PLACE = _PASSING - np.uint64(1)
 _SMALL_BITS = np.uint64(28)
 _SMALL = (np.uint64(1) << _SMALL_BITS) - np.uint64(1)
 
@@ -147,7 +150,7 @@ def stream_words(
     `eights` is the text in numbers of eight bytes, or empty where letters and digits are not all
     parts of words. `resume` holds: document, byte, values, pending words, their bytes, patches,
     kept chunks, words in the table. A word that the table lacks is put there as pending; its bytes
-    go to `pending_bytes`, and the places in `values` that wait for it to `patches`.
+    go to `pending_bytes` behind a space, and the places in `values` that wait for it to `patches`.
     """
     mask = np.uint64(table.size // 2 - 1)
     chunks = np.zeros(_KEPT_CHUNKS, np.uint64)
@@ -306,7 +309,7 @@ def stream_words(
                 room = length if length <= LONGEST_KEPT else 2 * np.int64(at - first)
                 if (
                     n_pending == pending_slots.size
-                    or n_bytes + room > pending_bytes.size
+                    or n_bytes + 1 + room > pending_bytes.size
                     or n_words >= most_words
                     or n_kept + _KEPT_CHUNKS + 1 > kept.size
                 ):
@@ -315,6 +318,8 @@ def stream_words(
                     break
                 value = _PENDING_VALUE | np.uint64(n_pending)
                 pending_slots[n_pending] = slot
+                pending_bytes[n_bytes] = _SPACE
+                n_bytes += 1
                 if length > LONGEST_KEPT:
                     n_bytes = _copy_lower(
                         text,
@@ -381,6 +386,18 @@ def rehash(table: Words64, origins: Tokens, larger: Words64, larger_origins: Tok
 
 
 @kernel
+def _append(tokens: Tokens, start: int, stop: int, target: Tokens, end: int) -> int:
+    """Copy a word's tokens, behind their number where a value has no room for it."""
+    if stop - start >= FAR:
+        target[end] = stop - start
+        end += 1
+    for at in range(start, stop):
+        target[end] = tokens[at]
+        end += 1
+    return end
+
+
+@kernel
 def settle(
     tokens: Tokens,
     offsets: Integers,
@@ -390,84 +407,101 @@ def settle(
     patches: Integers,
     arena: Tokens,
     n_arena: int,
+    passing: Tokens,
+    n_passing: int,
     settled: Words64,
-) -> int:
+) -> tuple[int, int]:
     """Give the pending words their tokens, in the table and in all places that wait for them.
 
-    A value holds one or two tokens itself; more of them stand in `arena`, from the place that it
-    names. `settled` is scratch of a value per pending word. The new end of the arena.
+    A value holds one or two tokens itself. More of them stand in `arena`, from the place that it
+    names; those of a word that is not kept stand in `passing`. `settled` is scratch of a value per
+    pending word. The new ends of the two.
     """
     for number in range(pending_slots.size):
         start, stop = offsets[number], offsets[number + 1]
         n = stop - start
-        value = np.uint64(n) << _TOP
+        is_kept = pending_slots[number] >= 0
+        value = np.uint64(min(n, FAR)) << _TOP
         if n == 1:
             value |= np.uint64(tokens[start])
         elif n == 2:
             value |= np.uint64(tokens[start]) | np.uint64(tokens[start + 1]) << _SMALL_BITS
         elif n > 2:
-            if n >= FAR:
-                value = np.uint64(FAR) << _TOP
-                arena[n_arena] = n
+            if is_kept:
                 value |= np.uint64(n_arena)
-                n_arena += 1
+                n_arena = _append(tokens, start, stop, arena, n_arena)
             else:
-                value |= np.uint64(n_arena)
-            for at in range(start, stop):
-                arena[n_arena] = tokens[at]
-                n_arena += 1
+                value |= np.uint64(n_passing) | _PASSING
+                n_passing = _append(tokens, start, stop, passing, n_passing)
         settled[number] = value
-        if pending_slots[number] >= 0:
+        if is_kept:
             table[2 * pending_slots[number] + 1] = value
     for at in patches:
         values[at] = settled[np.int64(values[at] & _HASH_BITS)]
-    return n_arena
+    return n_arena, n_passing
+
+
+@kernel
+def _far_size(value: np.uint64, arena: Tokens, passing: Tokens) -> int:
+    """How many tokens a word has, where the value has no room for the number.
+
+    Called for such words only: numba counts references to arrays at every call.
+    """
+    at = np.int64(value & _PLACE)
+    return np.int64(passing[at]) if value & _PASSING else np.int64(arena[at])
 
 
 @kernel
 def count_tokens(
-    values: Words64, value_offsets: Integers, arena: Tokens, token_offsets: Integers
+    values: Words64,
+    value_offsets: Integers,
+    arena: Tokens,
+    passing: Tokens,
+    token_offsets: Integers,
 ) -> None:
     """How many tokens come before each document."""
     n = 0
     for document in range(value_offsets.size - 1):
         for at in range(value_offsets[document], value_offsets[document + 1]):
             size = np.int64(values[at] >> _TOP)
-            if size == FAR:
-                size = np.int64(arena[np.int64(values[at] & _HASH_BITS)])
-            n += size
+            n += size if size != FAR else _far_size(values[at], arena, passing)
         token_offsets[document + 1] = n
 
 
 @kernel
-def expand(values: Words64, arena: Tokens, out: Tokens) -> None:
+def expand(values: Words64, arena: Tokens, passing: Tokens, out: Tokens) -> None:
     """The tokens of all words, one after the other."""
     n = 0
     for value in values:
         size = np.int64(value >> _TOP)
         if size == 1:
-            out[n] = np.uint32(value & _HASH_BITS)
+            out[n] = np.uint32(value & _SMALL)
             n += 1
         elif size == 2:
             out[n] = np.uint32(value & _SMALL)
             out[n + 1] = np.uint32((value >> _SMALL_BITS) & _SMALL)
             n += 2
         elif size:
-            start = np.int64(value & _HASH_BITS)
+            start = np.int64(value & _PLACE)
             if size == FAR:
-                size = np.int64(arena[start])
+                size = _far_size(value, arena, passing)
                 start += 1
-            for at in range(start, start + size):
-                out[n] = arena[at]
-                n += 1
+            if value & _PASSING:
+                for at in range(start, start + size):
+                    out[n] = passing[at]
+                    n += 1
+            else:
+                for at in range(start, start + size):
+                    out[n] = arena[at]
+                    n += 1
 
 
 @kernel
-def tokens_of_words(values: Words64, arena: Tokens, counts: Integers) -> None:
+def tokens_of_words(values: Words64, arena: Tokens, passing: Tokens, counts: Integers) -> None:
+    """How many tokens each word has."""
     for at in range(values.size):
-        counts[at] = np.int64(values[at] >> _TOP)
-        if counts[at] == FAR:
-            counts[at] = np.int64(arena[np.int64(values[at] & _HASH_BITS)])
+        size = np.int64(values[at] >> _TOP)
+        counts[at] = size if size != FAR else _far_size(values[at], arena, passing)
 
 
 @kernel
