@@ -38,8 +38,8 @@ _ROUND_WORDS = 1 << 14
 _ROUND_BYTES = 1 << 20
 _ROUND_PATCHES = 1 << 16
 _FIRST_SLOTS = 1 << 16
-# A slot: key, value and origin, the bytes of a long word, some tokens.
-_BYTES_PER_SLOT = 24 + 72 + 8
+# A slot: key and value, the bytes of a long word, some tokens.
+_BYTES_PER_SLOT = 16 + 80 + 8
 _FEWEST_SLOTS = 1 << 10
 _MOST_TOKENS_PER_SLOT = 2
 _HUGE_PAGE = 1 << 21
@@ -312,7 +312,6 @@ class _WordTable:
     def _forget_words(self) -> None:
         n_slots = min(_FIRST_SLOTS, self._most_slots)
         self._slots = _new_slots(2 * n_slots)
-        self._origins = np.zeros(n_slots, np.uint32)
         self._kept = np.empty(2 * n_slots, np.uint64)
         self._n_kept = self._n_words = 0
 
@@ -345,7 +344,6 @@ class _WordTable:
             resume,
             *classes,
             self._slots,
-            self._origins,
             self._kept,
             values,
             offsets,
@@ -375,6 +373,7 @@ class _WordTable:
             tokens.offsets,
             self._pending_slots[: at.n_pending],
             self._slots,
+            self._kept,
             values,
             self._patches[: at.n_patches],
             self.arena,
@@ -392,9 +391,9 @@ class _WordTable:
             if n_slots >= self._most_slots:
                 self._forget_words()
                 return
-            larger, origins = _new_slots(4 * n_slots), np.zeros(2 * n_slots, np.uint32)
-            word_stream.rehash(self._slots, self._origins, larger, origins)
-            self._slots, self._origins = larger, origins
+            larger = _new_slots(4 * n_slots)
+            word_stream.rehash(self._slots, larger)
+            self._slots = larger
         elif self._n_kept + word_stream.LONGEST_KEPT > self._kept.size:
             self._kept = _longer(self._kept, 2 * self._kept.size)
         elif at.byte == self._stuck_at:

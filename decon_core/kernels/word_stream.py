@@ -6,7 +6,8 @@ So two words are never taken for one another.
 The table is one array of pairs (key, value), for one miss of the processor's cache per word:
 
     key     0: free; up to 7 bytes: length and the bytes; longer: 0xFF and 56 bits of a hash
-    value   what the caller says about the word, or `PENDING` and a number in this round
+    value   up to 7 bytes: its tokens, or where they are, or `PENDING` and a number in this round;
+            longer: where in `kept` its length, that value and its bytes stand
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ DONE, SPECIAL, FULL = 0, 1, 2
 # A longer "word" (text of a script without spaces) hardly ever comes twice: it is not remembered.
 LONGEST_KEPT = 64
 _KEPT_CHUNKS = LONGEST_KEPT // 8
+_GROUP = 64
 
 PENDING = 0xFF  # in the top byte of a value
+NOT_KEPT = -1  # in the place of a pending word's slot; below: -2 and its place in `kept`
 _SPACE = 0x20
 FAR = 0xFE  # top byte: the number of tokens is too large for it, and stands in front of them
 
@@ -136,7 +139,6 @@ def stream_words(
     byte_class: Bytes,
     char_class: CodePoints,
     table: Words64,
-    origins: Tokens,
     kept: Words64,
     values: Words64,
     value_offsets: Integers,
@@ -153,7 +155,15 @@ def stream_words(
     go to `pending_bytes` behind a space, and the places in `values` that wait for it to `patches`.
     """
     mask = np.uint64(table.size // 2 - 1)
-    chunks = np.zeros(_KEPT_CHUNKS, np.uint64)
+    # Words are cut in groups, then looked up: the table does not fit the processor's caches, and
+    # look-ups that do not wait for each other's text are under way at the same time.
+    chunks = np.zeros(_GROUP * _KEPT_CHUNKS, np.uint64)
+    keys = np.zeros(_GROUP, np.uint64)
+    slots = np.zeros(_GROUP, np.uint64)
+    keys_there = np.zeros(_GROUP, np.uint64)
+    firsts = np.zeros(_GROUP, np.uint64)
+    ends = np.zeros(_GROUP, np.uint64)
+    lengths = np.zeros(_GROUP, np.int64)
     n_points = char_class.size
     document, n_values, n_pending = resume[0], resume[2], resume[3]
     n_bytes, n_patches, n_kept, n_words = resume[4], resume[5], resume[6], resume[7]
@@ -167,191 +177,217 @@ def stream_words(
     status = DONE
     while document < starts.size:
         stop = np.uint64(stops[document])
-        while True:
-            # To the first character of a word.
-            while at < stop:
-                kind = byte_class[text[at]]
-                if kind == SEPARATOR:
-                    at += _ONE
-                    continue
-                if kind != NOT_ASCII:
-                    break
-                point, size = _character(text, np.int64(at))
-                if point >= n_points or char_class[point] != WIDE_SEPARATOR:
-                    break
-                at += np.uint64(size)
-            if at >= stop:
-                break
-            if n_values == values.size or n_patches == patches.size:
-                status = FULL
-                break
-
-            # The word, in chunks of eight bytes.
-            first = at
-            n_full = 0
-            chunk = _ZERO
-            bits = _ZERO  # of the chunk that are taken
-            digest = _ZERO
-            is_special = False
-            while at < stop:
-                if bits == _ZERO and at < last_eight:
-                    # Eight bytes at once, without a branch for each: no processor can guess how
-                    # long a word is. Two aligned loads make an unaligned one.
-                    eighth = at >> _THREE
-                    offset = (at & _SEVEN) << _THREE
-                    chunk = eights[eighth] >> offset
-                    chunk |= (eights[eighth + _ONE] << _ONE) << (_SIXTY_THREE - offset)
-                    low = chunk & _LOW_SEVENS
-                    is_upper = (low + _FROM_UPPER_A) & ~(low + _ABOVE_UPPER_Z) & _HIGH_BITS & ~chunk
-                    chunk |= is_upper >> np.uint64(2)
-                    low |= is_upper >> np.uint64(2)
-                    is_plain = (low + _FROM_A) & ~(low + _ABOVE_Z)
-                    is_plain |= (low + _FROM_0) & ~(low + _ABOVE_9)
-                    others = ~(is_plain & ~chunk) & _HIGH_BITS
-                    if others:
-                        # How many bytes stand before the first other one.
-                        below = (others & (~others + _ONE)) - _ONE
-                        n_here = ((below & _ONES) * _ONES >> _TOP) - _ONE
-                    else:
-                        n_here = _EIGHT
-                    n_here = min(n_here, stop - at)
-                    at += n_here
-                    if n_here == _EIGHT:
-                        chunks[n_full & (_KEPT_CHUNKS - 1)] = chunk
-                        n_full += 1
-                        digest = (digest ^ chunk) * _MIX
-                        digest ^= digest >> _HALF
-                        chunk = _ZERO
+        is_through = False
+        while status == DONE and not is_through:
+            n_cut = 0
+            while n_cut < _GROUP:
+                # To the first character of a word.
+                while at < stop:
+                    kind = byte_class[text[at]]
+                    if kind == SEPARATOR:
+                        at += _ONE
                         continue
-                    bits = n_here << _THREE
-                    chunk &= (_ONE << bits) - _ONE
-                    if at >= stop:
+                    if kind != NOT_ASCII:
                         break
-                kind = byte_class[text[at]]
-                if kind < SEPARATOR:
-                    chunk |= np.uint64(kind) << bits
-                    bits += _EIGHT
-                    at += _ONE
-                    if bits == _CHUNK_BITS:
-                        chunks[n_full & (_KEPT_CHUNKS - 1)] = chunk
-                        n_full += 1
-                        digest = (digest ^ chunk) * _MIX
-                        digest ^= digest >> _HALF
-                        chunk = _ZERO
-                        bits = _ZERO
-                    continue
-                if kind == SEPARATOR:
+                    point, size = _character(text, np.int64(at))
+                    if point >= n_points or char_class[point] != WIDE_SEPARATOR:
+                        break
+                    at += np.uint64(size)
+                if at >= stop:
+                    is_through = True
                     break
-                point, size = _character(text, np.int64(at))
-                if point < n_points:
-                    point = np.int64(char_class[point])
-                    if point < 0:
-                        is_special = point == WIDE_SPECIAL
-                        break
-                at += np.uint64(size)
-                packed, size = _packed(point)
-                for _ in range(size):
-                    chunk |= np.uint64(packed & 0xFF) << bits
-                    packed >>= 8
-                    bits += _EIGHT
-                    if bits == _CHUNK_BITS:
-                        chunks[n_full & (_KEPT_CHUNKS - 1)] = chunk
-                        n_full += 1
-                        digest = (digest ^ chunk) * _MIX
-                        digest ^= digest >> _HALF
-                        chunk = _ZERO
-                        bits = _ZERO
-            length = 8 * n_full + np.int64(bits >> _THREE)
-            if is_special:
-                status = SPECIAL
-                break
 
-            # The table.
-            if length < 8:
-                key = chunk | np.uint64(length) << _TOP
-                place = (key ^ (key >> _HALF)) * _MIX
-                place = (place ^ (place >> _HALF)) * _MIX_2
-                place ^= place >> _HALF
-                chunks[0] = chunk
-            else:
-                if bits:
-                    chunks[n_full & (_KEPT_CHUNKS - 1)] = chunk
-                digest = (digest ^ chunk ^ (np.uint64(length) << _TOP)) * _MIX
-                digest ^= digest >> _HALF
-                place = (digest * _MIX_2) & _HASH_BITS
-                place ^= place >> _HALF
-                key = _LONG_KEY | place
-            value = _ZERO
-            slot = np.int64(-1)
-            is_new = True
-            if length <= LONGEST_KEPT:
-                slot = np.int64(place & mask)
-                while True:
-                    there = table[2 * slot]
-                    if there == key:
-                        is_same = True
-                        if length > 7:
-                            origin = np.int64(origins[slot])
-                            is_same = kept[origin] == np.uint64(length)
-                            for number in range((length + 7) >> 3):
-                                if not is_same:
-                                    break
-                                is_same = kept[origin + 1 + number] == chunks[number]
-                        if is_same:
-                            value = table[2 * slot + 1]
-                            is_new = False
+                # The word, in chunks of eight bytes.
+                first = at
+                base = n_cut * _KEPT_CHUNKS
+                n_full = 0
+                chunk = _ZERO
+                bits = _ZERO  # of the chunk that are taken
+                digest = _ZERO
+                is_special = False
+                while at < stop:
+                    if bits == _ZERO and at < last_eight:
+                        # Eight bytes at once, without a branch for each: no processor can guess how
+                        # long a word is. Two aligned loads make an unaligned one.
+                        eighth = at >> _THREE
+                        offset = (at & _SEVEN) << _THREE
+                        chunk = eights[eighth] >> offset
+                        chunk |= (eights[eighth + _ONE] << _ONE) << (_SIXTY_THREE - offset)
+                        low = chunk & _LOW_SEVENS
+                        is_upper = (
+                            (low + _FROM_UPPER_A) & ~(low + _ABOVE_UPPER_Z) & _HIGH_BITS & ~chunk
+                        )
+                        chunk |= is_upper >> np.uint64(2)
+                        low |= is_upper >> np.uint64(2)
+                        is_plain = (low + _FROM_A) & ~(low + _ABOVE_Z)
+                        is_plain |= (low + _FROM_0) & ~(low + _ABOVE_9)
+                        others = ~(is_plain & ~chunk) & _HIGH_BITS
+                        if others:
+                            # How many bytes stand before the first other one.
+                            below = (others & (~others + _ONE)) - _ONE
+                            n_here = ((below & _ONES) * _ONES >> _TOP) - _ONE
+                        else:
+                            n_here = _EIGHT
+                        n_here = min(n_here, stop - at)
+                        at += n_here
+                        if n_here == _EIGHT:
+                            chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
+                            n_full += 1
+                            digest = (digest ^ chunk) * _MIX
+                            digest ^= digest >> _HALF
+                            chunk = _ZERO
+                            continue
+                        bits = n_here << _THREE
+                        chunk &= (_ONE << bits) - _ONE
+                        if at >= stop:
                             break
-                    elif there == _ZERO:
+                    kind = byte_class[text[at]]
+                    if kind < SEPARATOR:
+                        chunk |= np.uint64(kind) << bits
+                        bits += _EIGHT
+                        at += _ONE
+                        if bits == _CHUNK_BITS:
+                            chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
+                            n_full += 1
+                            digest = (digest ^ chunk) * _MIX
+                            digest ^= digest >> _HALF
+                            chunk = _ZERO
+                            bits = _ZERO
+                        continue
+                    if kind == SEPARATOR:
                         break
-                    slot = np.int64(np.uint64(slot + 1) & mask)
-            if is_new:
-                # Lower case takes three bytes at most where the original takes two.
-                room = length if length <= LONGEST_KEPT else 2 * np.int64(at - first)
-                if (
-                    n_pending == pending_slots.size
-                    or n_bytes + 1 + room > pending_bytes.size
-                    or n_words >= most_words
-                    or n_kept + _KEPT_CHUNKS + 1 > kept.size
-                ):
-                    at = first
+                    point, size = _character(text, np.int64(at))
+                    if point < n_points:
+                        point = np.int64(char_class[point])
+                        if point < 0:
+                            is_special = point == WIDE_SPECIAL
+                            break
+                    at += np.uint64(size)
+                    packed, size = _packed(point)
+                    for _ in range(size):
+                        chunk |= np.uint64(packed & 0xFF) << bits
+                        packed >>= 8
+                        bits += _EIGHT
+                        if bits == _CHUNK_BITS:
+                            chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
+                            n_full += 1
+                            digest = (digest ^ chunk) * _MIX
+                            digest ^= digest >> _HALF
+                            chunk = _ZERO
+                            bits = _ZERO
+                length = 8 * n_full + np.int64(bits >> _THREE)
+                if is_special:
+                    status = SPECIAL
+                    break
+
+                if length < 8:
+                    key = chunk | np.uint64(length) << _TOP
+                    place = (key ^ (key >> _HALF)) * _MIX
+                    place = (place ^ (place >> _HALF)) * _MIX_2
+                    place ^= place >> _HALF
+                    chunks[base] = chunk
+                else:
+                    if bits:
+                        chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
+                    digest = (digest ^ chunk ^ (np.uint64(length) << _TOP)) * _MIX
+                    digest ^= digest >> _HALF
+                    place = (digest * _MIX_2) & _HASH_BITS
+                    place ^= place >> _HALF
+                    key = _LONG_KEY | place
+                keys[n_cut], slots[n_cut] = key, place & mask
+                firsts[n_cut], ends[n_cut], lengths[n_cut] = first, at, length
+                n_cut += 1
+            if status == SPECIAL:
+                break
+            for cut in range(n_cut):
+                keys_there[cut] = table[slots[cut] << _ONE]
+            for cut in range(n_cut):
+                if n_values == values.size or n_patches == patches.size:
+                    at = firsts[cut]
                     status = FULL
                     break
-                value = _PENDING_VALUE | np.uint64(n_pending)
-                pending_slots[n_pending] = slot
-                pending_bytes[n_bytes] = _SPACE
-                n_bytes += 1
-                if length > LONGEST_KEPT:
-                    n_bytes = _copy_lower(
-                        text,
-                        np.int64(first),
-                        np.int64(at),
-                        byte_class,
-                        char_class,
-                        pending_bytes,
-                        n_bytes,
-                    )
+                key, length = keys[cut], lengths[cut]
+                base = cut * _KEPT_CHUNKS
+                value = _ZERO
+                slot = np.int64(slots[cut])
+                is_new = True
+                if keys_there[cut] == key and length < 8:
+                    value = table[2 * slot + 1]
+                    is_new = False
+                elif length > LONGEST_KEPT:
+                    slot = np.int64(NOT_KEPT)
                 else:
-                    table[2 * slot] = key
-                    table[2 * slot + 1] = value
-                    n_words += 1
-                    for number in range(length):
-                        chunk = chunks[number >> 3] >> np.uint64((number & 7) << 3)
-                        pending_bytes[n_bytes + number] = np.uint8(chunk & _LOW_BYTE)
-                    n_bytes += length
-                    if length > 7:
-                        origins[slot] = np.uint32(n_kept)
-                        kept[n_kept] = np.uint64(length)
-                        n_kept += 1
-                        for number in range((length + 7) >> 3):
-                            kept[n_kept] = chunks[number]
-                            n_kept += 1
-                n_pending += 1
-                pending_offsets[n_pending] = n_bytes
-            if value >= _PENDING_VALUE:
-                patches[n_patches] = n_values
-                n_patches += 1
-            values[n_values] = value
-            n_values += 1
+                    while True:
+                        there = table[2 * slot]
+                        if there == key:
+                            is_same = True
+                            value = table[2 * slot + 1]
+                            if length > 7:
+                                origin = np.int64(value)
+                                value = kept[origin + 1]
+                                is_same = kept[origin] == np.uint64(length)
+                                for number in range((length + 7) >> 3):
+                                    if not is_same:
+                                        break
+                                    is_same = kept[origin + 2 + number] == chunks[base + number]
+                            if is_same:
+                                is_new = False
+                                break
+                        elif there == _ZERO:
+                            break
+                        slot = np.int64(np.uint64(slot + 1) & mask)
+                if is_new:
+                    # Lower case takes three bytes at most where the original takes two.
+                    room = (
+                        length if length <= LONGEST_KEPT else 2 * np.int64(ends[cut] - firsts[cut])
+                    )
+                    if (
+                        n_pending == pending_slots.size
+                        or n_bytes + 1 + room > pending_bytes.size
+                        or n_words >= most_words
+                        or n_kept + _KEPT_CHUNKS + 2 > kept.size
+                    ):
+                        at = firsts[cut]
+                        status = FULL
+                        break
+                    value = _PENDING_VALUE | np.uint64(n_pending)
+                    pending_slots[n_pending] = slot
+                    pending_bytes[n_bytes] = _SPACE
+                    n_bytes += 1
+                    if length > LONGEST_KEPT:
+                        n_bytes = _copy_lower(
+                            text,
+                            np.int64(firsts[cut]),
+                            np.int64(ends[cut]),
+                            byte_class,
+                            char_class,
+                            pending_bytes,
+                            n_bytes,
+                        )
+                    else:
+                        table[2 * slot] = key
+                        table[2 * slot + 1] = value if length < 8 else np.uint64(n_kept)
+                        n_words += 1
+                        for number in range(length):
+                            chunk = chunks[base + (number >> 3)]
+                            chunk >>= np.uint64((number & 7) << 3)
+                            pending_bytes[n_bytes + number] = np.uint8(chunk & _LOW_BYTE)
+                        n_bytes += length
+                        if length > 7:
+                            pending_slots[n_pending] = -2 - n_kept
+                            kept[n_kept] = np.uint64(length)
+                            kept[n_kept + 1] = value
+                            n_kept += 2
+                            for number in range((length + 7) >> 3):
+                                kept[n_kept] = chunks[base + number]
+                                n_kept += 1
+                    n_pending += 1
+                    pending_offsets[n_pending] = n_bytes
+                if value >= _PENDING_VALUE:
+                    patches[n_patches] = n_values
+                    n_patches += 1
+                values[n_values] = value
+                n_values += 1
         if status != DONE:
             break
         document += 1
@@ -364,7 +400,7 @@ def stream_words(
 
 
 @kernel
-def rehash(table: Words64, origins: Tokens, larger: Words64, larger_origins: Tokens) -> None:
+def rehash(table: Words64, larger: Words64) -> None:
     """Move all words to a larger table."""
     mask = np.uint64(larger.size // 2 - 1)
     for slot in range(table.size // 2):
@@ -382,7 +418,6 @@ def rehash(table: Words64, origins: Tokens, larger: Words64, larger_origins: Tok
             new = np.int64(np.uint64(new + 1) & mask)
         larger[2 * new] = key
         larger[2 * new + 1] = table[2 * slot + 1]
-        larger_origins[new] = origins[slot]
 
 
 @kernel
@@ -403,6 +438,7 @@ def settle(
     offsets: Integers,
     pending_slots: Integers,
     table: Words64,
+    kept: Words64,
     values: Words64,
     patches: Integers,
     arena: Tokens,
@@ -420,7 +456,8 @@ def settle(
     for number in range(pending_slots.size):
         start, stop = offsets[number], offsets[number + 1]
         n = stop - start
-        is_kept = pending_slots[number] >= 0
+        slot = pending_slots[number]
+        is_kept = slot != NOT_KEPT
         value = np.uint64(min(n, FAR)) << _TOP
         if n == 1:
             value |= np.uint64(tokens[start])
@@ -434,8 +471,10 @@ def settle(
                 value |= np.uint64(n_passing) | _PASSING
                 n_passing = _append(tokens, start, stop, passing, n_passing)
         settled[number] = value
-        if is_kept:
-            table[2 * pending_slots[number] + 1] = value
+        if slot >= 0:
+            table[2 * slot + 1] = value
+        elif is_kept:
+            kept[-2 - slot + 1] = value
     for at in patches:
         values[at] = settled[np.int64(values[at] & _HASH_BITS)]
     return n_arena, n_passing

@@ -130,8 +130,8 @@ def test_the_table_grows_only_to_its_bound():
     text = " ".join(f"w{n}" for n in range(100_000))
     found = small.encode(*packed([text]))
     assert len(found.row(0)) == 100_000
-    # A megabyte: key, value and origin of each slot, and no more than half of them taken.
-    assert small._table._slots.nbytes + small._table._origins.nbytes <= 1_000_000
+    table = small._table
+    assert table._slots.nbytes + table._kept.nbytes + table.arena.nbytes <= 1_000_000
 
 
 def test_ids_that_the_index_lacks_are_one_unknown_token():
