@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,45 +19,67 @@ from decon_core.schemas import MATCHES
 from decon_core.search import Search
 from decon_core.words import Encoder
 
-Integers = npt.NDArray[np.int64]
-
 _DETECTOR = "decon"
 _NOWHERE = -1
+_TEXTS = ("question", "answer", "passage")
 LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
 
 
-def match_rows(
-    batch: Batch,
-    found: Matches,
-    search: Search,
-    encoder: Encoder,
-    *,
-    labels: Callable[[int], pa.Table],
-    shard: str,
-    scan: str,
-    ngram_size: int,
-) -> dict[int, pa.Table]:
-    """Tile rows, by benchmark. `labels` gives the record table of one."""
-    if not len(found):
-        return {}
+Columns = dict[str, Any]  # arrays of equal length
+
+
+def match_columns(
+    batch: Batch, found: Matches, search: Search, encoder: Encoder, *, ngram_size: int
+) -> Columns:
+    """What tiles say of the matches in a batch, less what its records and the shard say."""
     columns = _columns(found, search, ngram_size=ngram_size)
     columns |= _places(batch, found, columns, encoder)
     columns["row"] = batch.rows[found.whole[:, clusters.DOCUMENT]]
-    columns["shard"] = [shard] * len(found)
-    columns["detector"] = [_DETECTOR] * len(found)
-    columns["detector_fingerprint"] = [scan] * len(found)
-    part = search.entry_part[found.whole[:, clusters.ENTRY]]
-    tables = {}
-    for number in np.unique(part).tolist():
-        rows = np.flatnonzero(part == number)
-        own = {name: pa.array(values).take(pa.array(rows)) for name, values in columns.items()}
-        labelled = labels(number).select(LABELS).take(own["record"])
-        own |= {name: labelled[name].combine_chunks() for name in LABELS}
-        tables[number] = pa.table(own).select(MATCHES.names).cast(MATCHES)
-    return tables
+    columns["entry"] = found.whole[:, clusters.ENTRY]
+    return columns
 
 
-def _columns(found: Matches, search: Search, *, ngram_size: int) -> dict[str, Any]:
+def tile_of(
+    batches: Sequence[Columns],
+    number: int,
+    search: Search,
+    *,
+    labels: Callable[[], pa.Table],
+    shard: str,
+    scan: str,
+) -> pa.Table:
+    """The rows of one benchmark. `labels` gives its record table."""
+    own = [np.flatnonzero(search.entry_part[columns["entry"]] == number) for columns in batches]
+    n = sum(rows.size for rows in own)
+    if not n:
+        return MATCHES.empty_table()
+    joined = {
+        name: np.concatenate(
+            [columns[name][rows] for columns, rows in zip(batches, own, strict=True)]
+        )
+        for name in batches[0]
+    }
+    arrays = {
+        name: pa.array(values, MATCHES.field(name).type, mask=_is_null(name, values))
+        for name, values in joined.items()
+        if name != "entry"
+    }
+    arrays["shard"] = pa.repeat(pa.scalar(shard), n)
+    arrays["detector"] = pa.repeat(pa.scalar(_DETECTOR), n)
+    arrays["detector_fingerprint"] = pa.repeat(pa.scalar(scan), n)
+    labelled = labels().take(pa.array(joined["record"]))
+    arrays |= {name: labelled[name].combine_chunks() for name in LABELS}
+    return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
+
+
+def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+    """Numbers say that there is nothing by a number that cannot be; texts by being None."""
+    if values.dtype == object or not MATCHES.field(name).nullable:
+        return None
+    return values < 0
+
+
+def _columns(found: Matches, search: Search, *, ngram_size: int) -> Columns:
     """All that needs no document."""
     index = search.index
     entry = found.whole[:, clusters.ENTRY]
@@ -70,73 +93,55 @@ def _columns(found: Matches, search: Search, *, ngram_size: int) -> dict[str, An
     answer_start = whole[:, clusters.ANSWER_START]
     # A cluster that runs on into the answer ends where the answer begins.
     stop = np.where((start < answer_start) & (answer_start < stop), answer_start, stop)
-    columns = {
+    return {
         "record": search.entry_record[entry],
         "base_score": scores[:, clusters.BASE],
         "question_overlap": scores[:, clusters.QUESTION],
-        "answer_overlap": _unless(answer < 0, scores[:, clusters.ANSWER]),
-        "passage_overlap": _unless(passage < 0, scores[:, clusters.PASSAGE]),
+        "answer_overlap": np.where(answer < 0, _NOWHERE, scores[:, clusters.ANSWER]),
+        "passage_overlap": np.where(passage < 0, _NOWHERE, scores[:, clusters.PASSAGE]),
         "n_matched": whole[:, clusters.N_MATCHED],
         "n_grams": np.diff(index.question_gram_offsets)[question],
         "question_tokens": n_tokens,
         "total_tokens": n_tokens + n_answer + n_passage,
         "question_start": start,
         "question_stop": stop,
+        "answer_start": answer_start,
+        "answer_stop": whole[:, clusters.ANSWER_STOP],
+        "passage_start": whole[:, clusters.PASSAGE_START],
+        "passage_stop": whole[:, clusters.PASSAGE_STOP],
     }
-    for name, first, last in (
-        ("answer", clusters.ANSWER_START, clusters.ANSWER_STOP),
-        ("passage", clusters.PASSAGE_START, clusters.PASSAGE_STOP),
-    ):
-        is_absent = whole[:, first] == _NOWHERE
-        columns[f"{name}_start"] = _unless(is_absent, whole[:, first])
-        columns[f"{name}_stop"] = _unless(is_absent, whole[:, last])
-    return columns
 
 
-def _unless(is_null: npt.NDArray[np.bool_], values: npt.NDArray[Any]) -> pa.Array:
-    return pa.array(values, mask=is_null)
-
-
-def _places(
-    batch: Batch, found: Matches, columns: dict[str, Any], encoder: Encoder
-) -> dict[str, Any]:
+def _places(batch: Batch, found: Matches, columns: Columns, encoder: Encoder) -> Columns:
     """Characters and parts of the documents, and their ids; one document after the other."""
+    n = len(found)
+    ids = np.empty(n, object)
+    made: Columns = {"doc_id": ids}
+    for name in _TEXTS:
+        made[f"{name}_char_start"] = np.full(n, _NOWHERE)
+        made[f"{name}_char_stop"] = np.full(n, _NOWHERE)
+        made[f"{name}_part"] = np.empty(n, object)
     numbers, first = np.unique(found.whole[:, clusters.DOCUMENT], return_index=True)
-    edges = [*first.tolist(), len(found)]
-    ids: list[str | None] = []
-    made: dict[str, list[Any]] = {}
-    spans = {
-        name: (_filled(columns[f"{name}_start"]), _filled(columns[f"{name}_stop"]))
-        for name in ("question", "answer", "passage")
-    }
-    for number, start, stop in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
+    edges = [*first.tolist(), n]
+    for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):
         document = batch.document(number)
         places = encoder.places(number, document.text)
-        ids += [document.id] * (stop - start)
-        for name, (starts, stops) in spans.items():
-            for at in range(start, stop):
-                span = (
-                    places.characters(int(starts[at]), int(stops[at]))
-                    if starts[at] != _NOWHERE
-                    else (None, None)
-                )
-                made.setdefault(f"{name}_char_start", []).append(span[0])
-                made.setdefault(f"{name}_char_stop", []).append(span[1])
-                made.setdefault(f"{name}_part", []).append(_part_at(document, span[0]))
-    return {
-        "doc_id": pa.array(ids, pa.string()),
-        **{name: pa.array(values, MATCHES.field(name).type) for name, values in made.items()},
-    }
+        ids[begin:end] = document.id
+        for name in _TEXTS:
+            starts, stops = columns[f"{name}_start"], columns[f"{name}_stop"]
+            for at in range(begin, end):
+                if starts[at] == _NOWHERE:
+                    continue
+                start, stop = places.characters(starts[at], stops[at])
+                made[f"{name}_char_start"][at] = start
+                made[f"{name}_char_stop"][at] = stop
+                made[f"{name}_part"][at] = _part_at(document, start)
+    return made
 
 
-def _filled(values: Any) -> Integers:
-    array = pa.array(values).fill_null(_NOWHERE)
-    return np.asarray(array.to_numpy(zero_copy_only=False), np.int64)
-
-
-def _part_at(document: Document, character: int | None) -> str | None:
+def _part_at(document: Document, character: int) -> str | None:
     """The field or message in which a character stands; None in a plain text."""
-    if character is None or not document.parts:
+    if not document.parts:
         return None
     at = bisect_right(document.parts, character, key=lambda part: part.start)
     return document.parts[max(at - 1, 0)].path

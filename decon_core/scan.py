@@ -30,10 +30,9 @@ from decon_core.detectors.decon import Detector
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.index import has_part, missing_part
-from decon_core.matches import LABELS, match_rows
+from decon_core.matches import LABELS, Columns, match_columns, tile_of
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
-from decon_core.schemas import MATCHES
 from decon_core.search import build_search, open_search
 from decon_core.store import Store, write_json, write_parquet
 from decon_core.tiles import missing_tiles
@@ -205,20 +204,20 @@ def compile_kernels(job: ShardJob) -> None:
 def scan_shard(job: ShardJob) -> ShardScan:
     """Read a shard once and write its tiles for these benchmark versions, then its ledger."""
     seen = ShardScan(job.shard.fingerprint)
-    tables: dict[int, list[pa.Table]] = {number: [] for number in range(len(job.versions))}
+    found: list[Columns] = []
     position = 0
     for scanned in _scanned(job):
         seen.add(scanned)
         ahead = min(max(scanned.position, position), job.shard.n_bytes)
         advance(ahead - position)
         position = ahead
-        for number, table in scanned.matches.items():
-            tables[number].append(table)
+        if scanned.matches is not None:
+            found.append(scanned.matches)
     store = Store(job.root)
+    (scanner, *_) = _scanners_for(job)
     for number, version in enumerate(job.versions):
-        tile = pa.concat_tables([MATCHES.empty_table(), *tables[number]]).combine_chunks()
         path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
-        write_parquet(path, tile)
+        write_parquet(path, scanner.tile(found, number, job.shard.fingerprint))
     write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
     advance(job.shard.n_bytes - position)
     return seen
@@ -227,10 +226,9 @@ def scan_shard(job: ShardJob) -> ShardScan:
 def _scanned(job: ShardJob) -> Iterator[_Scanned]:
     """The blocks of a shard in their order, each scanned in one of several threads."""
     blocks = read_blocks(job.shard, job.source)
-    name = job.shard.fingerprint
     scanners = _scanners_for(job)
     if len(scanners) == 1:
-        yield from (scanners[0].scan(name, block) for block in blocks)
+        yield from (scanners[0].scan(block) for block in blocks)
         return
     free: Queue[_Scanner] = Queue()
     for scanner in scanners:
@@ -239,7 +237,7 @@ def _scanned(job: ShardJob) -> Iterator[_Scanned]:
     def scan(block: Block) -> _Scanned:
         scanner = free.get()
         try:
-            return scanner.scan(name, block)
+            return scanner.scan(block)
         finally:
             free.put(scanner)
 
@@ -263,7 +261,7 @@ class _Scanned:
     n_characters: int
     n_too_short: int
     unreadable: list[Unreadable]
-    matches: dict[int, pa.Table]
+    matches: Columns | None  # none: nothing was found
 
 
 class _Scanner:
@@ -285,19 +283,15 @@ class _Scanner:
         )
         self._labels: dict[int, pa.Table] = {}
 
-    def scan(self, shard: str, block: Block) -> _Scanned:
+    def scan(self, block: Block) -> _Scanned:
         batch = block.read()
         tokens = self._encoder.encode(batch.text, batch.starts, batch.stops)
-        rows = match_rows(
-            batch,
-            self._detector.detect(tokens),
-            self._search,
-            self._encoder,
-            labels=self._records,
-            shard=shard,
-            scan=self._scan,
-            ngram_size=self._ngram_size,
-        )
+        found = self._detector.detect(tokens)
+        matches = None
+        if len(found):
+            matches = match_columns(
+                batch, found, self._search, self._encoder, ngram_size=self._ngram_size
+            )
         n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
         return _Scanned(
             position=block.position,
@@ -305,7 +299,7 @@ class _Scanner:
             n_characters=batch.n_characters,
             n_too_short=n_too_short,
             unreadable=batch.unreadable,
-            matches=rows,
+            matches=matches,
         )
 
     def compile(self) -> None:
@@ -313,6 +307,17 @@ class _Scanner:
         text = np.frombuffer(b"two words", np.uint8)
         self._detector.compile(self._encoder.encode(text, np.zeros(1, np.int64), np.array([9])))
         self._encoder.places(0, "two words")
+
+    def tile(self, found: Sequence[Columns], number: int, shard: str) -> pa.Table:
+        """All rows of one benchmark in a shard."""
+        return tile_of(
+            found,
+            number,
+            self._search,
+            labels=lambda: self._records(number),
+            shard=shard,
+            scan=self._scan,
+        )
 
     def _records(self, number: int) -> pa.Table:
         if number not in self._labels:
