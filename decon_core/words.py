@@ -167,9 +167,9 @@ class Encoder:
         values, table = self._values[: offsets[-1]], self._table
         token_offsets = np.zeros_like(offsets)
         word_stream.count_tokens(values, offsets, table.arena, table.passing, token_offsets)
-        tokens = np.empty(token_offsets[-1], np.uint32)
+        tokens = np.empty(token_offsets[-1] + word_stream.MOST_NEAR, np.uint32)
         word_stream.expand(values, table.arena, table.passing, tokens)
-        return Ragged(tokens, token_offsets)
+        return Ragged(tokens[: token_offsets[-1]], token_offsets)
 
     def places(self, number: int, text: str) -> Places:
         """Where the words of a text stand in it, and which tokens belong to which word.

@@ -40,11 +40,13 @@ _GROUP = 64
 PENDING = 0xFF  # in the top byte of a value
 NOT_KEPT = -1  # in the place of a pending word's slot; below: -2 and its place in `kept`
 _SPACE = 0x20
-FAR = 0xFE  # top byte: the number of tokens is too large for it, and stands in front of them
+FAR = 0xFE  # top byte: the value says where the tokens are
+MOST_NEAR = 3
 
 _TOP = np.uint64(56)
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+_TWO = np.uint64(2)
 _THREE = np.uint64(3)
 _EIGHT = np.uint64(8)
 _SEVEN = np.uint64(7)
@@ -70,8 +72,8 @@ _HALF = np.uint64(32)
 _LOW_BYTE = np.uint64(0xFF)
 _PASSING = np.uint64(1) << np.uint64(55)
 _PLACE = _PASSING - np.uint64(1)
-_SMALL_BITS = np.uint64(28)
-_SMALL = (np.uint64(1) << _SMALL_BITS) - np.uint64(1)
+_NEAR_BITS = 18  # more than any vocabulary of an index needs, but that of hashed words
+_NEAR = (np.uint64(1) << np.uint64(_NEAR_BITS)) - np.uint64(1)
 
 
 @kernel
@@ -422,10 +424,9 @@ def rehash(table: Words64, larger: Words64) -> None:
 
 @kernel
 def _append(tokens: Tokens, start: int, stop: int, target: Tokens, end: int) -> int:
-    """Copy a word's tokens, behind their number where a value has no room for it."""
-    if stop - start >= FAR:
-        target[end] = stop - start
-        end += 1
+    """Copy a word's tokens behind their number; where they end."""
+    target[end] = stop - start
+    end += 1
     for at in range(start, stop):
         target[end] = tokens[at]
         end += 1
@@ -449,22 +450,24 @@ def settle(
 ) -> tuple[int, int]:
     """Give the pending words their tokens, in the table and in all places that wait for them.
 
-    A value holds one or two tokens itself. More of them stand in `arena`, from the place that it
+    A value holds up to three tokens itself. More of them stand in `arena`, from the place that it
     names; those of a word that is not kept stand in `passing`. `settled` is scratch of a value per
     pending word. The new ends of the two.
     """
     for number in range(pending_slots.size):
         start, stop = offsets[number], offsets[number + 1]
-        n = stop - start
         slot = pending_slots[number]
-        is_kept = slot != NOT_KEPT
-        value = np.uint64(min(n, FAR)) << _TOP
-        if n == 1:
-            value |= np.uint64(tokens[start])
-        elif n == 2:
-            value |= np.uint64(tokens[start]) | np.uint64(tokens[start + 1]) << _SMALL_BITS
-        elif n > 2:
-            if is_kept:
+        n = stop - start
+        value = np.uint64(n) << _TOP
+        is_near = n <= MOST_NEAR
+        if is_near:
+            for at in range(n):
+                token = np.uint64(tokens[start + at])
+                is_near = is_near and token <= _NEAR
+                value |= token << np.uint64(_NEAR_BITS * at)
+        if not is_near:
+            value = np.uint64(FAR) << _TOP
+            if slot != NOT_KEPT:
                 value |= np.uint64(n_arena)
                 n_arena = _append(tokens, start, stop, arena, n_arena)
             else:
@@ -473,7 +476,7 @@ def settle(
         settled[number] = value
         if slot >= 0:
             table[2 * slot + 1] = value
-        elif is_kept:
+        elif slot != NOT_KEPT:
             kept[-2 - slot + 1] = value
     for at in patches:
         values[at] = settled[np.int64(values[at] & _HASH_BITS)]
@@ -482,7 +485,7 @@ def settle(
 
 @kernel
 def _far_size(value: np.uint64, arena: Tokens, passing: Tokens) -> int:
-    """How many tokens a word has, where the value has no room for the number.
+    """How many tokens a word has whose value names their place.
 
     Called for such words only: numba counts references to arrays at every call.
     """
@@ -509,30 +512,27 @@ def count_tokens(
 
 @kernel
 def expand(values: Words64, arena: Tokens, passing: Tokens, out: Tokens) -> None:
-    """The tokens of all words, one after the other."""
-    n = 0
+    """The tokens of all words, one after the other, and room for `MOST_NEAR` more behind them."""
+    n = np.uint64(0)
     for value in values:
-        size = np.int64(value >> _TOP)
-        if size == 1:
-            out[n] = np.uint32(value & _SMALL)
-            n += 1
-        elif size == 2:
-            out[n] = np.uint32(value & _SMALL)
-            out[n + 1] = np.uint32((value >> _SMALL_BITS) & _SMALL)
-            n += 2
-        elif size:
-            start = np.int64(value & _PLACE)
-            if size == FAR:
-                size = _far_size(value, arena, passing)
-                start += 1
-            if value & _PASSING:
-                for at in range(start, start + size):
-                    out[n] = passing[at]
-                    n += 1
-            else:
-                for at in range(start, start + size):
-                    out[n] = arena[at]
-                    n += 1
+        size = value >> _TOP
+        if size != np.uint64(FAR):
+            # Three are written, whatever the number: a guess at it would often be wrong.
+            out[n] = np.uint32(value & _NEAR)
+            out[n + _ONE] = np.uint32((value >> np.uint64(_NEAR_BITS)) & _NEAR)
+            out[n + _TWO] = np.uint32((value >> np.uint64(2 * _NEAR_BITS)) & _NEAR)
+            n += size
+            continue
+        start = np.int64(value & _PLACE) + 1
+        stop = start + _far_size(value, arena, passing)
+        if value & _PASSING:
+            for at in range(start, stop):
+                out[n] = passing[at]
+                n += _ONE
+        else:
+            for at in range(start, stop):
+                out[n] = arena[at]
+                n += _ONE
 
 
 @kernel

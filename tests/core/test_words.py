@@ -147,6 +147,18 @@ def test_ids_that_the_index_lacks_are_one_unknown_token():
     ]
 
 
+def test_numbers_of_a_very_large_index_keep_all_their_bits():
+    tokenizer = load_tokenizer("words")
+    words_of_it = np.array(tokenizer.encode([" a b c d"])[0])
+    ids = np.sort(np.concatenate([np.arange(400_000), words_of_it]))
+    found = encoder(vocabulary=FixedVocabulary(ids)).encode(*packed(["d c", "b a e"]))
+    expected_ids = [tokenizer.encode([text])[0] for text in (" d c", " b a")]
+    assert ids[found.row(0).astype(int) - 1].tolist() == expected_ids[0]
+    assert ids[found.row(1)[:2].astype(int) - 1].tolist() == expected_ids[1]
+    assert found.row(1)[2] == 0
+    assert found.row(0).min() > 1 << 18
+
+
 def test_a_word_of_a_megabyte_is_one_word():
     vocabulary = GrowingVocabulary()
     text = "É" * 1_500_000 + " end"
