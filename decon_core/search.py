@@ -28,11 +28,12 @@ from decon_core.words import Ragged
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int32]
 
 # At 12 bits for an n-gram and two probes, about 2 % of all strangers get past the filter.
 _FILTER_BITS = 12
 # Counted up when the arrays change, or an old file would be taken for a new one.
-_LAYOUT = "1"
+_LAYOUT = "2"
 _MOST_UNIONS = 16
 _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
@@ -45,9 +46,9 @@ class Search:
     versions: tuple[Version, ...]
     ids: Integers  # the tokenizer's ids that occur in them, ascending
     index: clusters.Index
-    entry_part: Integers  # of each entry: which benchmark
-    entry_record: Integers  # the row of its record
-    entry_question: Integers
+    entry_part: Whole  # of each entry: which benchmark
+    entry_record: Whole  # the row of its record
+    entry_question: Whole
 
     @property
     def n_questions(self) -> int:
@@ -135,12 +136,12 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     arrays: dict[str, Array] = {
         "ids": ids,
         "entry_part": np.repeat(
-            np.arange(len(parts)), [part.entries.records.size for part in parts]
+            np.arange(len(parts), dtype=np.int32), [part.entries.records.size for part in parts]
         ),
-        "entry_record": np.concatenate([part.entries.records for part in parts]),
+        "entry_record": np.concatenate([part.entries.records for part in parts]).astype(np.int32),
         **_table(grams),
         **_bounds(grams, weight_of["question"], weights, need),
-        "posting_offsets": posting_offsets,
+        "posting_offsets": posting_offsets.astype(np.uint32),
         "postings": postings,
         "part_offsets": _edges([len(part.entries.fields["question"].texts) for part in parts]),
         "question_grams": grams.rows.values,
@@ -150,9 +151,9 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "question_need": need,
         "entry_offsets": entry_offsets,
         "entries": entries,
-        "entry_question": of_entry["question"],
-        "entry_answer": of_entry["answer"],
-        "entry_passage": of_entry["passage"],
+        "entry_question": of_entry["question"].astype(np.int32),
+        "entry_answer": of_entry["answer"].astype(np.int32),
+        "entry_passage": of_entry["passage"].astype(np.int32),
         "answer_different": grams_of(texts["answer"], 1).rows.lengths,
         "weights": weights,
         "is_hot": is_hot,
@@ -196,20 +197,31 @@ def _weights(
     """Every different weight once; and for each n-gram of each text the place of its weight."""
     weights: list[float] = []
     is_hot: list[bool] = []
-    places: dict[str, list[Ragged]] = {kind: [] for kind in KINDS}
-    for part in parts:
-        every = np.concatenate([part.df[kind].values for kind in KINDS])
-        different = np.unique(every)
-        limit = max(policy.hot_ngram_records, 2 * math.isqrt(part.n_records))
-        for kind, df in part.df.items():
-            place = np.searchsorted(different, df.values) + len(weights)
-            places[kind].append(Ragged(place.astype(np.uint32), df.offsets))
-        weights += [math.log(part.n_records / df) for df in different.tolist()]
+    known: dict[int, tuple[Integers, int]] = {}  # by N: the different df, and the first's place
+    for n_records in sorted({part.n_records for part in parts}):
+        found = [
+            np.unique(part.df[kind].values)
+            for part in parts
+            if part.n_records == n_records
+            for kind in KINDS
+        ]
+        different = np.unique(np.concatenate(found)).astype(np.int64)
+        known[n_records] = (different, len(weights))
+        limit = max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
+        weights += [math.log(n_records / df) for df in different.tolist()]
         is_hot += [df > limit for df in different.tolist()]
+    # Nearly always few enough for the shorter numbers; the kernels take either.
+    kind_of_place = np.uint16 if len(weights) <= 1 << 16 else np.uint32
+
+    def places(part: Part, kind: str) -> Ragged:
+        different, first = known[part.n_records]
+        place = np.searchsorted(different, part.df[kind].values) + first
+        return Ragged(place.astype(kind_of_place), part.df[kind].offsets)
+
     return (
         np.array(weights, np.float64),
         np.array(is_hot, np.uint8),
-        {kind: _stacked(rows) for kind, rows in places.items()},
+        {kind: _stacked([places(part, kind) for part in parts]) for kind in KINDS},
     )
 
 
@@ -224,7 +236,12 @@ def _table(grams: Grams) -> dict[str, Array]:
     pairs = np.zeros(1 << _log2_of_pairs(len(grams)), np.uint64)
     slots = np.zeros(len(grams) * 3 // 2 + 2, np.uint32)
     clusters.fill_table(grams.source, grams.first, grams.size, pairs, in_filter, slots)
-    return {"pairs": pairs, "filter": in_filter, "slots": slots, "gram_at": grams.first}
+    return {
+        "pairs": pairs,
+        "filter": in_filter,
+        "slots": slots,
+        "gram_at": grams.first.astype(np.uint32),
+    }
 
 
 def _log2_of_pairs(n_grams: int) -> int:

@@ -17,6 +17,8 @@ from decon_core.kernels.jit import kernel
 Numbers = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.int32]
+Places = npt.NDArray[np.uint16] | Numbers
 Floats = npt.NDArray[np.float64]
 Bounds = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.uint8]
@@ -30,31 +32,31 @@ class Index(NamedTuple):
     pairs: Words64  # a bit for every two tokens that follow each other in an n-gram
     filter: Words64  # two bits for every n-gram
     slots: Numbers  # n-gram numbers, from 1
-    gram_at: Integers  # where each n-gram stands in the question tokens
+    gram_at: Numbers  # where each n-gram stands in the question tokens
     gram_weight: Bounds  # at least its largest weight in any benchmark
     gram_need: Bounds  # at most the least weight that makes a match of a question that holds it
-    posting_offsets: Integers
+    posting_offsets: Numbers
     postings: Numbers  # questions that hold an n-gram, ascending
     part_offsets: Integers  # questions of each benchmark
     question_tokens: Numbers
     question_offsets: Integers
     question_grams: Numbers  # of each question, as they first occur
-    question_weights: Numbers  # and their places in `weights`
+    question_weights: Places  # and their places in `weights`
     question_gram_offsets: Integers
     question_total: Floats
     question_need: Floats
     entry_offsets: Integers  # entries of each question
     entries: Numbers
-    entry_answer: Integers
-    entry_passage: Integers
+    entry_answer: Whole
+    entry_passage: Whole
     answer_tokens: Numbers
     answer_offsets: Integers
-    answer_weights: Numbers  # of its different n-grams; of a short answer's different tokens
+    answer_weights: Places  # of its different n-grams; of a short answer's different tokens
     answer_weight_offsets: Integers
     answer_different: Integers  # different tokens
     passage_tokens: Numbers
     passage_offsets: Integers
-    passage_weights: Numbers
+    passage_weights: Places
     passage_weight_offsets: Integers
     weights: Floats
     is_hot: Flags  # of each weight: whether its n-gram is too common to start a cluster
@@ -203,7 +205,7 @@ def _number_of(tokens: Numbers, at: int, size: int, spread: np.uint64, index: In
         number = np.int64(index.slots[slot]) - 1
         if number < 0:
             return NONE
-        known = index.gram_at[number]
+        known = np.int64(index.gram_at[number])
         is_same = True
         for step in range(size):
             if tokens[at + step] != index.question_tokens[known + step]:
@@ -214,6 +216,11 @@ def _number_of(tokens: Numbers, at: int, size: int, spread: np.uint64, index: In
         slot += 1
         if slot == index.slots.size:
             slot = 0
+
+
+@kernel
+def _postings_of(number: int, index: Index) -> tuple[int, int]:
+    return np.int64(index.posting_offsets[number]), np.int64(index.posting_offsets[number + 1])
 
 
 @kernel
@@ -547,8 +554,8 @@ def _judge(
     passage = Found(0.0, NONE, NONE)
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
         entry = np.int64(index.entries[at])
-        answer_number = index.entry_answer[entry]
-        passage_number = index.entry_passage[entry]
+        answer_number = np.int64(index.entry_answer[entry])
+        passage_number = np.int64(index.entry_passage[entry])
         answer = Found(0.0, NONE, NONE)
         length = n_tokens
         n_answer_tokens = 0
@@ -790,7 +797,8 @@ def judge_exhaustive(
             if not _enter_number(number, 0, table, values):
                 continue
             weight = np.float64(index.gram_weight[number])
-            for posting in range(index.posting_offsets[number], index.posting_offsets[number + 1]):
+            start, stop = _postings_of(number, index)
+            for posting in range(start, stop):
                 question = np.int64(index.postings[posting])
                 if sums[question] == 0.0:
                     if n_touched == touched.size:
@@ -903,7 +911,7 @@ def _judge_sampled(
     posting_stops = np.zeros(grams.size, np.int64)
     for at in range(grams.size):
         if grams[at] != NONE:
-            start, stop = index.posting_offsets[grams[at]], index.posting_offsets[grams[at] + 1]
+            start, stop = _postings_of(grams[at], index)
             while start < stop and index.postings[start] < low:
                 start += 1
             while stop > start and index.postings[stop - 1] >= high:
@@ -1011,9 +1019,8 @@ def judge_sampled(
             if grams[at] == NONE:
                 continue
             part = 0
-            for posting in range(
-                index.posting_offsets[grams[at]], index.posting_offsets[grams[at] + 1]
-            ):
+            start, stop = _postings_of(grams[at], index)
+            for posting in range(start, stop):
                 while np.int64(index.postings[posting]) >= index.part_offsets[part + 1]:
                     part += 1
                 has_hits[part] = 1
