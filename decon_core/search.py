@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from decon_core.counts import KINDS, Grams, grams_of, renumbered
 from decon_core.entries import NOTHING
+from decon_core.errors import InputError, Problem
 from decon_core.index import Part, open_part
 from decon_core.kernels import clusters
 from decon_core.kernels import grams as kernels
@@ -125,6 +126,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     texts = {kind: _stacked([_texts(part, kind, ids) for part in parts]) for kind in KINDS}
     weights, is_hot, weight_of = _weights(parts, policy)
     questions = texts["question"]
+    _require_room(questions)
     grams = grams_of(questions, policy.ngram_size)
     total = np.zeros(len(questions))
     kernels.sum_in_order(weights, weight_of["question"].values, grams.rows.offsets, total)
@@ -164,6 +166,19 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
             arrays[f"{kind}_weights"] = weight_of[kind].values
             arrays[f"{kind}_weight_offsets"] = weight_of[kind].offsets
     return arrays
+
+
+def _require_room(questions: Ragged) -> None:
+    """Places in the questions are numbers of 32 bits."""
+    if questions.values.size >= 1 << 32:
+        raise InputError(
+            Problem(
+                "benchmarks of one scan",
+                f"{questions.values.size:,} tokens in their questions",
+                "fewer than 4,294,967,296",
+                "scan them in two groups",
+            )
+        )
 
 
 def _edges(lengths: Sequence[int] | Integers) -> Integers:
