@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from decon_assets.tables import text_table
-from decon_core.errors import told
+from decon_core.errors import InputError, Problem, told
 from decon_core.policy import Policy
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ EPILOG = """\
 examples:
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
   decon-assets scan --evals bundled/ --corpus 'web/**/*.jsonl.zst' --out found --workers 8
-  decon-assets scan --evals bundled/ --corpus chats/ --messages messages --out found
+  decon-assets scan --evals bundled/ --corpus chats/ --messages messages --role user --out found
+  decon-assets scan --evals bundled/ --corpus pairs/ --text chosen --text rejected --out found
   decon-assets scan ... --policy policy.toml      a file with, say, sampling = "reference"
   decon-assets scan ... --compat --fail-on-leak   in a test: 3 when something leaked
   duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
@@ -75,12 +76,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     content = parser.add_mutually_exclusive_group()
     content.add_argument(
         "--text",
-        default="text",
+        action="append",
         metavar="FIELD",
-        help="field that holds the text; nested: metadata.text (default: text)",
+        help="field that holds the text; nested: metadata.text (default: text). Given several "
+        "times (--text prompt --text chosen --text rejected), all of them make one document",
     )
     content.add_argument(
         "--messages", metavar="FIELD", help="field that holds a conversation, instead of --text"
+    )
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="ROLE",
+        help="with --messages: read only turns of this role; may be given several times",
     )
     parser.add_argument(
         "--id", default="id", metavar="FIELD", help="the document's own id, if any (default: id)"
@@ -106,14 +115,17 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; `say` prints the answer, progress goes to stderr."""
     from decon_core.folder_scan import Request, load_policy, scan_folder
 
+    if options.role and not options.messages:
+        raise InputError(Problem("--role", "no --messages", "the field with the conversation"))
     progress = Progress(sys.stderr)
     request = Request(
         evals=options.evals,
         corpus=options.corpus,
         out=options.out,
         policy=load_policy(options.policy) if options.policy else Policy(),
-        text=options.text,
+        text=_fields(options.text),
         messages=options.messages,
+        roles=tuple(options.role),
         id=options.id,
         workers=options.workers,
         has_compat=options.compat,
@@ -132,6 +144,13 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         sys.stderr.write(f"\nnot read: {told(outcome.failed)}\n")
         return 1
     return 3 if options.fail_on_leak and outcome.n_leaks else 0
+
+
+def _fields(names: list[str] | None) -> str | tuple[str, ...]:
+    """One field is a plain text, with no parts."""
+    if not names:
+        return "text"
+    return names[0] if len(names) == 1 else tuple(names)
 
 
 class _Notices(logging.Handler):

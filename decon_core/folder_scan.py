@@ -61,8 +61,9 @@ class Request:
     corpus: str  # a folder, a file, or a glob
     out: Path
     policy: Policy
-    text: str | None = "text"
+    text: str | tuple[str, ...] | None = "text"
     messages: str | None = None
+    roles: tuple[str, ...] = ()
     id: str | None = "id"
     workers: int = 1
     has_compat: bool = False
@@ -174,6 +175,7 @@ def _pack(request: Request, store: Store) -> tuple[Pack, list[str]]:
         path=request.corpus,
         text=None if request.messages else request.text,
         messages=request.messages,
+        roles=request.roles,
         id=request.id,
     )
     known = {shard.path: shard for shard in before}

@@ -273,6 +273,33 @@ def test_conversations_and_nested_fields_are_read_where_they_are_said_to_be(plac
     assert place.leaks() == expected
 
 
+def test_only_chosen_turns_are_read_and_the_match_says_in_which_it_begins(place):
+    path = place.folder / "corpus" / "chat.jsonl"
+    turns = [
+        {"role": "user", "content": "Hello there."},
+        {"role": "assistant", "content": place.leak("ledger", 4)},
+    ]
+    path.write_text(json.dumps({"messages": turns}) + "\n")
+    assert place.scan("--messages", "messages", "--role", "user", corpus=path) == 0
+    assert place.leaks() == set()
+    assert place.scan("--messages", "messages", "--role", "assistant", corpus=path) == 0
+    assert place.leaks() == {("chat.jsonl", 0, "ledger", 4)}
+    parts = pq.read_table(place.out / "matches.parquet")["question_part"].to_pylist()
+    assert set(parts) == {"messages[1]"}
+    assert place.scan("--role", "user", corpus=path) == 2
+
+
+def test_preference_pairs_are_one_document_of_several_fields(place):
+    path = place.folder / "corpus" / "pairs.jsonl"
+    row = {"prompt": "Say it.", "chosen": "No.", "rejected": place.leak("ledger", 4)}
+    path.write_text(json.dumps(row) + "\n")
+    fields = [part for name in row for part in ("--text", name)]
+    assert place.scan(*fields, corpus=path) == 0
+    assert place.leaks() == {("pairs.jsonl", 0, "ledger", 4)}
+    parts = pq.read_table(place.out / "matches.parquet")["question_part"].to_pylist()
+    assert set(parts) == {"rejected"}
+
+
 def test_a_recipe_file_says_what_the_benchmarks_are(place):
     recipes = {"evals": {"harbor": {"local_path": "evals/harbor_", "splits": ["test"]}}}
     recipes["evals"]["harbor"] |= {"prompt": "question", "answers": ["answer"]}
