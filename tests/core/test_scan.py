@@ -1,12 +1,16 @@
 """Tiles: equal to the oracle, however the work is cut, with spans that cut out the right text."""
 
+import errno
 import json
+import os
 import random
 from dataclasses import replace
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 
+from decon_core.batches import read_blocks
 from decon_core.corpus import read_shard
 from decon_core.decisions import decide
 from decon_core.errors import CorpusError, MissingError
@@ -162,6 +166,51 @@ def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monk
     parallel.prepare(items)
     scan_packs(parallel.store, [pack], versions, parallel.policy, workers=2)
     assert tiles(parallel, pack, versions) == together
+
+
+@pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
+@pytest.mark.parametrize(("threads", "block_bytes"), [(1, 64), (1, 1000), (3, 300), (2, 4 << 20)])
+def test_tiles_do_not_depend_on_threads_or_blocks(
+    crowded, tmp_path, monkeypatch, sampling, threads, block_bytes
+):
+    bench, items, pack = crowded
+    bench.policy = replace(bench.policy, sampling=sampling)
+    versions = bench.prepare(items)
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    expected = tiles(bench, pack, versions)
+
+    blocks = partial(read_blocks, block_bytes=block_bytes)
+    monkeypatch.setattr("decon_core.scan.read_blocks", blocks)
+    other = replace(bench, folder=tmp_path / "other")
+    other.folder.mkdir()
+    other.prepare(items)
+    scan_packs(other.store, [pack], versions, other.policy, workers=threads)
+    assert tiles(other, pack, versions) == expected
+
+
+def test_the_size_of_the_word_table_is_no_reason_to_scan_again(crowded):
+    bench, items, pack = crowded
+    versions = bench.prepare(items)
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    other = replace(bench.policy, word_table_mb=1)
+    assert scan_packs(bench.store, [pack], versions, other).n_shards_read == 0
+
+
+def test_a_full_disk_leaves_no_half_written_tile(bench, make_words, monkeypatch):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    pack = bench.pack({"a.jsonl": [make_words("q", 30)]})
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            scan_packs(bench.store, [pack], versions, bench.policy)
+    assert missing_tiles(bench.store, [pack], versions, bench.scan)
+    assert not list(bench.store.root.rglob("*.tmp"))
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
 
 
 def test_a_benchmark_outside_the_snapshot_moves_no_other_ones_tiles(crowded, tmp_path):
