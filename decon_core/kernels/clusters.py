@@ -305,6 +305,15 @@ def find_runs(
     return n_runs, offsets.size - 1
 
 
+@kernel
+def _filled(n: int, value: int) -> Integers:
+    """`np.full`, which takes ten times as long to compile."""
+    array = np.empty(n, np.int64)
+    for at in range(n):
+        array[at] = value
+    return array
+
+
 # One text's own n-grams ---------------------------------------------------------------------------
 
 
@@ -655,7 +664,7 @@ def _narrower(
     bounds = np.empty((n + 1, 2), np.int64)
     bounds[0, 0], bounds[0, 1] = places[0], places[n - 1]
     n_bounds = 1
-    seen = np.full(n_grams, NONE)
+    seen = _filled(n_grams, NONE)
     for seed in range(n):
         if not is_cold[ordinals[seed]]:
             continue
@@ -723,7 +732,8 @@ def _judge_question(
         stop = start + 1
         while stop < n and places[stop] - places[stop - 1] <= rules.longest_gap:
             stop += 1
-        is_found[:] = 0
+        for ordinal in range(n_grams):
+            is_found[ordinal] = 0
         n_matched = 0
         is_any_cold = False
         for at in range(start, stop):
@@ -803,7 +813,8 @@ def judge_exhaustive(
                 if sums[question] == 0.0:
                     if n_touched == touched.size:
                         wider = np.empty(2 * touched.size, np.int64)
-                        wider[:n_touched] = touched
+                        for earlier in range(n_touched):
+                            wider[earlier] = touched[earlier]
                         touched = wider
                     touched[n_touched] = question
                     n_touched += 1
@@ -862,9 +873,9 @@ def _walk(
 ) -> int:
     """Walk one way until every record has missed too often; the last place looked at, or `NONE`."""
     n = trace_question.size
-    is_active = np.ones(n, np.uint8)
+    is_active = _filled(n, 1)
     misses = np.zeros(n, np.int64)
-    hit_at = np.full(n, NONE)
+    hit_at = _filled(n, NONE)
     n_active = n
     last = NONE
     while n_active and 0 <= position < grams.size:
@@ -941,8 +952,8 @@ def _judge_sampled(
         flags = np.zeros(flag_offsets[n], np.uint8)
         for trace in range(n):
             flags[flag_offsets[trace] + _ordinal_of(questions[trace], grams[position], index)] = 1
-        starts = np.full(n, position)
-        ends = np.full(n, position)
+        starts = _filled(n, position)
+        ends = _filled(n, position)
         last = NONE
         for step in (-1, 1):
             last = _walk(
