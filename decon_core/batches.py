@@ -23,6 +23,7 @@ from decon_core.corpus import (
     LineBlock,
     Shard,
     Unreadable,
+    blocks_of,
     line_blocks,
     open_shard,
     row_of_line,
@@ -75,6 +76,12 @@ def read_blocks(
             for batch in table_batches(file, path, source, batch_bytes=block_bytes):
                 yield Block(partial(_read_table, batch, row, source), file.tell())
                 row += batch.num_rows
+
+
+def compile_reader(source: Source) -> None:
+    """Have the kernel compiled that takes lines apart, on an empty one."""
+    for block in blocks_of(b"{}\n", block_bytes=64):
+        _read_lines(block, source, _field_of(source))
 
 
 # Lines --------------------------------------------------------------------------------------------

@@ -379,6 +379,13 @@ def line_blocks(file: ShardFile, path: Path, *, block_bytes: int) -> Iterator[Li
         )
 
 
+def blocks_of(lines: bytes, *, block_bytes: int) -> Iterator[LineBlock]:
+    """Lines that are at hand, as blocks."""
+    cutter = _Cutter(block_bytes)
+    yield from cutter.blocks(memoryview(lines))
+    yield from cutter.rest(is_whole=True)
+
+
 def _require_lines(head: bytes, path: Path) -> None:
     """Raise when what was compressed is no text but another file."""
     found = kind_of(head)

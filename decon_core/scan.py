@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from decon_core.batches import Block, read_blocks
+from decon_core.batches import Block, compile_reader, read_blocks
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard, Unreadable
 from decon_core.detectors.decon import Detector
@@ -196,6 +196,7 @@ def compile_kernels(job: ShardJob) -> None:
     )
     notice.start()
     try:
+        compile_reader(job.source)
         _scanners_for(job)[0].compile()
     finally:
         notice.cancel()

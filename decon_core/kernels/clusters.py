@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import inlined, kernel
 
 Numbers = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
@@ -400,7 +400,7 @@ def _share(weight_of: Numbers, weights: Floats, is_found: Flags) -> float:
 # Answer and passage -------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _find_short_answer(
     tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, index: Index, rules: Rules
 ) -> Found:
@@ -421,7 +421,7 @@ def _find_short_answer(
     return Found(0.0, NONE, NONE)
 
 
-@kernel
+@inlined
 def _find_long_answer(
     tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, index: Index, rules: Rules
 ) -> Found:
@@ -444,7 +444,7 @@ def _find_long_answer(
     return Found(_share(weight_of, index.weights, is_found), first, last + size)
 
 
-@kernel
+@inlined
 def _find_answer(tokens: Numbers, q_end: int, number: int, index: Index, rules: Rules) -> Found:
     answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
     weight_of = index.answer_weights[
@@ -455,7 +455,7 @@ def _find_answer(tokens: Numbers, q_end: int, number: int, index: Index, rules: 
     return _find_long_answer(tokens, q_end, answer, weight_of, index, rules)
 
 
-@kernel
+@inlined
 def _find_passage(tokens: Numbers, start: int, number: int, index: Index, rules: Rules) -> Found:
     passage = index.passage_tokens[
         index.passage_offsets[number] : index.passage_offsets[number + 1]
@@ -538,7 +538,7 @@ def _base_score(
     return min(1.0, w_q * question + w_a * answer + w_p * passage)
 
 
-@kernel
+@inlined
 def _judge(
     tokens: Numbers,
     document: int,
@@ -631,7 +631,7 @@ def _judge(
     return n_out
 
 
-@kernel
+@inlined
 def _has_company(question: int, index: Index) -> bool:
     """Whether a record behind the question has an answer or a passage."""
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
@@ -641,7 +641,7 @@ def _has_company(question: int, index: Index) -> bool:
     return False
 
 
-@kernel
+@inlined
 def _passes(overlap: float, question: int, index: Index, rules: Rules) -> bool:
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     return overlap >= rules.least_overlap and overlap >= _decay(
@@ -694,7 +694,7 @@ def _narrower(
     return bounds[:n_bounds]
 
 
-@kernel
+@inlined
 def _judge_question(
     tokens: Numbers,
     document: int,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import inlined, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -311,7 +311,7 @@ def _is_key(
     return True
 
 
-@kernel
+@inlined
 def _read_line(
     block: Bytes, at: Place, path: Bytes, key_starts: Integers, text: Bytes, n: Place
 ) -> tuple[Place, Place, int]:
