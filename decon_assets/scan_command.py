@@ -24,8 +24,9 @@ Look for benchmark items in a folder of training data, without Dagster or a conf
 
 Writes OUT/matches.parquet (every match down to the evidence floor, with score and call),
 OUT/ledger.jsonl (what was read of each shard, and every row that could not be) and
-OUT/summary.json. Scanning again does only what is missing: new shards, other benchmarks, or the
-rest after a run that was stopped. What was done so far is kept in OUT/.store.
+OUT/summary.json. Scanning again does only what is missing: new shards, or the rest after a run
+that was stopped. Other benchmarks are weighed anew, so then all is scanned again. What was done so
+far is kept in OUT/.store.
 """
 
 EPILOG = """\
@@ -70,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         default=1,
         metavar="N",
-        help="processes, of which each scans whole shards (default 1; there are "
+        help="processes, or threads where there is little to scan (default 1; there are "
         f"{os.cpu_count()} cores here)",
     )
     content = parser.add_mutually_exclusive_group()

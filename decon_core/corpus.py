@@ -154,6 +154,8 @@ def _shard(source: Source, path: Path, base: Path, known: Shard | None) -> Shard
     reading = [content, format_of(path), source.text, source.messages, source.id]
     if not isinstance(source.text, str):
         reading.append(source.roles)
+    if compression_of(path):  # under another name the same bytes may be damaged
+        reading.append(compression_of(path))
     return Shard(
         source=source.name,
         name=path.relative_to(base).as_posix(),

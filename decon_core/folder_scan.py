@@ -317,7 +317,11 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
 
 
 def _failed_line(shard: Shard, problems: Sequence[Problem]) -> dict[str, Any]:
-    told = [str(problem) for problem in problems if problem.where.startswith(shard.path)]
+    told = [
+        str(problem)
+        for problem in problems
+        if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
+    ]
     return {"file": shard.name, "is_read": False, "problems": told}
 
 

@@ -405,7 +405,9 @@ def question_end(start: int, end: int, question: Tokens, policy: Policy) -> int:
 def find_short_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> Found:
     """The answer as an exact run of tokens that starts soon after the question."""
     frequencies = index.frequencies
-    weight = sum(frequencies.idf(frequencies.token[token]) for token in dict.fromkeys(entry.answer))
+    weight = 0.0
+    for token in dict.fromkeys(entry.answer):  # not sum(): from Python 3.12 on it rounds otherwise
+        weight += frequencies.idf(frequencies.token[token])
     if weight <= 0:
         return NOT_FOUND
     size = len(entry.answer)

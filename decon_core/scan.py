@@ -59,7 +59,8 @@ class ShardJob:
     source: Source
     versions: tuple[Version, ...]
     policy: Policy
-    scan: str  # fingerprint: what the tiles and the search index are named by
+    index: str  # fingerprints: of the index parts,
+    scan: str  # and what the tiles and their union are named by
     threads: int = 1
 
 
@@ -170,7 +171,7 @@ def _jobs(
             missing_part(name, str(store.index_part(index, name, "*"))) for name in absent
         )
     jobs = [
-        ShardJob(store.root, shard, pack.source, _in_order(lacking), policy, scan)
+        ShardJob(store.root, shard, pack.source, _in_order(lacking), policy, index, scan)
         for pack, shard, lacking in missing_tiles(store, packs, versions, scan)
     ]
     for wanted in {job.versions for job in jobs}:
@@ -269,12 +270,12 @@ class _Scanner:
     """All that one thread needs: the index is shared, tables of words and scratch are its own."""
 
     def __init__(
-        self, store: Store, versions: Sequence[Version], policy: Policy, scan: str
+        self, store: Store, versions: Sequence[Version], policy: Policy, index: str, scan: str
     ) -> None:
         self._store = store
         self._scan = scan
         self._ngram_size = policy.ngram_size
-        self._search = open_search(store, versions, scan=scan)
+        self._search = open_search(store, versions, at_floor(policy), index=index, scan=scan)
         self._detector = Detector(self._search, at_floor(policy))
         self._encoder = Encoder(
             load_tokenizer(policy.tokenizer_str),
@@ -331,10 +332,10 @@ class _Scanners:
     """Those of one union of benchmarks; a table of words is worth keeping between shards."""
 
     def __init__(
-        self, root: Path, versions: tuple[Version, ...], policy: Policy, scan: str
+        self, root: Path, versions: tuple[Version, ...], policy: Policy, index: str, scan: str
     ) -> None:
         self._made: list[_Scanner] = []
-        self._arguments = (Store(root), versions, policy, scan)
+        self._arguments = (Store(root), versions, policy, index, scan)
 
     def take(self, n: int) -> list[_Scanner]:
         while len(self._made) < n:
@@ -343,9 +344,11 @@ class _Scanners:
 
 
 @lru_cache(maxsize=1)
-def _scanners(root: Path, versions: tuple[Version, ...], policy: Policy, scan: str) -> _Scanners:
-    return _Scanners(root, versions, policy, scan)
+def _scanners(
+    root: Path, versions: tuple[Version, ...], policy: Policy, index: str, scan: str
+) -> _Scanners:
+    return _Scanners(root, versions, policy, index, scan)
 
 
 def _scanners_for(job: ShardJob) -> list[_Scanner]:
-    return _scanners(job.root, job.versions, job.policy, job.scan).take(job.threads)
+    return _scanners(job.root, job.versions, job.policy, job.index, job.scan).take(job.threads)

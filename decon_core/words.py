@@ -459,22 +459,28 @@ _LAST_CASED = max(point for point in range(0x20000) if chr(point).lower() != chr
 @lru_cache(maxsize=4)
 def keeps_words_apart(tokenizer: Tokenizer) -> bool:
     """Whether a word has the same ids wherever it stands, tried with all pairs of a probe."""
+    if tokenizer.joins_words():
+        return _say_joining(tokenizer)
     alone = dict(zip(_PROBE, tokenizer.encode([f" {word}" for word in _PROBE]), strict=True))
     texts = [f" {first} {second}" for first in _PROBE for second in _PROBE]
     joined = tokenizer.encode([*texts, " " + " ".join(_PROBE)])
     expected = [[*alone[first], *alone[second]] for first in _PROBE for second in _PROBE]
     is_separable = joined == [*expected, [token for word in _PROBE for token in alone[word]]]
-    if not is_separable:
-        _log.warning(
-            "tokenizer %s joins words: whole texts are tokenized, which takes several times longer",
-            tokenizer.fingerprint,
-        )
-    return is_separable
+    return is_separable or _say_joining(tokenizer)
+
+
+def _say_joining(tokenizer: Tokenizer) -> bool:
+    _log.warning(
+        "tokenizer %s joins words: whole texts are tokenized, which takes several times longer",
+        tokenizer.fingerprint,
+    )
+    return False
 
 
 # Words that a tokenizer may treat in a way of its own: parts of contractions, digits, control and
 # joining characters at the edges, marks without a letter, scripts without spaces, emoji sequences.
 _PROBE = (
+    *("of", "in", "to", "and", "is", "it", "that", "for", "on", "new", "york"),
     *("a", "the", "don't", "'s", "'ll", "re", "12", "1234", "3.14", "a1", "1a", "x", "…", "«x»"),
     *("¿que", "--", "#", "_", "<|endoftext|>", "é", "ß", "ς", "½", "²", "Ⅷ", "𝔘", "日本語", "。"),
     *("한국어", "नमस्ते", "العربية", "ไทย", "😀", "👩\u200d👩\u200d👧", "1\ufe0f\u20e3", "﷽"),

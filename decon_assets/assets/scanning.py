@@ -26,8 +26,8 @@ from decon_core.schemas import MATCHES
 from decon_core.store import Store
 from decon_core.tiles import count_cell, scan_fingerprint
 
-# Metadata per cell costs quadratic time in Dagster: 1,000 cells 20 to 35 s.
 _SECONDS_BETWEEN_LINES = 10.0
+# Metadata per cell costs quadratic time in Dagster: 1,000 cells 20 to 35 s.
 _MOST_CELLS_WITH_METADATA = 200
 
 

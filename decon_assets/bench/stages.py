@@ -19,6 +19,7 @@ from decon_assets.bench.peers import peak_bytes
 from decon_core.config import Source
 from decon_core.corpus import Document, Pack, read_shard
 from decon_core.folder_scan import pack_of
+from decon_core.index import index_fingerprint
 from decon_core.policy import Policy
 from decon_core.records import Version, current_version
 from decon_core.scan import at_floor, scan_packs
@@ -75,7 +76,13 @@ def stages(job: Job) -> Result:
     policy = Policy()
     store, versions = _prepared(job)
     started = time.perf_counter()
-    search = open_search(store, versions, scan=scan_fingerprint(store, policy))
+    search = open_search(
+        store,
+        versions,
+        at_floor(policy),
+        index=index_fingerprint(store, policy),
+        scan=scan_fingerprint(store, policy),
+    )
     map_seconds = time.perf_counter() - started
     encoder = Encoder(
         load_tokenizer(policy.tokenizer_str),

@@ -664,6 +664,9 @@ def _narrower(
     bounds = np.empty((n + 1, 2), np.int64)
     bounds[0, 0], bounds[0, 1] = places[0], places[n - 1]
     n_bounds = 1
+    # Too few misses in all for any walk to end: a text that repeats itself may be very long.
+    if places[n - 1] - places[0] + 1 - n < longest_gap:
+        return bounds[:1]
     seen = _filled(n_grams, NONE)
     for seed in range(n):
         if not is_cold[ordinals[seed]]:

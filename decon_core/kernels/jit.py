@@ -7,6 +7,8 @@ and compiles it then, or loads what an earlier process compiled.
 from __future__ import annotations
 
 import getpass
+import os
+import stat
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
@@ -73,11 +75,27 @@ def _find_place(config: Any) -> bool:
     """
     if config.CACHE_DIR and _can_write(Path(config.CACHE_DIR)):
         return True
-    if not config.CACHE_DIR and _can_write(Path(__file__).parent / "__pycache__"):
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
+    if not config.CACHE_DIR and any(
+        _can_write(folder) for folder in (Path(__file__).parent / "__pycache__", users)
+    ):
         return True
     folder = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
+    if not _is_our_own(folder):
+        return False
     config.CACHE_DIR = str(folder)
-    return _can_write(folder)
+    return True
+
+
+def _is_our_own(folder: Path) -> bool:
+    """Whether nobody else could have put code there: it would be run."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return False
+    is_private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o022
+    return is_private and status.st_uid == os.getuid() and _can_write(folder)
 
 
 def _can_write(folder: Path) -> bool:

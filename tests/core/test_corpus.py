@@ -224,6 +224,15 @@ def test_the_shard_s_fingerprint_depends_on_roles_and_on_all_fields(tmp_path):
     assert len(set(found)) == len(found)
 
 
+def test_the_same_bytes_under_a_compressed_name_are_another_shard(tmp_path):
+    for name in ("a.jsonl", "b.jsonl.gz"):
+        (tmp_path / name).write_bytes(b'{"text": "not packed"}\n')
+    source = Source(name="web", path="*.jsonl*", text="text")
+    plain, misnamed = find_shards(source, folder=tmp_path, known={})
+    assert plain.content == misnamed.content
+    assert plain.fingerprint != misnamed.fingerprint
+
+
 def test_the_fingerprint_of_a_plain_source_is_what_it_always_was(tmp_path):
     lines(tmp_path, '{"text": "a"}\n')
     (shard,) = find_shards(TEXT, folder=tmp_path, known={})

@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import random
+import shutil
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +15,7 @@ import pytest
 from decon_core.batches import read_blocks
 from decon_core.corpus import read_shard
 from decon_core.decisions import decide
-from decon_core.errors import CorpusError, MissingError
+from decon_core.errors import CorpusError, MissingError, StaleError
 from decon_core.idf import current_snapshot, freeze
 from decon_core.index import index_fingerprint, open_part
 from decon_core.policy import Policy
@@ -27,7 +29,7 @@ from decon_core.reference import (
     report,
     tokenize,
 )
-from decon_core.scan import scan_packs
+from decon_core.scan import _scanners, scan_packs
 from decon_core.schemas import MATCHES
 from decon_core.tiles import missing_tiles
 from decon_core.tokens import load_tokenizer
@@ -196,6 +198,41 @@ def test_the_size_of_the_word_table_is_no_reason_to_scan_again(crowded):
     assert scan_packs(bench.store, [pack], versions, other).n_shards_read == 0
 
 
+def test_more_unions_than_are_kept_are_made_again(bench, make_words, monkeypatch):
+    monkeypatch.setattr("decon_core.search._MOST_UNIONS", 1)
+    items = {f"b{n}": [(make_words((n, k), 30), None, None) for k in range(2)] for n in range(3)}
+    versions = bench.prepare(items)
+    pack = bench.pack({f"s{n}.jsonl": [items[f"b{n}"][0][0]] for n in range(3)})
+    for shard, version in zip(pack.shards, versions, strict=True):
+        scan_packs(bench.store, [replace(pack, shards=(shard,))], [version], bench.policy)
+    scan_packs(bench.store, [pack], versions, bench.policy)  # each shard lacks two other ones
+    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
+    found = [read_tile(bench, pack, version, at).num_rows for at, version in enumerate(versions)]
+    assert found == [1, 1, 1]
+
+
+def test_a_damaged_union_is_named_with_its_remedy(bench, make_words):
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    pack = bench.pack({"a.jsonl": [make_words("q", 30)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    (union,) = bench.store.root.glob("search/*/*.arrow")
+    union.write_bytes(union.read_bytes()[:1000])
+    shutil.rmtree(bench.store.root / "tiles")
+    _scanners.cache_clear()
+    with pytest.raises(StaleError, match=r"damaged.*delete it"):
+        scan_packs(bench.store, [pack], versions, bench.policy)
+
+
+def test_a_text_that_repeats_itself_for_long_takes_no_time_for_each_repeat(bench, make_words):
+    question = " ".join(f"w{n % 8}" for n in range(48))
+    others = [(make_words(n, 30), None, None) for n in range(3)]
+    versions = bench.prepare({"b": [(question, make_words("a", 9), None), *others]})
+    pack = bench.pack({"a.jsonl": [" ".join([question] * 4000)]})
+    started = time.monotonic()
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    assert time.monotonic() - started < 30  # it would take hours, walked from every place
+
+
 def test_a_full_disk_leaves_no_half_written_tile(bench, make_words, monkeypatch):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words("q", 30)]})
@@ -205,7 +242,7 @@ def test_a_full_disk_leaves_no_half_written_tile(bench, make_words, monkeypatch)
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="no space left to write"):
             scan_packs(bench.store, [pack], versions, bench.policy)
     assert missing_tiles(bench.store, [pack], versions, bench.scan)
     assert not list(bench.store.root.rglob("*.tmp"))

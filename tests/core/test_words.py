@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from decon_core import words
@@ -193,6 +194,17 @@ def test_places_cut_out_exactly_the_words_behind_the_tokens(text, name, data):
 @pytest.mark.parametrize("name", ["words", "cl100k", "o200k", "llama3", "olmo2"])
 def test_the_known_vocabularies_keep_words_apart(name):
     assert keeps_words_apart(load_tokenizer(name))
+
+
+def test_a_single_token_of_two_words_is_noticed(tmp_path):
+    vocabulary = {letter: n for n, letter in enumerate("abcdefghijklmnopqrstuvwxyz\u0120")}
+    merges = [("\u0120", "o"), ("\u0120o", "f"), ("\u0120of", "\u0120")]
+    for pair in merges:
+        vocabulary["".join(pair)] = len(vocabulary)
+    tokenizer = Tokenizer(BPE(vocabulary, merges))
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    assert not keeps_words_apart(load_tokenizer(str(tmp_path / "tokenizer.json")))
 
 
 def test_one_that_does_not_is_noticed_and_said(caplog):
