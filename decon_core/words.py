@@ -57,7 +57,7 @@ class FixedVocabulary:
     """The ids that an index holds, sorted; every other one is unknown."""
 
     def __init__(self, ids: Integers) -> None:
-        self._ids = ids
+        self._ids = np.append(ids, -1)  # no id is negative: a search may end behind the last one
         n = int(ids[-1]) + 1 if ids.size else 0
         # A vocabulary's ids are few enough for a list of all; hashes of words are not.
         self._all = np.zeros(n if n <= _MOST_LISTED_IDS else 0, np.uint32)
@@ -67,9 +67,8 @@ class FixedVocabulary:
     def numbers(self, ids: Integers) -> Tokens:
         if self._all.size:
             return np.where(ids < self._all.size, self._all[ids % self._all.size], UNKNOWN)
-        at = np.searchsorted(self._ids, ids)
-        known = np.append(self._ids, -1)[at] == ids
-        return np.where(known, at + 1, UNKNOWN).astype(np.uint32)
+        at = np.searchsorted(self._ids[:-1], ids)
+        return np.where(self._ids[at] == ids, at + 1, UNKNOWN).astype(np.uint32)
 
 
 class GrowingVocabulary:
