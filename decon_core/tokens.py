@@ -24,6 +24,8 @@ from decon_core.text import WHITE_SPACE
 
 Integers = npt.NDArray[np.int64]
 
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
 # A space, as vocabularies write it, behind something else.
 _SPACE_INSIDE = re.compile("[^ \u0120\u2581][ \u0120\u2581]")
 
@@ -67,20 +69,40 @@ class Tokenizer(Hashable, Protocol):
 
 @lru_cache(maxsize=4)
 def load_tokenizer(name: str) -> Tokenizer:
-    """The tokenizer of that name: `words`, a bundled vocabulary, or a path to a tokenizer.json."""
+    """The tokenizer of that name: `words`, a bundled vocabulary, a tokenizer.json or a hub name."""
     if name == "words":
         return Words()
     if name in _BUNDLED:
         return BytePieces(_BUNDLED[name])
     if name.endswith(".json") and Path(name).is_file():
         return TokenizerFile(Path(name))
+    if _HUB_NAME.fullmatch(name) and not name.endswith(".json"):
+        return TokenizerFile(_from_hub(name))
     raise ConfigError(
         Problem(
             where="policy.tokenizer_str",
             found=repr(name),
-            expected=f"'words', {', '.join(map(repr, _BUNDLED))}, or the path of a tokenizer.json",
+            expected=f"'words', {', '.join(map(repr, _BUNDLED))}, the path of a tokenizer.json, "
+            "or a name on the Hugging Face hub (owner/model)",
         )
     )
+
+
+def _from_hub(name: str) -> Path:
+    """The tokenizer.json of a model on the hub, or of one that was fetched before."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(name, "tokenizer.json"))
+    except (OSError, ValueError) as error:  # all of the library's own errors are one of the two
+        raise ConfigError(
+            Problem(
+                "policy.tokenizer_str",
+                f"{name!r} could not be fetched ({str(error).splitlines()[0]})",
+                "a model on the Hugging Face hub that has a tokenizer.json",
+                "check the name and the network, or give the path of a file",
+            )
+        ) from None
 
 
 class Words:

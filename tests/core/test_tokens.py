@@ -1,5 +1,10 @@
 """Tokenizer files: what they carry for a model's sake must not reach the detector."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -37,3 +42,30 @@ def test_spans_cover_the_words_behind_the_tokens(path):
 def test_an_unknown_tokenizer_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match=r"'gpt9'.*'cl100k'"):
         load_tokenizer("gpt9")
+
+
+HUB = """
+import sys
+from decon_core.errors import ConfigError
+from decon_core.tokens import load_tokenizer
+print(load_tokenizer("owner/model").encode([" one two"]))
+try:
+    load_tokenizer("owner/absent")
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_a_name_on_the_hub_is_found_where_it_was_fetched_to(path, tmp_path):
+    """Offline, with a cache such as a download leaves behind."""
+    model = tmp_path / "hub" / "models--owner--model"
+    (model / "refs").mkdir(parents=True)
+    (model / "refs" / "main").write_text("0123abc")
+    (model / "snapshots" / "0123abc").mkdir(parents=True)
+    (model / "snapshots" / "0123abc" / "tokenizer.json").write_bytes(Path(path).read_bytes())
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    said = subprocess.run(
+        [sys.executable, "-c", HUB], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert str(load_tokenizer(path).encode([" one two"])) in said
+    assert "'owner/absent' could not be fetched" in said
