@@ -276,7 +276,7 @@ class ShardFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
-        n = self._file.readinto(view)  # type: ignore[attr-defined]
+        n = self._file.readinto(view)  # type: ignore[attr-defined] # BinaryIO's stub lacks it
         # Readers may go back a few bytes; those were hashed already.
         fresh = self._file.tell() - self._n_hashed
         if fresh > 0:

@@ -104,7 +104,7 @@ def pieces(file: BinaryIO, compression: str) -> Iterator[memoryview]:
     """
     raw = _opened(file, compression) or file
     step = memoryview(bytearray(_STEP))
-    while n := raw.readinto(step):  # type: ignore[union-attr]
+    while n := raw.readinto(step):  # type: ignore[union-attr] # BinaryIO's stub lacks it
         yield step[:n]
 
 
@@ -165,7 +165,7 @@ class _Members(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
+        view = memoryview(buffer)  # type: ignore[arg-type] # the base class says object
         data = self._next(len(view))
         view[: len(data)] = data
         return len(data)
