@@ -35,8 +35,9 @@ Whole = npt.NDArray[np.int32]
 # At 12 bits for an n-gram and two probes, about 2 % of all strangers get past the filter.
 _FILTER_BITS = 12
 # Counted up when the arrays change, or an old file would be taken for a new one.
-_LAYOUT = "2"
+_LAYOUT = "3"
 _MOST_UNIONS = 16
+_LEVELS = 256
 _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
 
@@ -160,7 +161,6 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "posting_offsets": posting_offsets.astype(np.uint32),
         "postings": postings,
         "part_offsets": _edges([len(part.entries.fields["question"].texts) for part in parts]),
-        "question_grams": grams.rows.values,
         "question_gram_offsets": grams.rows.offsets,
         "question_weights": weight_of["question"].values,
         "question_total": total,
@@ -175,7 +175,9 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "is_hot": is_hot,
     }
     for kind, rows in texts.items():
-        arrays[f"{kind}_tokens"], arrays[f"{kind}_offsets"] = rows.values, rows.offsets
+        # Half the memory for any but the largest vocabularies; the kernels take either.
+        arrays[f"{kind}_tokens"] = rows.values.astype(_narrowest(ids.size + 1))
+        arrays[f"{kind}_offsets"] = rows.offsets
         if kind != "question":
             arrays[f"{kind}_weights"] = weight_of[kind].values
             arrays[f"{kind}_weight_offsets"] = weight_of[kind].offsets
@@ -239,8 +241,7 @@ def _weights(
         limit = max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
         weights += [math.log(n_records / df) for df in different.tolist()]
         is_hot += [df > limit for df in different.tolist()]
-    # Nearly always few enough for the shorter numbers; the kernels take either.
-    kind_of_place = np.uint16 if len(weights) <= 1 << 16 else np.uint32
+    kind_of_place = _narrowest(len(weights))
 
     def places(part: Part, kind: str) -> Ragged:
         different, first = known[part.n_records]
@@ -252,6 +253,11 @@ def _weights(
         np.array(is_hot, np.uint8),
         {kind: _stacked([places(part, kind) for part in parts]) for kind in KINDS},
     )
+
+
+def _narrowest(n: int) -> type[np.unsignedinteger[Any]]:
+    """What holds the numbers below n. Not a byte: every further kind is compiled by itself."""
+    return np.uint16 if n <= 1 << 16 else np.uint32
 
 
 def _gate(lengths: Integers, policy: Policy) -> Floats:
@@ -279,14 +285,21 @@ def _log2_of_pairs(n_grams: int) -> int:
 
 
 def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> dict[str, Array]:
-    """Bounds of each n-gram, rounded to the side on which they still are bounds."""
+    """Bounds of each n-gram in a byte, rounded to the side on which they still are bounds."""
     largest = np.zeros(len(grams))
     least = np.full(len(grams), np.inf)
     rows = grams.rows
     clusters.bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, least)
+    weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
+    # Needs differ as lengths do: by factors. Those of questions without any weight are 0.
+    some = least[least > 0]
+    need_levels = np.zeros(_LEVELS)
+    need_levels[1:] = np.geomspace(some.min(initial=1.0), some.max(initial=1.0), _LEVELS - 1)
     return {
-        "gram_weight": np.nextafter(largest.astype(np.float32), np.float32(np.inf)),
-        "gram_need": np.nextafter(least.astype(np.float32), np.float32(-np.inf)),
+        "gram_weight": np.searchsorted(weight_levels, largest).astype(np.uint8),
+        "gram_need": (np.searchsorted(need_levels, least, side="right") - 1).astype(np.uint8),
+        "weight_levels": weight_levels,
+        "need_levels": need_levels,
     }
 
 

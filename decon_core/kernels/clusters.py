@@ -18,9 +18,9 @@ Numbers = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.int32]
-Places = npt.NDArray[np.uint16] | Numbers
+Short = npt.NDArray[np.uint16] | Numbers  # shorter where they are few enough
 Floats = npt.NDArray[np.float64]
-Bounds = npt.NDArray[np.float32]
+Codes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.uint8]
 
 NONE = -1
@@ -33,15 +33,16 @@ class Index(NamedTuple):
     filter: Words64  # two bits for every n-gram
     slots: Numbers  # n-gram numbers, from 1
     gram_at: Numbers  # where each n-gram stands in the question tokens
-    gram_weight: Bounds  # at least its largest weight in any benchmark
-    gram_need: Bounds  # at most the least weight that makes a match of a question that holds it
+    gram_weight: Codes  # at least its largest weight in any benchmark
+    gram_need: Codes  # at most the least weight that makes a match of a question that holds it
+    weight_levels: Floats  # what these codes stand for
+    need_levels: Floats
     posting_offsets: Numbers
     postings: Numbers  # questions that hold an n-gram, ascending
     part_offsets: Integers  # questions of each benchmark
-    question_tokens: Numbers
+    question_tokens: Short
     question_offsets: Integers
-    question_grams: Numbers  # of each question, as they first occur
-    question_weights: Places  # and their places in `weights`
+    question_weights: Short  # of its n-grams, as they first occur: their places in `weights`
     question_gram_offsets: Integers
     question_total: Floats
     question_need: Floats
@@ -49,14 +50,14 @@ class Index(NamedTuple):
     entries: Numbers
     entry_answer: Whole
     entry_passage: Whole
-    answer_tokens: Numbers
+    answer_tokens: Short
     answer_offsets: Integers
-    answer_weights: Places  # of its different n-grams; of a short answer's different tokens
+    answer_weights: Short  # of its different n-grams; of a short answer's different tokens
     answer_weight_offsets: Integers
     answer_different: Integers  # different tokens
-    passage_tokens: Numbers
+    passage_tokens: Short
     passage_offsets: Integers
-    passage_weights: Places
+    passage_weights: Short
     passage_weight_offsets: Integers
     weights: Floats
     is_hot: Flags  # of each weight: whether its n-gram is too common to start a cluster
@@ -294,8 +295,8 @@ def find_runs(
                 weight = 0.0
                 need = np.inf
             last = place
-            weight += np.float64(index.gram_weight[number])
-            need = min(need, np.float64(index.gram_need[number]))
+            weight += index.weight_levels[index.gram_weight[number]]
+            need = min(need, index.need_levels[index.gram_need[number]])
         if is_open and weight >= need * _LENIENT:
             if n_runs == runs.shape[0]:
                 return n_before, document
@@ -649,6 +650,30 @@ def _passes(overlap: float, question: int, index: Index, rules: Rules) -> bool:
     )
 
 
+@kernel
+def _grams_of_question(
+    question: int,
+    index: Index,
+    rules: Rules,
+    table: Integers,
+    values: Integers,
+    grams: Integers,
+) -> None:
+    """A question's n-grams as they first occur, and the place of each in that order.
+
+    Kept for every question, they would be a tenth of the index; few questions are ever judged.
+    """
+    n = 0
+    for at in range(
+        index.question_offsets[question],
+        index.question_offsets[question + 1] - rules.ngram_size + 1,
+    ):
+        number = _gram_at(index.question_tokens, at, index, rules)
+        if _enter_number(number, n, table, values):
+            grams[n] = number
+            n += 1
+
+
 # Exhaustive ---------------------------------------------------------------------------------------
 
 
@@ -717,8 +742,9 @@ def _judge_question(
     values = np.empty(table.size, np.int64)
     is_cold = np.empty(n_grams, np.uint8)
     weight_of = index.question_weights[first : first + n_grams]
+    grams = np.empty(n_grams, np.int64)
+    _grams_of_question(question, index, rules, table, values, grams)
     for ordinal in range(n_grams):
-        _enter_number(np.int64(index.question_grams[first + ordinal]), ordinal, table, values)
         is_cold[ordinal] = not index.is_hot[np.int64(weight_of[ordinal])]
     places = np.empty(hit_places.size, np.int64)
     ordinals = np.empty(hit_places.size, np.int64)
@@ -809,7 +835,7 @@ def judge_exhaustive(
             number = hit_grams[at]
             if not _enter_number(number, 0, table, values):
                 continue
-            weight = np.float64(index.gram_weight[number])
+            weight = index.weight_levels[index.gram_weight[number]]
             start, stop = _postings_of(number, index)
             for posting in range(start, stop):
                 question = np.int64(index.postings[posting])
@@ -850,12 +876,24 @@ def judge_exhaustive(
 
 
 @kernel
-def _ordinal_of(question: int, gram: int, index: Index) -> int:
-    first = index.question_gram_offsets[question]
-    for at in range(first, index.question_gram_offsets[question + 1]):
-        if index.question_grams[at] == gram:
-            return at - first
-    return NONE
+def _ordinal_of(gram: int, grams: Integers) -> int:
+    """The place of an n-gram among those of a question, which holds it."""
+    ordinal = 0
+    while grams[ordinal] != gram:
+        ordinal += 1
+    return ordinal
+
+
+@kernel
+def _first_at_least(numbers: Numbers, start: int, stop: int, least: int) -> int:
+    """Where ascending numbers reach a value."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if np.int64(numbers[middle]) < least:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
 
 
 @kernel
@@ -870,6 +908,7 @@ def _walk(
     trace_start: Integers,
     trace_end: Integers,
     flag_offsets: Integers,
+    trace_grams: Integers,
     flags: Flags,
     index: Index,
     longest_gap: int,
@@ -890,7 +929,7 @@ def _walk(
             if trace < 0 or not is_active[trace]:
                 continue
             hit_at[trace] = position
-            flag = flag_offsets[trace] + _ordinal_of(question, gram, index)
+            flag = flag_offsets[trace] + _ordinal_of(gram, trace_grams[flag_offsets[trace] :])
             if not flags[flag]:
                 flags[flag] = 1
                 misses[trace] = 0
@@ -904,6 +943,16 @@ def _walk(
                     n_active -= 1
         position += step
     return last
+
+
+@kernel
+def _is_hot(gram: int, question: int, index: Index, rules: Rules) -> bool:
+    """Whether an n-gram is too common to start a cluster, in the part of this question."""
+    first, stop = index.question_gram_offsets[question], index.question_gram_offsets[question + 1]
+    own = np.empty(stop - first, np.int64)
+    table = _table_for(own.size)
+    _grams_of_question(question, index, rules, table, np.empty(table.size, np.int64), own)
+    return index.is_hot[np.int64(index.question_weights[first + _ordinal_of(gram, own)])] != 0
 
 
 @kernel
@@ -926,21 +975,15 @@ def _judge_sampled(
     for at in range(grams.size):
         if grams[at] != NONE:
             start, stop = _postings_of(grams[at], index)
-            while start < stop and index.postings[start] < low:
-                start += 1
-            while stop > start and index.postings[stop - 1] >= high:
-                stop -= 1
-            posting_starts[at], posting_stops[at] = start, stop
+            posting_starts[at] = _first_at_least(index.postings, start, stop, low)
+            posting_stops[at] = _first_at_least(index.postings, start, stop, high)
     position = 0
     while position < grams.size:
         start, n = posting_starts[position], posting_stops[position] - posting_starts[position]
         if n == 0:
             position += rules.sample_every
             continue
-        question = np.int64(index.postings[start])
-        ordinal = _ordinal_of(question, grams[position], index)
-        weight = index.question_weights[index.question_gram_offsets[question] + ordinal]
-        if index.is_hot[np.int64(weight)]:
+        if _is_hot(grams[position], np.int64(index.postings[start]), index, rules):
             position += 1
             continue
         questions = np.empty(n, np.int64)
@@ -952,9 +995,16 @@ def _judge_sampled(
             flag_offsets[trace + 1] = flag_offsets[trace] + (
                 index.question_gram_offsets[question + 1] - index.question_gram_offsets[question]
             )
+        trace_grams = np.empty(flag_offsets[n], np.int64)
+        for trace in range(n):
+            own = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
+            table = _table_for(own.size)
+            values = np.empty(table.size, np.int64)
+            _grams_of_question(questions[trace], index, rules, table, values, own)
         flags = np.zeros(flag_offsets[n], np.uint8)
         for trace in range(n):
-            flags[flag_offsets[trace] + _ordinal_of(questions[trace], grams[position], index)] = 1
+            own = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
+            flags[flag_offsets[trace] + _ordinal_of(grams[position], own)] = 1
         starts = _filled(n, position)
         ends = _filled(n, position)
         last = NONE
@@ -970,6 +1020,7 @@ def _judge_sampled(
                 starts,
                 ends,
                 flag_offsets,
+                trace_grams,
                 flags,
                 index,
                 rules.longest_gap,
