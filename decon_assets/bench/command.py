@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
         {"peer": "datatrove", "tokenizer": "default", "most_items": _SMALL},
     ),
 )
+_CONTROL = "two processes that share nothing over one: what this machine gives"
 _INSTALL = "not installed: pip install 'decon-assets[peers]'"
 
 Say = Callable[[str], None]
@@ -142,6 +144,7 @@ class _Work:
             page.ours.append(Line(name=what, mb_per_second=rate, seconds=stages["seconds"][name]))
         one = self._scan(page, job, 1, n_bytes)
         page.ratios.append(("two workers over one", self._scan(page, job, 2, n_bytes) / one))
+        page.ratios.append((_CONTROL, self._two_alone(job, sum(stages["seconds"].values()))))
         page.index += self._index_lines(index, stages)
         if self.options.peers:
             self._compare(page, job, one)
@@ -181,6 +184,17 @@ class _Work:
             )
         )
         return rate
+
+    def _two_alone(self, job: dict[str, Any], seconds_alone: float) -> float:
+        """How much two processes that share nothing get done in the time of one: a control.
+
+        Cores share caches and memory, and often a machine's two are halves of one.
+        """
+        self.say("stages, two at once …")
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [{**job, "job": "stages", "cores": 1, "first_core": core} for core in (0, 1)]
+            found = list(pool.map(_run_ours, jobs))
+        return sum(seconds_alone / sum(one["seconds"].values()) for one in found)
 
     def _index_lines(self, index: dict[str, Any], stages: dict[str, Any]) -> Iterator[Line]:
         yield Line(

@@ -211,8 +211,9 @@ JOBS: dict[str, Callable[[Job], Result]] = {
 def main(argument: str) -> None:
     job: Job = json.loads(argument)
     if hasattr(os, "sched_setaffinity"):  # "one core" must not mean a thread on each
-        cores = sorted(os.sched_getaffinity(0))[: job["cores"]]
-        os.sched_setaffinity(0, cores)
+        first = job.get("first_core", 0)
+        there = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, there[first : first + job["cores"]] or there)
     sys.stdout.write(json.dumps(JOBS[job["job"]](job)) + "\n")
 
 
