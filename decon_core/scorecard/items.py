@@ -1,0 +1,149 @@
+"""Benchmark records as the items that people score, and an item as a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+
+class ItemKey(NamedTuple):
+    """What an item is called in truth and calls."""
+
+    benchmark: str
+    split: str
+    instance_index: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What may be chosen, and the label before it, as they are printed one after the other."""
+
+    label: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.label + self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A question with what belongs to it. Of a row with several questions, the first."""
+
+    key: ItemKey
+    question: str
+    answer: str | None = None  # where it is not one of the choices
+    passage: str | None = None
+    choices: tuple[Choice, ...] = ()
+    correct: int | None = None  # position of the right choice, if known
+
+
+_LABEL = re.compile(r"\(?([A-Za-z]|\d{1,2})[).:]\s*")
+_COLUMNS = [
+    *("benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct"),
+    *("passage", "question", "answer"),
+]
+
+
+def items_of(records: pa.Table) -> list[Item]:
+    """All items that have a question, by key, whatever the order of the records."""
+    rows = sorted(records.select(_COLUMNS).to_pylist(), key=_order)
+    found = (_item(key, list(group)) for key, group in groupby(rows, key=_key))
+    return [item for item in found if item.question.strip()]
+
+
+def _key(row: Mapping[str, Any]) -> ItemKey:
+    return ItemKey(row["benchmark"], row["split"], row["instance_index"])
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    counted = [-1 if row[name] is None else row[name] for name in ("sub_index", "choice_index")]
+    texts = [row[name] or "" for name in ("answer", "question", "passage")]
+    return (*_key(row), *counted, *texts, row["is_correct"] or False)
+
+
+def _item(key: ItemKey, rows: list[Mapping[str, Any]]) -> Item:
+    first = rows[0]
+    same = [row for row in rows if _question(row) == _question(first)]
+    offered, others = _offered([row for row in same if row["answer"]])
+    correct = [at for at, row in enumerate(offered) if row["is_correct"]]
+    is_free = not correct and others
+    return Item(
+        key=key,
+        question=first["question"],
+        answer=others[0]["answer"] if is_free else None,
+        passage=first["passage"] or None,
+        choices=_choices([row["answer"] for row in offered]),
+        correct=correct[0] if correct else None,
+    )
+
+
+def _question(row: Mapping[str, Any]) -> tuple[int | None, str]:
+    return row["sub_index"], row["question"]
+
+
+_Rows = list[Mapping[str, Any]]
+
+
+def _offered(rows: _Rows) -> tuple[_Rows, _Rows]:
+    """The records that are choices, and those that are answers: several may be right."""
+    offered = [row for row in rows if row["is_correct"] is not None]
+    if not offered and all(_LABEL.match(row["answer"]) for row in rows):
+        offered = rows
+    # A choice that stands there twice counts once, as the right one if either is.
+    by_text: dict[str, Mapping[str, Any]] = {}
+    for row in offered:
+        if row["answer"] not in by_text or row["is_correct"]:
+            by_text[row["answer"]] = row
+    if len(by_text) < 2:
+        return [], rows
+    return list(by_text.values()), [row for row in rows if row["answer"] not in by_text]
+
+
+def _choices(texts: list[str]) -> tuple[Choice, ...]:
+    labels = [_LABEL.match(text) for text in texts]
+    names = {label.group(1) for label in labels if label}
+    if len(names) == len(texts):  # they bring labels of their own
+        return tuple(
+            Choice(label.group(), text[label.end() :])
+            for label, text in zip(labels, texts, strict=True)
+            if label
+        )
+    return tuple(
+        Choice(f"{label}. ", text) for label, text in zip(_letters(len(texts)), texts, strict=True)
+    )
+
+
+def _letters(n: int) -> list[str]:
+    return [chr(ord("A") + at) if at < 26 else f"A{at}" for at in range(n)]
+
+
+# As text ------------------------------------------------------------------------------------------
+
+
+def as_text(item: Item) -> str:
+    """Passage, question, choices and answer, as people print them."""
+    return together([body(item), ending(item)])
+
+
+def body(item: Item) -> str:
+    return "\n\n".join(part for part in (item.passage, item.question) if part)
+
+
+def ending(item: Item) -> str:
+    """What stands behind the question: the choices, and the answer as far as it is known."""
+    return together([*map(str, item.choices), answer_line(item)])
+
+
+def answer_line(item: Item) -> str:
+    if item.correct is not None:
+        return f"Answer: {item.choices[item.correct]}"
+    return item.answer or ""
+
+
+def together(parts: Iterable[str]) -> str:
+    return "\n".join(part for part in parts if part)

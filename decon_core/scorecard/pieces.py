@@ -1,0 +1,127 @@
+"""Words, sentences, formulas and numbers of a text, as far as one can tell without a language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+Span = tuple[int, int]
+
+# Han and kana have no spaces: each character counts as a word. Vowel signs of the Indic scripts and
+# of Thai, and points and accents, are no letters to `\w`, but belong to the word.
+_ALONE = r"\u3040-\u30ff\u3400-\u9fff"
+_SIGNS = r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0971-\u0d7f\u0e31-\u0e4e"
+_LETTER = rf"(?:(?![{_ALONE}_])[\w{_SIGNS}])"
+_WORD = re.compile(rf"[{_ALONE}]|{_LETTER}+(?:['’]{_LETTER}+)*")
+_IS_ALONE = re.compile(rf"[{_ALONE}]")
+
+# A dollar sign also stands before prices: "$5 and $10" is no formula.
+_LATEX = re.compile(
+    r"\$\$.+?\$\$|\\\[.+?\\\]|\\\(.+?\\\)|\\begin\{(\w+\*?)\}.+?\\end\{\1\}"
+    r"|(?<!\\)\$(?=\S)[^$\n]*(?<=\S)(?<!\\)\$(?!\d)",
+    re.DOTALL,
+)
+_PROSE = re.compile(r"(?<![\\{])\b[A-Za-z]{3,} +[A-Za-z]{3,} ")
+_OPERAND = r"[(\[]*[-−]?√?(?:\d+(?:\.\d+)?[a-z]?|[a-zA-Z])(?:\^\d+)?[)\]]*"
+_EXPRESSION = re.compile(rf"(?<![\w$])(?:{_OPERAND}\s?[-−+*/=^<>≤≥×÷]\s?)+{_OPERAND}(?!\w)")
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?!\w)|(?<=\$)\d+(?:[.,]\d+)*")
+_NUMBER_NAMES = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen"
+    "|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred"
+)
+NUMBER_WORDS = tuple(_NUMBER_NAMES.split("|"))
+_NUMBER_WORD = re.compile(rf"\b(?:{_NUMBER_NAMES})\b", re.IGNORECASE)
+
+_SENTENCE_END = re.compile(r"[.!?…؟]+[\"'”’)\]]*\s+|[。！？]+[”’」』]*\s*|\s*\n\s*")
+_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|No|Jr|Sr|e\.g|i\.e)|\b[A-Z])$")
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def canonical_words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def word_spans(text: str) -> list[Span]:
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def plain_words(text: str) -> list[Span]:
+    """Words of letters that belong to no formula and are no command of LaTeX."""
+    spans = [
+        match.span()
+        for match in _WORD.finditer(text)
+        if not any(character.isdigit() for character in match.group())
+        and text[max(0, match.start() - 1) : match.start()] != "\\"
+    ]
+    return outside(spans, formulas(text))
+
+
+def owners(text: str, spans: Iterable[Span]) -> list[Span]:
+    """The words without their "'s": a name is the same name there."""
+    return [(start, start + len(re.split("['’]", text[start:stop])[0])) for start, stop in spans]
+
+
+def outside(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
+    """Those spans that touch none of the others."""
+    others = list(others)
+    return [
+        (start, stop)
+        for start, stop in spans
+        if all(stop <= begin or end <= start for begin, end in others)
+    ]
+
+
+def formulas(text: str) -> list[Span]:
+    """LaTeX, and what is written with digits, letters and signs: `x^2 + 5x = 14`."""
+    found = [match.span() for match in _LATEX.finditer(text) if not _PROSE.search(match.group())]
+    plain = [
+        match.span()
+        for match in _EXPRESSION.finditer(text)
+        if re.search(r"[=^+*×÷]", match.group()) and re.search(r"[\d=]", match.group())
+    ]
+    return sorted(found + outside(plain, found))
+
+
+def numbers(text: str) -> list[Span]:
+    """In digits and, from two up, in English words ("one" is mostly no number)."""
+    found = [match.span() for match in _NUMBER.finditer(text)]
+    return sorted(found + [match.span() for match in _NUMBER_WORD.finditer(text)])
+
+
+def sentences(text: str) -> list[str]:
+    cuts = [
+        match.end()
+        for match in _SENTENCE_END.finditer(text)
+        if match.group()[0] != "." or not _ABBREVIATION.search(text[: match.start()])
+    ]
+    found = (text[start:stop].strip() for start, stop in pairwise([0, *cuts, len(text)]))
+    return [sentence for sentence in found if sentence]
+
+
+def begins_sentence(text: str, at: int) -> bool:
+    """Whether a capital would say nothing about the word that stands there."""
+    before = text[:at].rstrip()
+    return not before or before[-1] in ".!?…:;\"“”'‘(*-–—>" or "\n" in text[len(before) : at]
+
+
+def spliced(text: str, changes: Iterable[tuple[Span, str]]) -> str:
+    """The text with other pieces in the place of some."""
+    pieces, end = [], 0
+    for (start, stop), new in sorted(changes):
+        pieces += [text[end:start], new]
+        end = stop
+    return "".join(pieces) + text[end:]
+
+
+def joined(made: Iterable[str]) -> str:
+    """Words to text, with spaces where the script has such."""
+    text = ""
+    for word in made:
+        is_close = not text or (_IS_ALONE.fullmatch(word) and _IS_ALONE.fullmatch(text[-1]))
+        text += word if is_close else f" {word}"
+    return text
