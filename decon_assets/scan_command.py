@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from decon_assets.tables import text_table
 from decon_core.errors import InputError, Problem, told
-from decon_core.policy import Policy
+from decon_core.policy import RULES, Policy
 
 if TYPE_CHECKING:
     from decon_core.folder_scan import Outcome
@@ -67,6 +68,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="TOML with policy settings (docs/detector.md), at its top or in [policy]",
     )
     parser.add_argument(
+        "--detectors",
+        type=_names,
+        metavar="RULES",
+        help=f"rules to look by, with commas between: {', '.join(RULES)} (default: the policy's, "
+        "decon); docs/detectors.md says what to choose when",
+    )
+    parser.add_argument(
         "--workers",
         type=_positive,
         default=1,
@@ -105,6 +113,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    unknown = sorted({*names} - {*RULES})
+    if unknown or not names or len({*names}) < len(names):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not some of {', '.join(RULES)}, each once, with commas between"
+        )
+    return names
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -114,7 +132,7 @@ def _positive(text: str) -> int:
 
 def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; `say` prints the answer, progress goes to stderr."""
-    from decon_core.folder_scan import Request, load_policy, scan_folder
+    from decon_core.folder_scan import Request, scan_folder
 
     if options.role and not options.messages:
         raise InputError(Problem("--role", "no --messages", "the field with the conversation"))
@@ -123,7 +141,7 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         evals=options.evals,
         corpus=options.corpus,
         out=options.out,
-        policy=load_policy(options.policy) if options.policy else Policy(),
+        policy=_policy(options),
         text=_fields(options.text),
         messages=options.messages,
         roles=tuple(options.role),
@@ -145,6 +163,13 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         sys.stderr.write(f"\nnot read: {told(outcome.failed)}\n")
         return 1
     return 3 if options.fail_on_leak and outcome.n_leaks else 0
+
+
+def _policy(options: argparse.Namespace) -> Policy:
+    from decon_core.folder_scan import load_policy
+
+    policy = load_policy(options.policy) if options.policy else Policy()
+    return replace(policy, detectors=options.detectors) if options.detectors else policy
 
 
 def _fields(names: list[str] | None) -> str | tuple[str, ...]:

@@ -12,16 +12,19 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from decon_core.policy import Policy
+from decon_core.policy import RULES, Policy
 from decon_core.schemas import ENTRIES
 
 Floats = npt.NDArray[np.float64]
 
-# One entry per document, benchmark item and place; of several records the best, then the correct
-# choice, then the first.
+# One entry per rule, document, benchmark item and place; of several records the best, then the
+# correct choice, then the first.
 _BEST_FIRST = ("is_contaminated", "score", "is_correct")
 _ELSE_FIRST = ("record", "question_stop")
-_ITEM = ["shard", "row", "benchmark", "split", "instance_index", "question_start"]
+_ITEM = [
+    *("shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for"),
+    "question_start",
+]
 
 
 def decide(matches: pa.Table, policy: Policy) -> pa.Table:
@@ -44,6 +47,22 @@ def decide(matches: pa.Table, policy: Policy) -> pa.Table:
 
 def judge(matches: pa.Table, policy: Policy) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Score and call of every match."""
+    detector = matches["detector"].to_numpy(zero_copy_only=False)
+    score, is_contaminated = _judge_decon(matches, policy)
+    base = _column(matches, "base_score")
+    for rule in RULES[1:]:
+        is_own = detector == rule
+        of_rule = base
+        if rule == "ngram_any":
+            of_rule = np.minimum(_column(matches, "n_matched") / policy.ngram_any_size, 1.0)
+        threshold = policy.threshold_of(rule)
+        is_enough = of_rule > threshold if rule == "longest_match" else of_rule >= threshold
+        score = np.where(is_own, of_rule, score)
+        is_contaminated = np.where(is_own, is_enough, is_contaminated)
+    return score, is_contaminated
+
+
+def _judge_decon(matches: pa.Table, policy: Policy) -> tuple[Floats, npt.NDArray[np.bool_]]:
     threshold = policy.contamination_score_threshold
     base = _column(matches, "base_score")
     overlap = _column(matches, "question_overlap")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ import pyarrow as pa
 from decon_core.batches import Batch
 from decon_core.corpus import Document
 from decon_core.detectors.decon import Matches
+from decon_core.detectors.found import Found, Span
 from decon_core.kernels import clusters
+from decon_core.policy import RULES
 from decon_core.schemas import MATCHES
 from decon_core.search import Search
 from decon_core.words import Encoder
 
-_DETECTOR = "decon"
 _NOWHERE = -1
 _TEXTS = ("question", "answer", "passage")
 LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
@@ -35,21 +36,82 @@ def match_columns(
     columns = _columns(found, search, ngram_size=ngram_size)
     columns |= _places(batch, found, columns, encoder)
     columns["row"] = batch.rows[found.whole[:, clusters.DOCUMENT]]
-    columns["entry"] = found.whole[:, clusters.ENTRY]
+    columns["part"] = search.entry_part[found.whole[:, clusters.ENTRY]]
+    columns["detector"] = _repeated("decon", len(found))
+    columns["looked_for"] = _repeated(None, len(found))
     return columns
+
+
+# Characters of a document behind its rows: of each one's question and answer.
+Locate = Callable[[int, str, Sequence[Found]], list[tuple[Span | None, Span | None]]]
+
+
+def rule_columns(batch: Batch, found: Sequence[Found], detector: str, locate: Locate) -> Columns:
+    """The same for rules that say what they found row by row, document after document."""
+    columns: Columns = {
+        "part": np.array([one.part for one in found], np.int32),
+        "record": np.array([one.record for one in found], np.int64),
+        "row": batch.rows[np.array([one.document for one in found], np.int64)],
+        "detector": _repeated(detector, len(found)),
+        "looked_for": np.array([one.looked_for for one in found], object),
+        "base_score": np.array([one.score for one in found]),
+        "question_overlap": np.array([one.question_overlap for one in found]),
+        "answer_overlap": np.array(
+            [_NOWHERE if one.answer_overlap is None else one.answer_overlap for one in found],
+            np.float64,
+        ),
+        "passage_overlap": np.full(len(found), float(_NOWHERE)),
+        "n_matched": np.array([one.n_matched for one in found], np.int64),
+        "n_grams": np.array([one.question_tokens for one in found], np.int64),
+        "question_tokens": np.array([one.question_tokens for one in found], np.int64),
+        "total_tokens": np.array([one.total_tokens for one in found], np.int64),
+    }
+    spans: dict[str, list[Span | None]] = {
+        "question": [one.question for one in found],
+        "answer": [one.answer for one in found],
+        "passage": [None] * len(found),
+        "question_char": [],
+        "answer_char": [],
+        "passage_char": [None] * len(found),
+    }
+    ids: list[str | None] = []
+    parts: dict[str, list[str | None]] = {name: [] for name in _TEXTS}
+    for number, rows in groupby(found, key=lambda one: one.document):
+        document, group = batch.document(number), list(rows)
+        ids += [document.id] * len(group)
+        for question, answer in locate(number, document.text, group):
+            for name, span in (("question", question), ("answer", answer), ("passage", None)):
+                parts[name].append(_part_at(document, span[0]) if span else None)
+            spans["question_char"].append(question)
+            spans["answer_char"].append(answer)
+    columns["doc_id"] = np.array([*ids, None], object)[:-1]
+    for name, of_rows in spans.items():
+        for at, edge in enumerate(("start", "stop")):
+            edges = [span[at] if span else _NOWHERE for span in of_rows]
+            columns[f"{name}_{edge}"] = np.array(edges, np.int64)
+    for name, values in parts.items():
+        columns[f"{name}_part"] = np.array([*values, None], object)[:-1]
+    return columns
+
+
+def _repeated(value: str | None, n: int) -> npt.NDArray[np.object_]:
+    array = np.empty(n, object)
+    array[:] = value
+    return array
 
 
 def tile_of(
     batches: Sequence[Columns],
     number: int,
-    search: Search,
     *,
     labels: Callable[[], pa.Table],
     shard: str,
     scan: str,
 ) -> pa.Table:
     """The rows of one benchmark. `labels` gives its record table."""
-    own = [np.flatnonzero(search.entry_part[columns["entry"]] == number) for columns in batches]
+    # In the order of rules, then of documents: blocks leave no trace.
+    batches = sorted(batches, key=lambda columns: RULES.index(columns["detector"][0]))
+    own = [np.flatnonzero(columns["part"] == number) for columns in batches]
     n = sum(rows.size for rows in own)
     if not n:
         return MATCHES.empty_table()
@@ -62,10 +124,9 @@ def tile_of(
     arrays = {
         name: pa.array(values, MATCHES.field(name).type, mask=_is_null(name, values))
         for name, values in joined.items()
-        if name != "entry"
+        if name != "part"
     }
     arrays["shard"] = pa.repeat(pa.scalar(shard), n)
-    arrays["detector"] = pa.repeat(pa.scalar(_DETECTOR), n)
     arrays["detector_fingerprint"] = pa.repeat(pa.scalar(scan), n)
     labelled = labels().take(pa.array(joined["record"]))
     arrays |= {name: labelled[name].combine_chunks() for name in LABELS}

@@ -76,7 +76,7 @@ def build_mixture(
             "source": pack.source.name,
             "fingerprint": fingerprint,
             "scan": scan,
-            "threshold": policy.contamination_score_threshold,
+            "thresholds": policy.thresholds,
             "unreadable": policy.unreadable,
             "benchmarks": {version.benchmark: version.fingerprint for version in versions},
             "shards": shards,
@@ -100,7 +100,7 @@ def mixture_fingerprint(pack: Pack, versions: Sequence[Version], policy: Policy,
         [(shard.name, shard.fingerprint) for shard in pack.shards],
         sorted((version.benchmark, version.fingerprint) for version in versions),
         scan,
-        policy.contamination_score_threshold,
+        sorted(policy.thresholds.items()),
         policy.unreadable,
     ]
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
@@ -184,11 +184,15 @@ def entries_of_shard(
 
 
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
-    """The same matches once more, for records that were left out of the index as repeats."""
+    """The same matches once more, for records that were left out of the index as repeats.
+
+    Only `decon` leaves any out.
+    """
     rows = [
         {**match, **twin}
         for match in (matches.to_pylist() if twins else [])
         for twin in twins.get(match["record"], ())
+        if match["detector"] == "decon"
     ]
     return pa.Table.from_pylist(rows, schema=MATCHES)
 

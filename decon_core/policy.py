@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from decon_core.errors import ConfigError, Problem
 
 Sampling = Literal["exhaustive", "reference"]
+Normalize = Literal["none", "whitespace", "decon"]
 Unreadable = Literal["block", "drop"]
 
 PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
@@ -41,16 +43,40 @@ _INDEX_FIELDS = (
     "short_answer_token_threshold",
 )
 
+RULES = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
+
+# The default is decon's own settings: whoever leaves the others alone keeps the tiles that are
+# there. The others' settings name a tile when one of their rules is chosen.
+_SETTINGS_OF = {
+    "ratcliff": ("normalize", "shared_ngram_size", "ratcliff_min_block", "ratcliff_floor"),
+    "longest_match": ("normalize", "shared_ngram_size", "longest_match_floor"),
+    "exact": ("normalize",),
+    "ngram_any": ("ngram_any_floor",),
+}
+_OTHER_RULES = frozenset(name for names in _SETTINGS_OF.values() for name in names)
+
 # Fields that choose among matches already found, or that change no match at all: changing one never
 # asks for another scan. The tokenizer's own fingerprint stands in for its name, maybe a path.
 _DECISION_FIELDS = frozenset(
-    {"contamination_score_threshold", "unreadable", "tokenizer_str", "word_table_mb"}
+    {
+        "contamination_score_threshold",
+        "ratcliff_threshold",
+        "longest_match_threshold",
+        "exact_threshold",
+        "ngram_any_size",
+        "unreadable",
+        "tokenizer_str",
+        "word_table_mb",
+    }
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
     """How text is compared (scan) and from when on a match counts as a leak (decision)."""
+
+    # the rules, any number at once; docs/detectors.md says what to choose when
+    detectors: tuple[str, ...] = ("decon",)
 
     # text and tokens
     tokenizer_str: str = "cl100k"
@@ -86,11 +112,24 @@ class Policy:
     # Matches are kept down to this score, so that the threshold can be moved without another scan.
     evidence_floor: float = 0.6
 
+    # ratcliff, longest_match and exact: what is made of a text before they compare it
+    normalize: Normalize = "none"
+    # ratcliff and longest_match look only where so many tokens in a row are shared
+    shared_ngram_size: int = 8
+    ratcliff_min_block: int = 5
+    ratcliff_floor: float = 0.3
+    longest_match_floor: float = 0.4
+    ngram_any_floor: int = 8
+
     # How much memory the table of words may take, for each thread. No verdict depends on it.
     word_table_mb: int = 256
 
     # decisions
     contamination_score_threshold: float = 0.8
+    ratcliff_threshold: float = 0.5  # reached
+    longest_match_threshold: float = 0.7  # passed
+    exact_threshold: float = 0.5  # how telling a text must be: by the idf of its n-grams
+    ngram_any_size: int = 13
     # What a mixture does about rows that could not be read: refuse to be built, or leave them out.
     unreadable: Unreadable = "block"
 
@@ -115,8 +154,11 @@ class Policy:
             for name in values
             if name not in known
         ]
+        given = {name: value for name, value in values.items() if name in known}
+        if isinstance(given.get("detectors"), list):
+            given["detectors"] = tuple(cast("list[str]", given["detectors"]))
         try:
-            policy = cls(**{name: value for name, value in values.items() if name in known})  # type: ignore[arg-type] # checked in __post_init__
+            policy = cls(**given)  # type: ignore[arg-type] # checked in __post_init__
         except ConfigError as error:
             raise ConfigError([*unknown, *error.problems]) from None
         if unknown:
@@ -144,10 +186,38 @@ class Policy:
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """What a tile depends on besides shard and benchmark: scan settings and frozen idf."""
-        settings = {
-            name: value for name, value in asdict(self).items() if name not in _DECISION_FIELDS
-        }
+        left_out = _DECISION_FIELDS | _OTHER_RULES | {"detectors"}
+        settings = {name: value for name, value in asdict(self).items() if name not in left_out}
+        if self.detectors != ("decon",):
+            chosen = {name for rule in self.detectors for name in _SETTINGS_OF.get(rule, ())}
+            settings["detectors"] = sorted(self.detectors)
+            settings |= {name: getattr(self, name) for name in sorted(chosen)}
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
+
+    @property
+    def at_floor(self) -> Policy:
+        """Matches are kept down to the evidence floor; the threshold is applied to them later."""
+        return replace(self, contamination_score_threshold=self.evidence_floor)
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether a rule is chosen that compares texts as they stand."""
+        return {*self.detectors} != {"decon"}
+
+    def threshold_of(self, rule: str) -> float:
+        """The score from which on a rule's match counts as a leak."""
+        return {
+            "decon": self.contamination_score_threshold,
+            "ratcliff": self.ratcliff_threshold,
+            "longest_match": self.longest_match_threshold,
+            "exact": self.exact_threshold,
+            "ngram_any": 1.0,
+        }[rule]
+
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Of the chosen rules."""
+        return {rule: self.threshold_of(rule) for rule in self.detectors}
 
 
 def _digest(value: object) -> str:
@@ -162,6 +232,7 @@ def _did_you_mean(name: str, known: set[str]) -> str:
 def _type_problems(policy: Policy) -> list[Problem]:
     choices: dict[str, tuple[str, ...]] = {
         "sampling": get_args(Sampling),
+        "normalize": get_args(Normalize),
         "unreadable": get_args(Unreadable),
     }
     problems = []
@@ -172,11 +243,23 @@ def _type_problems(policy: Policy) -> list[Problem]:
                 expected = " or ".join(map(repr, choices[field.name]))
                 problems.append(Problem(f"policy.{field.name}", repr(value), expected))
             continue
+        if field.name == "detectors":
+            problems += _detector_problems(value)
+            continue
         kind = type(field.default)
         accepted = (int, float) if kind is float else (kind,)
         if not isinstance(value, accepted) or (kind is not bool and isinstance(value, bool)):
             problems.append(Problem(f"policy.{field.name}", repr(value), _KINDS[kind]))
     return problems
+
+
+def _detector_problems(value: object) -> list[Problem]:
+    names = value if isinstance(value, tuple) else ()
+    if names and len({*names}) == len(names) and {*names} <= {*RULES}:
+        return []
+    found = repr([*names] if names else value)
+    expected = f"some of {', '.join(RULES)}, each once"
+    return [Problem("policy.detectors", found, expected)]
 
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
@@ -197,20 +280,7 @@ def _range_problems(policy: Policy) -> list[Problem]:
         least = 0 if field.name in _MAY_BE_ZERO else 2 if field.name == "ngram_size" else 1
         if type(field.default) is int and value < least:
             problems.append(Problem(f"policy.{field.name}", repr(value), f"{least} or more"))
-    threshold, floor = policy.contamination_score_threshold, policy.evidence_floor
-    if not 0 < threshold <= 1:
-        problems.append(
-            Problem("policy.contamination_score_threshold", repr(threshold), "above 0, at most 1")
-        )
-    if not 0 < floor <= threshold:
-        problems.append(
-            Problem(
-                "policy.evidence_floor",
-                repr(floor),
-                f"above 0 and at most the threshold ({threshold})",
-                "matches below the floor are not kept, so no threshold below it can be applied",
-            )
-        )
+    problems += _floor_problems(policy)
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
         problems.append(
             Problem(
@@ -226,6 +296,42 @@ def _range_problems(policy: Policy) -> list[Problem]:
                 "policy.perfect_match_decay_end",
                 repr(policy.perfect_match_decay_end),
                 f"more than perfect_match_decay_start ({policy.perfect_match_decay_start})",
+            )
+        )
+    return problems
+
+
+# Matches are kept from the first on, and count as leaks from the second on.
+_FLOORS = (
+    ("evidence_floor", "contamination_score_threshold", 1.0),
+    ("ratcliff_floor", "ratcliff_threshold", 1.0),
+    ("longest_match_floor", "longest_match_threshold", 1.0),
+    ("ngram_any_floor", "ngram_any_size", math.inf),
+    ("exact_threshold", "exact_threshold", 1.0),
+)
+
+
+def _floor_problems(policy: Policy) -> list[Problem]:
+    problems = []
+    for lower, upper, most in _FLOORS:
+        floor, threshold = getattr(policy, lower), getattr(policy, upper)
+        if not 0 < threshold <= most:
+            problems.append(Problem(f"policy.{upper}", repr(threshold), "above 0, at most 1"))
+        if not 0 < floor <= threshold and lower != upper:
+            problems.append(
+                Problem(
+                    f"policy.{lower}",
+                    repr(floor),
+                    f"above 0 and at most the threshold ({threshold})",
+                    "matches below the floor are not kept, so no threshold below it can be applied",
+                )
+            )
+    if policy.ratcliff_min_block > policy.shared_ngram_size:
+        problems.append(
+            Problem(
+                "policy.ratcliff_min_block",
+                repr(policy.ratcliff_min_block),
+                f"at most shared_ngram_size ({policy.shared_ngram_size})",
             )
         )
     return problems

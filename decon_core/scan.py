@@ -23,20 +23,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from decon_core.batches import Block, compile_reader, read_blocks
+from decon_core.batches import Batch, Block, compile_reader, read_blocks
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard, Unreadable
-from decon_core.detectors.decon import Detector
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.index import has_part, missing_part
-from decon_core.matches import LABELS, Columns, match_columns, tile_of
+from decon_core.matches import LABELS, Columns, tile_of
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
+from decon_core.rules import Rules
 from decon_core.search import build_search, open_search
 from decon_core.store import Store, write_json, write_parquet
 from decon_core.tiles import missing_tiles
 from decon_core.tokens import load_tokenizer
+from decon_core.verbatim import build_verbatim, open_verbatim
 from decon_core.words import Encoder, FixedVocabulary
 from decon_core.workers import advance, run_jobs, useful_workers
 
@@ -175,18 +176,16 @@ def _jobs(
         for pack, shard, lacking in missing_tiles(store, packs, versions, scan)
     ]
     for wanted in {job.versions for job in jobs}:
-        build_search(store, wanted, at_floor(policy), index=index, scan=scan)
+        build_search(store, wanted, policy.at_floor, index=index, scan=scan)
+        if policy.needs_texts:
+            ids = open_search(store, wanted, policy.at_floor, index=index, scan=scan).ids
+            build_verbatim(store, wanted, ids, policy, scan=scan)
     return jobs
 
 
 def _in_order(versions: Sequence[Version]) -> tuple[Version, ...]:
     """Any way to name the same versions is one search index."""
     return tuple(sorted(versions, key=lambda version: version.benchmark))
-
-
-def at_floor(policy: Policy) -> Policy:
-    """Matches are kept down to the evidence floor; the threshold is applied to them later."""
-    return replace(policy, contamination_score_threshold=policy.evidence_floor)
 
 
 def compile_kernels(job: ShardJob) -> None:
@@ -213,8 +212,7 @@ def scan_shard(job: ShardJob) -> ShardScan:
         ahead = min(max(scanned.position, position), job.shard.n_bytes)
         advance(ahead - position)
         position = ahead
-        if scanned.matches is not None:
-            found.append(scanned.matches)
+        found += scanned.matches
     store = Store(job.root)
     (scanner, *_) = _scanners_for(job)
     for number, version in enumerate(job.versions):
@@ -263,7 +261,7 @@ class _Scanned:
     n_characters: int
     n_too_short: int
     unreadable: list[Unreadable]
-    matches: Columns | None  # none: nothing was found
+    matches: list[Columns]
 
 
 class _Scanner:
@@ -275,10 +273,14 @@ class _Scanner:
         self._store = store
         self._scan = scan
         self._ngram_size = policy.ngram_size
-        self._search = open_search(store, versions, at_floor(policy), index=index, scan=scan)
-        self._detector = Detector(self._search, at_floor(policy))
+        self._search = open_search(store, versions, policy.at_floor, index=index, scan=scan)
+        tokenizer = load_tokenizer(policy.tokenizer_str)
+        verbatim = None
+        if policy.needs_texts:
+            verbatim = open_verbatim(store, versions, self._search.ids, policy, scan=scan)
+        self._rules = Rules(self._search, verbatim, policy, tokenizer)
         self._encoder = Encoder(
-            load_tokenizer(policy.tokenizer_str),
+            tokenizer,
             FixedVocabulary(self._search.ids),
             punctuation=policy.punctuation_chars,
             table_mb=policy.word_table_mb,
@@ -288,12 +290,7 @@ class _Scanner:
     def scan(self, block: Block) -> _Scanned:
         batch = block.read()
         tokens = self._encoder.encode(batch.text, batch.starts, batch.stops)
-        found = self._detector.detect(tokens)
-        matches = None
-        if len(found):
-            matches = match_columns(
-                batch, found, self._search, self._encoder, ngram_size=self._ngram_size
-            )
+        matches = self._rules.find(batch, tokens, self._encoder)
         n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
         return _Scanned(
             position=block.position,
@@ -306,8 +303,10 @@ class _Scanner:
 
     def compile(self) -> None:
         """Have every kernel compiled, on a text of two words."""
-        text = np.frombuffer(b"two words", np.uint8)
-        self._detector.compile(self._encoder.encode(text, np.zeros(1, np.int64), np.array([9])))
+        text = np.frombuffer(b"two words", np.uint8).copy()
+        start, stop = np.zeros(1, np.int64), np.array([9])
+        batch = Batch(text, start, stop, start, 9, [], lambda _: None)
+        self._rules.compile(batch, self._encoder.encode(text, start, stop), self._encoder)
         self._encoder.places(0, "two words")
 
     def tile(self, found: Sequence[Columns], number: int, shard: str) -> pa.Table:
@@ -315,7 +314,6 @@ class _Scanner:
         return tile_of(
             found,
             number,
-            self._search,
             labels=lambda: self._records(number),
             shard=shard,
             scan=self._scan,

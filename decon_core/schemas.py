@@ -86,12 +86,17 @@ MATCHES = pa.schema(
         _required("record", pa.int64(), "row in the benchmark's record table"),
         _required("fingerprint", pa.string(), "of the record"),
         _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
-        _required("base_score", pa.float64(), "weighted overlaps before the length penalty"),
-        _required("question_overlap", pa.float64(), "share of the question found, by idf"),
+        _required("base_score", pa.float64(), "the rule's score; decon: before the length penalty"),
+        _required("question_overlap", pa.float64(), "share of the question found; decon: by idf"),
         _field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
         _field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
-        _required("n_matched", pa.int64(), "different question n-grams found"),
-        _required("n_grams", pa.int64(), "different question n-grams of the record"),
+        _field("looked_for", pa.string(), "exact: which text of the record; null: its fields"),
+        _required(
+            "n_matched",
+            pa.int64(),
+            "decon: different question n-grams found; exact: occurrences; others: tokens",
+        ),
+        _required("n_grams", pa.int64(), "of how many: n-grams, or tokens of the question"),
         _required("question_tokens", pa.int64(), "length of the question"),
         _required("total_tokens", pa.int64(), "the length that the length penalty goes by"),
         *(
@@ -100,7 +105,6 @@ MATCHES = pa.schema(
                 pa.int64(),
                 f"{'first' if edge == 'start' else 'one past the last'} "
                 f"{'character' if unit else 'token'} of the {part} in the document",
-                nullable=part != "question",
             )
             for unit in ("", "_char")
             for part in ("question", "answer", "passage")

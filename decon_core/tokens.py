@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from itertools import chain, pairwise
@@ -25,6 +26,11 @@ from decon_core.text import WHITE_SPACE
 Integers = npt.NDArray[np.int64]
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+_WORD = re.compile(r"\S+")
+
+# What tokenizers that change a text trip over.
+_PROBE = "Ein  Ångström,\n\n\tİstanbul “№ 5”\u00a0ﬁ e\u0301 ÅÄ ²³ 東京\r\n x  😀.  "
 
 # A space, as vocabularies write it, behind something else.
 _SPACE_INSIDE = re.compile("[^ \u0120\u2581][ \u0120\u2581]")
@@ -65,6 +71,21 @@ class Tokenizer(Hashable, Protocol):
 
     def is_white_space(self, token: int) -> bool:
         """Whether a token stands for white space only."""
+
+    def pieces(self, text: str) -> Pieces:
+        """The tokens of a text as it stands, and the bytes that each covers."""
+
+    def is_lossless(self) -> bool:
+        """Whether texts with the same tokens are the same text. False is no promise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A text as tokens."""
+
+    ids: Integers
+    starts: Integers  # in bytes of UTF-8
+    stops: Integers
 
 
 @lru_cache(maxsize=4)
@@ -137,6 +158,14 @@ class Words:
     def is_white_space(self, token: int) -> bool:  # noqa: ARG002 - the protocol's signature
         return False
 
+    def pieces(self, text: str) -> Pieces:
+        words = [*_WORD.finditer(text)]
+        ids = self.encode([" ".join(word[0] for word in words)])[0]
+        return _pieces_by_character(text, ids, [word.span() for word in words])
+
+    def is_lossless(self) -> bool:
+        return False  # white space is lost
+
 
 class BytePieces:
     """A byte-level BPE vocabulary that `splintr` bundles."""
@@ -183,6 +212,14 @@ class BytePieces:
     def is_white_space(self, token: int) -> bool:
         return _is_blank(self._inner.decode_token_bytes(token).decode(errors="replace"))
 
+    def pieces(self, text: str) -> Pieces:
+        ids = np.array(self._inner.encode_ordinary(text), np.int64)
+        stops = np.cumsum(self._token_bytes[ids])
+        return Pieces(ids, stops - self._token_bytes[ids], stops)
+
+    def is_lossless(self) -> bool:
+        return True
+
 
 class TokenizerFile:
     """Any Hugging Face tokenizer.json."""
@@ -214,6 +251,22 @@ class TokenizerFile:
 
     def is_white_space(self, token: int) -> bool:
         return _is_blank(self._inner.decode([token], skip_special_tokens=False))
+
+    def pieces(self, text: str) -> Pieces:
+        encoding = self._inner.encode(text, add_special_tokens=False)
+        return _pieces_by_character(text, encoding.ids, encoding.offsets)
+
+    def is_lossless(self) -> bool:
+        ids = self._inner.encode(_PROBE, add_special_tokens=False).ids
+        return bool(self._inner.decode(ids, skip_special_tokens=False) == _PROBE)
+
+
+def _pieces_by_character(text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> Pieces:
+    content = np.frombuffer(text.encode(), np.uint8)
+    # Where each character begins, and the last one ends: bytes that do not go on with another.
+    edges = np.append(np.flatnonzero((content & 0xC0) != 0x80), content.size)
+    places = np.array(spans, np.int64).reshape(-1, 2)
+    return Pieces(np.array(ids, np.int64), edges[places[:, 0]], edges[places[:, 1]])
 
 
 def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:

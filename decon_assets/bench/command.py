@@ -194,7 +194,7 @@ class _Work:
         with ThreadPoolExecutor(2) as pool:
             jobs = [{**job, "job": "stages", "cores": 1, "first_core": core} for core in (0, 1)]
             found = list(pool.map(_run_ours, jobs))
-        return sum(seconds_alone / sum(one["seconds"].values()) for one in found)
+        return float(sum(seconds_alone / sum(one["seconds"].values()) for one in found))
 
     def _index_lines(self, index: dict[str, Any], stages: dict[str, Any]) -> Iterator[Line]:
         yield Line(

@@ -22,7 +22,7 @@ from decon_core.folder_scan import pack_of
 from decon_core.index import index_fingerprint
 from decon_core.policy import Policy
 from decon_core.records import Version, current_version
-from decon_core.scan import at_floor, scan_packs
+from decon_core.scan import scan_packs
 from decon_core.store import Store, remove
 from decon_core.tiles import scan_fingerprint
 
@@ -51,7 +51,7 @@ def index(job: Job) -> Result:
         build_part(store, version, snapshot, policy)
     scan_name = scan_fingerprint(store, policy)
     name = index_fingerprint(store, policy)
-    build_search(store, versions, at_floor(policy), index=name, scan=scan_name)
+    build_search(store, versions, policy.at_floor, index=name, scan=scan_name)
     seconds = time.perf_counter() - started
     parts = [store.index_part(name, version.benchmark, version.fingerprint) for version in versions]
     files = [*parts, store.search(scan_name, search_name(versions))]
@@ -79,7 +79,7 @@ def stages(job: Job) -> Result:
     search = open_search(
         store,
         versions,
-        at_floor(policy),
+        policy.at_floor,
         index=index_fingerprint(store, policy),
         scan=scan_fingerprint(store, policy),
     )
@@ -90,7 +90,7 @@ def stages(job: Job) -> Result:
         punctuation=policy.punctuation_chars,
         table_mb=policy.word_table_mb,
     )
-    detector = Detector(search, at_floor(policy))
+    detector = Detector(search, policy.at_floor)
     pack = _pack(job)
     seconds = dict.fromkeys(("read", "words", "search"), 0.0)
     n_bytes = 0

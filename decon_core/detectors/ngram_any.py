@@ -1,0 +1,82 @@
+"""The rule of GPT-3 and many after it: any n-gram of a question in a document makes a leak.
+
+Tokens are canonical. The longest run in common is kept, so one scan serves 8 and 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from decon_core.detectors.found import Found
+from decon_core.kernels import runs, screen
+from decon_core.policy import Policy
+from decon_core.verbatim import Verbatim
+from decon_core.words import Ragged
+
+
+class NgramAny:
+    """Looks through batches. One per thread: it holds scratch arrays."""
+
+    def __init__(self, verbatim: Verbatim, policy: Policy) -> None:
+        self._verbatim = verbatim
+        self._size = policy.ngram_any_floor
+        self._best = np.zeros(verbatim.n_texts, np.int64)
+        self._place = np.zeros((verbatim.n_texts, 2), np.int64)
+        self._touched = np.empty(verbatim.n_texts, np.int64)
+
+    def find(self, documents: Ragged) -> Iterator[Found]:
+        """All questions that share a run with a document."""
+        verbatim, texts = self._verbatim, self._verbatim.canonical
+        shares = np.zeros(len(documents), np.uint8)
+        screen.screen_tokens(
+            documents.values,
+            documents.offsets,
+            self._size,
+            verbatim.canonical_pairs,
+            verbatim.canonical_filter,
+            shares,
+        )
+        for number in np.flatnonzero(shares).tolist():
+            start, stop = documents.offsets[number], documents.offsets[number + 1]
+            n = self._longest_runs(documents, start, stop)
+            for text in np.sort(self._touched[:n]).tolist():
+                run = int(self._best[text])
+                first = int(self._place[text, runs.DOCUMENT] - start)
+                self._best[text] = 0
+                length = int(texts.offsets[text + 1] - texts.offsets[text])
+                yield from self._uses(number, text, run, first, length)
+
+    def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
+        return runs.longest_runs(
+            documents.values,
+            start,
+            stop,
+            self._verbatim.canonical,
+            self._size,
+            self._best,
+            self._place,
+            self._touched,
+        )
+
+    def compile(self, documents: Ragged) -> None:
+        """Have the kernels compiled that only a document that shares something needs."""
+        self._longest_runs(documents, 0, 0)
+
+    def _uses(self, number: int, text: int, run: int, first: int, length: int) -> Iterator[Found]:
+        verbatim = self._verbatim
+        for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
+            if verbatim.use_kind[use]:
+                continue  # the same text, but as somebody's answer
+            yield Found(
+                document=number,
+                part=int(verbatim.use_part[use]),
+                record=int(verbatim.use_record[use]),
+                score=run / length,
+                question_overlap=run / length,
+                n_matched=run,
+                question_tokens=length,
+                total_tokens=length,
+                question=(first, first + run),
+            )

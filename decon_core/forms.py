@@ -1,0 +1,50 @@
+"""Text to the form in which `ratcliff`, `longest_match` and `exact` compare it, and places back."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from decon_core.policy import Policy
+from decon_core.text import clean, clean_with_offsets
+
+_WORD = re.compile(r"\S+")
+
+
+def formed(text: str, policy: Policy) -> str:
+    """The text itself, with its white space evened out, or canonical."""
+    if policy.normalize == "none":
+        return text
+    if policy.normalize == "whitespace":
+        return " ".join(_WORD.findall(text))
+    canonical = clean(text, punctuation=policy.punctuation_chars)
+    return f" {canonical}" if canonical else ""
+
+
+def original_places(
+    text: str, places: list[tuple[int, int]], policy: Policy
+) -> list[tuple[int, int]]:
+    """Where stretches of the form stand in the text, in characters of either."""
+    if policy.normalize == "none":
+        return places
+    if policy.normalize == "whitespace":
+        words = [word.span() for word in _WORD.finditer(text)]
+        starts, at = [], 0
+        for start, stop in words:
+            starts.append(at)
+            at += stop - start + 1
+        return [_in_words(words, starts, start, stop) for start, stop in places]
+    canonical = clean_with_offsets(text, punctuation=policy.punctuation_chars)
+    return [
+        canonical.original(max(start - 1, 0), max(stop - 1, 1)) if canonical.text else (0, 0)
+        for start, stop in places
+    ]
+
+
+def _in_words(
+    words: list[tuple[int, int]], starts: list[int], start: int, stop: int
+) -> tuple[int, int]:
+    first = bisect_right(starts, start) - 1
+    last = bisect_right(starts, stop - 1) - 1
+    begin = min(words[first][0] + start - starts[first], words[first][1])
+    return begin, min(words[last][0] + stop - starts[last], words[last][1])

@@ -1,0 +1,554 @@
+"""Runs of tokens that a document shares with texts: the longest, and those of an alignment.
+
+Everything is exact. What is usual (few n-grams in common) is followed hit by hit; where a document
+or a text repeats itself, hits are as many as the product of the two, and a machine that knows all
+substrings of one side takes their place: its work grows with the sum. Twins: `reference_rules.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.kernels.jit import inlined, kernel
+
+Numbers = npt.NDArray[np.uint32]
+Integers = npt.NDArray[np.int64]
+
+NONE = -1
+
+# Columns of `place` and of `blocks`.
+DOCUMENT, TEXT, LENGTH = 0, 1, 2
+
+
+class Texts(NamedTuple):
+    """What is searched: texts, and every place of every n-gram in them."""
+
+    tokens: Numbers
+    offsets: Integers
+    slots: Numbers  # pairs: an n-gram's number, from 1, and half its digest
+    gram_at: Numbers  # where each n-gram first stands in the tokens
+    posting_offsets: Integers
+    postings: Numbers  # places in the tokens, ascending
+    posting_texts: Numbers  # the text that each lies in
+
+
+class Run(NamedTuple):
+    """A run of tokens that stands in both sides."""
+
+    document: int
+    text: int
+    length: int
+
+
+# A suffix automaton is three arrays: a state for all substrings that end at the same places, edges
+# by a token from state to state, and slots to find them by, which hold their numbers from 1.
+LONGEST, LINK, END, EDGES = 0, 1, 2, 3
+SOURCE, TOKEN, TARGET, NEXT = 0, 1, 2, 3
+
+# Tokens of a document that are entered into a machine at once, at most: some 6 MB.
+_WINDOW = 1 << 15
+
+# What entering a token, and a step of a text through the machine, cost in looks at a hit.
+_WORK_TO_ENTER = 64
+_WORK_TO_STEP = 8
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_BASE = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+# Not a literal: numba compiles what is called with one twice.
+_ZERO = np.int64(0)
+
+
+# n-grams ------------------------------------------------------------------------------------------
+
+
+@kernel
+def _digest(tokens: Numbers, at: int, size: int) -> np.uint64:
+    digest = np.uint64(0)
+    for step in range(size):
+        digest = digest * _BASE + np.uint64(tokens[at + step]) * _MIX
+    digest = (digest ^ (digest >> _HALF)) * _MIX
+    return digest ^ (digest >> _HALF)
+
+
+@inlined
+def _scaled(digest: np.uint64, n: int) -> int:
+    return np.int64(((digest >> _HALF) * np.uint64(n)) >> _HALF)
+
+
+@kernel
+def _n_same(tokens: Numbers, at: int, others: Numbers, other: int, most: int) -> int:
+    n = 0
+    while n < most and tokens[at + n] == others[other + n]:
+        n += 1
+    return n
+
+
+@kernel
+def fill_slots(tokens: Numbers, gram_at: Numbers, size: int, slots: Numbers) -> None:
+    """Enter different n-grams: number and half a digest. `slots` is zeros, and has pairs to spare.
+
+    The half digest keeps all but one in 2^32 others from being compared token by token, far away.
+    """
+    n_slots = slots.size // 2
+    for number in range(gram_at.size):
+        digest = _digest(tokens, np.int64(gram_at[number]), size)
+        slot = _scaled(digest, n_slots)
+        while slots[2 * slot]:
+            slot += 1
+            if slot == n_slots:
+                slot = 0
+        slots[2 * slot] = np.uint32(number + 1)
+        slots[2 * slot + 1] = np.uint32(digest & _LOW)
+
+
+@kernel
+def _number_of(
+    tokens: Numbers, at: int, size: int, known: Numbers, gram_at: Numbers, slots: Numbers
+) -> int:
+    """The n-gram that stands here, if `fill_slots` was given it."""
+    n_slots = slots.size // 2
+    digest = _digest(tokens, at, size)
+    slot = _scaled(digest, n_slots)
+    while slots[2 * slot]:
+        if slots[2 * slot + 1] == digest & _LOW:
+            number = np.int64(slots[2 * slot]) - 1
+            if _n_same(tokens, at, known, np.int64(gram_at[number]), size) == size:
+                return number
+        slot += 1
+        if slot == n_slots:
+            slot = 0
+    return NONE
+
+
+@kernel
+def enter_grams(tokens: Numbers, start: int, stop: int, size: int, slots: Numbers) -> None:
+    """Enter the n-grams of a stretch of tokens. `slots` is zeros, and more than there are."""
+    for at in range(start, stop - size + 1):
+        slot = _scaled(_digest(tokens, at, size), slots.size)
+        while slots[slot]:
+            if _n_same(tokens, at, tokens, np.int64(slots[slot]) - 1, size) == size:
+                break
+            slot += 1
+            if slot == slots.size:
+                slot = 0
+        if not slots[slot]:
+            slots[slot] = np.uint32(at + 1)
+
+
+@kernel
+def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int) -> bool:
+    slot = _scaled(_digest(text, at, size), slots.size)
+    while slots[slot]:
+        if _n_same(text, at, tokens, np.int64(slots[slot]) - 1, size) == size:
+            return True
+        slot += 1
+        if slot == slots.size:
+            slot = 0
+    return False
+
+
+@kernel
+def covered(
+    tokens: Numbers, slots: Numbers, size: int, text: Numbers, start: int, stop: int
+) -> int:
+    """How many tokens of a stretch of text lie in an n-gram that was entered from `tokens`.
+
+    Blocks of at least `size` tokens are made of such n-grams, so no alignment covers more.
+    """
+    n, reached = 0, start
+    for at in range(start, stop - size + 1):
+        if _has_gram(tokens, slots, text, at, size):
+            n += at + size - max(reached, at)
+            reached = at + size
+    return n
+
+
+@kernel
+def _zeros(n: int) -> Numbers:
+    """`np.zeros`, which takes several times as long to compile."""
+    array = np.empty(n, np.uint32)
+    for at in range(n):
+        array[at] = 0
+    return array
+
+
+# All substrings -----------------------------------------------------------------------------------
+
+
+@inlined
+def _set_state(states: Integers, state: int, longest: int, link: int, end: int) -> None:
+    states[state, LONGEST] = longest
+    states[state, LINK] = link
+    states[state, END] = end
+    states[state, EDGES] = NONE
+
+
+@kernel
+def _edge_slot(edges: Integers, slots: Numbers, state: int, token: int) -> int:
+    """Where the edge from a state by a token is entered, or would be."""
+    digest = (np.uint64(state) * _BASE ^ np.uint64(token)) * _MIX
+    digest = (digest ^ (digest >> _HALF)) * _MIX
+    slot = _scaled(digest, slots.size)
+    while slots[slot]:
+        edge = np.int64(slots[slot]) - 1
+        if edges[edge, SOURCE] == state and edges[edge, TOKEN] == token:
+            break
+        slot += 1
+        if slot == slots.size:
+            slot = 0
+    return slot
+
+
+@inlined
+def _add_edge(
+    states: Integers,
+    edges: Integers,
+    slots: Numbers,
+    n_edges: int,
+    state: int,
+    token: int,
+    target: int,
+) -> int:
+    edges[n_edges, SOURCE] = state
+    edges[n_edges, TOKEN] = token
+    edges[n_edges, TARGET] = target
+    edges[n_edges, NEXT] = states[state, EDGES]
+    states[state, EDGES] = n_edges
+    slots[_edge_slot(edges, slots, state, token)] = np.uint32(n_edges + 1)
+    return n_edges + 1
+
+
+@kernel
+def _machine_of(tokens: Numbers, start: int, stop: int) -> tuple[Integers, Integers, Numbers]:
+    """A machine that knows all substrings of a stretch: at most 2n states and 3n edges.
+
+    `END` is the first place behind which a state's substrings end: of several occurrences of a run
+    the first one is found.
+    """
+    n = stop - start
+    states, edges = np.empty((2 * n + 2, 4), np.int64), np.empty((3 * n + 2, 4), np.int64)
+    slots = _zeros(6 * n + 4)
+    _set_state(states, 0, 0, NONE, start)
+    last, n_states, n_edges = _ZERO, _ZERO + 1, _ZERO
+    for at in range(start, stop):
+        token = np.int64(tokens[at])
+        new = n_states
+        n_states += 1
+        _set_state(states, new, states[last, LONGEST] + 1, 0, at + 1)
+        state = last
+        last = new
+        edge = _ZERO
+        while state != NONE:
+            edge = np.int64(slots[_edge_slot(edges, slots, state, token)]) - 1
+            if edge != NONE:
+                break
+            n_edges = _add_edge(states, edges, slots, n_edges, state, token, new)
+            state = states[state, LINK]
+        if state == NONE:
+            continue
+        target = edges[edge, TARGET]
+        if states[target, LONGEST] == states[state, LONGEST] + 1:
+            states[new, LINK] = target
+            continue
+        # The shorter substrings of the target now end at one more place: they get their own state.
+        shorter = n_states
+        n_states += 1
+        longest = states[state, LONGEST] + 1
+        _set_state(states, shorter, longest, states[target, LINK], states[target, END])
+        edge = states[target, EDGES]
+        while edge != NONE:
+            old, goal = edges[edge, TOKEN], edges[edge, TARGET]
+            n_edges = _add_edge(states, edges, slots, n_edges, shorter, old, goal)
+            edge = edges[edge, NEXT]
+        while state != NONE:
+            edge = np.int64(slots[_edge_slot(edges, slots, state, token)]) - 1
+            if edge == NONE or edges[edge, TARGET] != target:
+                break
+            edges[edge, TARGET] = shorter
+            state = states[state, LINK]
+        states[target, LINK] = shorter
+        states[new, LINK] = shorter
+    return states, edges, slots
+
+
+@kernel
+def _step(
+    states: Integers, edges: Integers, slots: Numbers, state: int, length: int, token: int
+) -> tuple[int, int]:
+    """Go on by a token: the state and length of the longest known run that ends with it."""
+    while True:
+        edge = np.int64(slots[_edge_slot(edges, slots, state, token)]) - 1
+        if edge != NONE:
+            return edges[edge, TARGET], length + 1
+        if state == 0:
+            return state, state
+        state = states[state, LINK]
+        length = states[state, LONGEST]
+
+
+# The longest run of each text ---------------------------------------------------------------------
+
+
+@kernel
+def longest_runs(
+    tokens: Numbers,
+    start: int,
+    stop: int,
+    texts: Texts,
+    size: int,
+    best: Integers,
+    place: Integers,
+    touched: Integers,
+) -> int:
+    """The longest run that a document shares with each text, if it is `size` tokens or more.
+
+    `best` comes as zeros and takes the length for each text; `place` where it begins in `tokens`
+    and in the text, the first of equally long ones. `touched` names these texts, in no order to
+    rely on; how many there are is returned. Whoever calls sets `best` back to zero for them.
+    """
+    n_touched = _ZERO
+    for first in range(start, stop - size + 1, _WINDOW):
+        last = min(first + _WINDOW, stop - size + 1)
+        n_touched, is_done = _follow_hits(
+            tokens, start, stop, first, last, texts, size, best, place, touched, n_touched
+        )
+        if not is_done:
+            n_touched = _follow_texts(
+                tokens, stop, first, last, texts, size, best, place, touched, n_touched
+            )
+    return n_touched
+
+
+@kernel
+def _follow_hits(
+    tokens: Numbers,
+    start: int,
+    stop: int,
+    first: int,
+    last: int,
+    texts: Texts,
+    size: int,
+    best: Integers,
+    place: Integers,
+    touched: Integers,
+    n_touched: int,
+) -> tuple[int, bool]:
+    """Follow every run that begins from `first` on, before `last`; give up where it takes too long.
+
+    How many texts are touched then, and whether all runs were followed.
+    """
+    known_tokens, offsets, slots, gram_at, posting_offsets, postings, posting_texts = texts
+    most_work = _WORK_TO_ENTER * (last - first)
+    for at in range(n_touched):
+        text = touched[at]
+        most_work += _WORK_TO_STEP * (offsets[text + 1] - offsets[text])
+    work = 0
+    for at in range(first, last):
+        number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
+        if number == NONE:
+            continue
+        posting_stop = posting_offsets[number + 1]
+        for posting in range(posting_offsets[number], posting_stop):
+            known = np.int64(postings[posting])
+            text = np.int64(posting_texts[posting])
+            text_start, text_stop = offsets[text], offsets[text + 1]
+            work += 1
+            if at > start and known > text_start and tokens[at - 1] == known_tokens[known - 1]:
+                continue  # a run that began earlier
+            most = min(text_stop - known, stop - at)
+            if most <= best[text]:
+                continue  # at best as long as one that was found before it
+            length = size + _n_same(tokens, at + size, known_tokens, known + size, most - size)
+            work += length
+            if best[text] == 0:
+                touched[n_touched] = text
+                n_touched += 1
+                most_work += _WORK_TO_STEP * (text_stop - text_start)
+            _keep_better(text, Run(at, known - text_start, length), best, place)
+            if work > most_work:
+                return n_touched, False
+        if work > most_work:
+            return n_touched, False
+    return n_touched, True
+
+
+@inlined
+def _keep_better(text: int, run: Run, best: Integers, place: Integers) -> None:
+    """The longer run; of equally long ones the first in the document, then in the text."""
+    if run.length < best[text]:
+        return
+    if run.length == best[text]:
+        if run.document > place[text, DOCUMENT]:
+            return
+        if run.document == place[text, DOCUMENT] and run.text >= place[text, TEXT]:
+            return
+    best[text] = run.length
+    place[text, DOCUMENT] = run.document
+    place[text, TEXT] = run.text
+
+
+@kernel
+def _follow_texts(
+    tokens: Numbers,
+    stop: int,
+    first: int,
+    last: int,
+    texts: Texts,
+    size: int,
+    best: Integers,
+    place: Integers,
+    touched: Integers,
+    n_touched: int,
+) -> int:
+    """The same runs, by sending the touched texts through all substrings of these places."""
+    known_tokens, offsets, slots, gram_at, posting_offsets, postings, posting_texts = texts
+    is_seen = _zeros(gram_at.size)
+    for at in range(first, last):
+        number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
+        if number == NONE or is_seen[number]:
+            continue
+        is_seen[number] = 1
+        for posting in range(posting_offsets[number], posting_offsets[number + 1]):
+            text = np.int64(posting_texts[posting])
+            if best[text] == 0:
+                known = np.int64(postings[posting])
+                _keep_better(text, Run(at, known - offsets[text], size), best, place)
+                touched[n_touched] = text
+                n_touched += 1
+    longest = 0
+    for at in range(n_touched):
+        longest = max(longest, offsets[touched[at] + 1] - offsets[touched[at]])
+    states, edges, edge_slots = _machine_of(tokens, first, min(last - 1 + longest, stop))
+    for at in range(n_touched):
+        text = touched[at]
+        text_start = offsets[text]
+        state, length = _ZERO, _ZERO
+        for known in range(text_start, offsets[text + 1]):
+            state, length = _step(
+                states, edges, edge_slots, state, length, np.int64(known_tokens[known])
+            )
+            if length >= size:
+                document = states[state, END] - length
+                run = Run(document, known + 1 - length - text_start, length)
+                _keep_better(text, run, best, place)
+    return n_touched
+
+
+# Blocks -------------------------------------------------------------------------------------------
+
+
+@kernel
+def matching_blocks(a: Numbers, b: Numbers, least: int, blocks: Integers) -> int:
+    """The blocks of Ratcliff and Obershelp of at least `least` tokens, in order; how many.
+
+    The longest run that both have (of several the first in `a`, then in `b`) is a block; then the
+    same to its left and to its right. Where the longest one is too short, so are all others.
+    `blocks` has room for `min(a.size, b.size) // least`: none of them share a token. Two never
+    touch on both sides: in the stretch in which one of them was found, they would have been one.
+    """
+    slots = _zeros(2 * b.size + 2)
+    enter_grams(b, 0, b.size, least, slots)
+    stretches = np.empty((a.size // 2 + 1, 2), np.int64)
+    stretches = stretches[: _shared_stretches(a, b, least, slots, stretches)]
+    # Stretches of both sides that are still to be looked at, and blocks (a length instead of 0)
+    # that come behind what was to the left of them. Each block leaves two behind, at most.
+    waiting = np.empty((2 * (min(a.size, b.size) // least) + 3, 5), np.int64)
+    n_waiting = _push(waiting, _ZERO, 0, a.size, 0, b.size, 0)
+    n_blocks = 0
+    while n_waiting:
+        n_waiting -= 1
+        a_start, a_stop = waiting[n_waiting, 0], waiting[n_waiting, 1]
+        b_start, b_stop = waiting[n_waiting, 2], waiting[n_waiting, 3]
+        if waiting[n_waiting, 4]:
+            blocks[n_blocks, DOCUMENT] = a_start
+            blocks[n_blocks, TEXT] = b_start
+            blocks[n_blocks, LENGTH] = waiting[n_waiting, 4]
+            n_blocks += 1
+            continue
+        run = _longest_run(a, a_start, a_stop, b, b_start, b_stop, least, stretches)
+        if run.length == 0:
+            continue
+        a_end, b_end = run.document + run.length, run.text + run.length
+        if min(a_stop - a_end, b_stop - b_end) >= least:
+            n_waiting = _push(waiting, n_waiting, a_end, a_stop, b_end, b_stop, 0)
+        n_waiting = _push(waiting, n_waiting, run.document, a_end, run.text, b_end, run.length)
+        if min(run.document - a_start, run.text - b_start) >= least:
+            n_waiting = _push(waiting, n_waiting, a_start, run.document, b_start, run.text, 0)
+    return n_blocks
+
+
+@inlined
+def _push(
+    waiting: Integers, n: int, a_start: int, a_stop: int, b_start: int, b_stop: int, length: int
+) -> int:
+    waiting[n, 0] = a_start
+    waiting[n, 1] = a_stop
+    waiting[n, 2] = b_start
+    waiting[n, 3] = b_stop
+    waiting[n, 4] = length
+    return n + 1
+
+
+@inlined
+def _shared_stretches(
+    a: Numbers, b: Numbers, size: int, slots: Numbers, stretches: Integers
+) -> int:
+    """Stretches of `a` whose every n-gram stands in `b`: runs of so many tokens lie within one."""
+    n = 0
+    was_hit = False
+    for at in range(a.size - size + 1):
+        is_hit = _has_gram(b, slots, a, at, size)
+        if is_hit:
+            if not was_hit:
+                stretches[n, 0] = at
+                n += 1
+            stretches[n - 1, 1] = at + size
+        was_hit = is_hit
+    return n
+
+
+@kernel
+def _longest_run(
+    a: Numbers,
+    a_start: int,
+    a_stop: int,
+    b: Numbers,
+    b_start: int,
+    b_stop: int,
+    least: int,
+    stretches: Integers,
+) -> Run:
+    """The longest run of these stretches, the first in `a`, then in `b`; empty when too short."""
+    best = Run(0, 0, 0)
+    number, behind = 0, stretches.shape[0]
+    while number < behind:
+        middle = (number + behind) // 2
+        if stretches[middle, 1] > a_start:
+            behind = middle
+        else:
+            number = middle + 1
+    while number < stretches.shape[0] and stretches[number, 1] - a_start < least:
+        number += 1
+    if number == stretches.shape[0] or a_stop - stretches[number, 0] < least:
+        return best
+    states, edges, slots = _machine_of(b, b_start, b_stop)
+    while number < stretches.shape[0] and stretches[number, 0] < a_stop:
+        first, last = max(stretches[number, 0], a_start), min(stretches[number, 1], a_stop)
+        number += 1
+        if last - first < least or last - first <= best.length:
+            continue
+        state, length = _ZERO, _ZERO
+        for at in range(first, last):
+            state, length = _step(states, edges, slots, state, length, np.int64(a[at]))
+            if length >= least and length > best.length:
+                text = states[state, END] - length
+                best = Run(at + 1 - length, text, length)
+        if best.length == b_stop - b_start:
+            break
+    return best

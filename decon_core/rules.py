@@ -1,0 +1,120 @@
+"""The chosen rules over a batch: one reading, one tokenization, one screening for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from decon_core.batches import Batch
+from decon_core.detectors.decon import Detector
+from decon_core.detectors.exact import count
+from decon_core.detectors.found import Found, Span
+from decon_core.detectors.longest_match import measure
+from decon_core.detectors.ngram_any import NgramAny
+from decon_core.detectors.ratcliff import align
+from decon_core.detectors.sharing import Batched, Sharing
+from decon_core.matches import Columns, Locate, match_columns, rule_columns
+from decon_core.policy import Policy
+from decon_core.search import Search
+from decon_core.tokens import Tokenizer
+from decon_core.verbatim import Verbatim
+from decon_core.words import Encoder, Ragged
+
+
+class Rules:
+    """All that one thread needs to judge documents. It holds scratch arrays."""
+
+    def __init__(
+        self, search: Search, verbatim: Verbatim | None, policy: Policy, tokenizer: Tokenizer
+    ) -> None:
+        self._search, self._policy = search, policy
+        self._decon = Detector(search, policy.at_floor) if "decon" in policy.detectors else None
+        self._verbatim, self._sharing, self._ngram_any = verbatim, None, None
+        if verbatim is None:
+            return
+        if not {*policy.detectors} <= {"decon", "ngram_any"}:
+            self._sharing = Sharing(verbatim, policy, tokenizer)
+        if "ngram_any" in policy.detectors:
+            self._ngram_any = NgramAny(verbatim, policy)
+
+    def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
+        """What each rule finds, in the documents' order. `tokens` are their canonical ones."""
+        tables = []
+        if self._decon:
+            matches = self._decon.detect(tokens)
+            if len(matches):
+                size = self._policy.ngram_size
+                tables.append(match_columns(batch, matches, self._search, encoder, ngram_size=size))
+        if self._sharing:
+            tables += self._share(batch, self._sharing)
+        if self._ngram_any:
+            found = [*self._ngram_any.find(tokens)]
+            tables += _table(batch, found, "ngram_any", _Words(encoder).locate)
+        return tables
+
+    def _share(self, batch: Batch, sharing: Sharing) -> list[Columns]:
+        verbatim, policy = self._verbatim, self._policy
+        if verbatim is None:
+            return []
+        batched = sharing.look(batch)
+        found: dict[str, list[Found]] = {"ratcliff": [], "longest_match": [], "exact": []}
+        for document in sharing.shared(batched):
+            if "ratcliff" in policy.detectors:
+                found["ratcliff"] += align(document, verbatim, policy)
+            if "longest_match" in policy.detectors:
+                found["longest_match"] += measure(document, verbatim, policy)
+        if "exact" in policy.detectors:
+            found["exact"] += count(batched, verbatim)
+        locate = _Bytes(sharing, batched).locate
+        return [
+            table for rule, rows in found.items() for table in _table(batch, rows, rule, locate)
+        ]
+
+    def compile(self, batch: Batch, documents: Ragged, encoder: Encoder) -> None:
+        """Have all kernels compiled, whatever the documents hold."""
+        if self._decon:
+            self._decon.compile(documents)
+        if self._sharing:
+            self._sharing.compile()
+        if self._ngram_any:
+            self._ngram_any.compile(documents)
+        self.find(batch, documents, encoder)
+
+
+def _table(batch: Batch, found: Sequence[Found], rule: str, locate: Locate) -> Iterable[Columns]:
+    return [rule_columns(batch, found, rule, locate)] if found else []
+
+
+class _Words:
+    """Characters behind canonical tokens."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def locate(
+        self, number: int, text: str, rows: Sequence[Found]
+    ) -> list[tuple[Span | None, Span | None]]:
+        places = self._encoder.places(number, text)
+        return [(places.characters(*row.question) if row.question else None, None) for row in rows]
+
+
+class _Bytes:
+    """Characters behind bytes of the form in which documents were compared."""
+
+    def __init__(self, sharing: Sharing, batched: Batched) -> None:
+        self._sharing, self._batched = sharing, batched
+
+    def locate(
+        self, number: int, text: str, rows: Sequence[Found]
+    ) -> list[tuple[Span | None, Span | None]]:
+        content = self._batched.content(number)
+        spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]
+        places = iter(
+            self._sharing.characters(text, content, [span for span in spans if span is not None])
+        )
+        return [
+            (
+                next(places) if row.question_bytes else None,
+                next(places) if row.answer_bytes else None,
+            )
+            for row in rows
+        ]

@@ -1,0 +1,240 @@
+"""The kernels of four more rules say what the oracle says, block by block and run by run."""
+
+from difflib import SequenceMatcher
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.detectors.texts import texts_of
+from decon_core.kernels import runs
+from decon_core.reference_rules import Run, longest_run, ratcliff, shared_grams
+from decon_core.words import Ragged
+
+SLOW = settings(deadline=None, derandomize=True, max_examples=300)
+LESS = settings(deadline=None, derandomize=True, max_examples=100)
+
+Tokens = list[int]
+UNKNOWN = 0  # what a document may hold and no text does
+
+
+def array(tokens: Tokens) -> np.ndarray:
+    return np.array(tokens, np.uint32)
+
+
+def ragged(rows: list[Tokens]) -> Ragged:
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Ragged(array([token for row in rows for token in row]), offsets)
+
+
+def blocks_of(document: Tokens, text: Tokens, least: int) -> list[Run]:
+    blocks = np.empty((min(len(document), len(text)) // least, 3), np.int64)
+    n = runs.matching_blocks(array(document), array(text), least, blocks)
+    return [Run(*block) for block in blocks[:n].tolist()]
+
+
+def covered(document: Tokens, text: Tokens, size: int) -> int:
+    slots = np.zeros(2 * len(document) + 1, np.uint32)
+    runs.enter_grams(array(document), 0, len(document), size, slots)
+    return runs.covered(array(document), slots, size, array(text), 0, len(text))
+
+
+class Scratch:
+    """What a search for the longest runs writes to."""
+
+    def __init__(self, texts: list[Tokens], size: int) -> None:
+        self.texts = texts_of(ragged(texts), size)
+        self.size = size
+        self.best = np.zeros(len(texts), np.int64)
+        self.place = np.zeros((len(texts), 2), np.int64)
+        self.touched = np.zeros(len(texts), np.int64)
+
+    def longest_runs(self, document: Tokens, start: int = 0) -> dict[int, Run]:
+        n = runs.longest_runs(
+            array(document),
+            start,
+            len(document),
+            self.texts,
+            self.size,
+            self.best,
+            self.place,
+            self.touched,
+        )
+        return self.taken(n)
+
+    def sent_through(self, document: Tokens) -> dict[int, Run]:
+        """The way that is taken where hits are too many."""
+        if len(document) < self.size:
+            return {}
+        n = runs._follow_texts(
+            array(document),
+            len(document),
+            0,
+            len(document) - self.size + 1,
+            self.texts,
+            self.size,
+            self.best,
+            self.place,
+            self.touched,
+            0,
+        )
+        return self.taken(n)
+
+    def taken(self, n: int) -> dict[int, Run]:
+        touched = sorted(self.touched[:n].tolist())
+        assert len(set(touched)) == n
+        found = {text: Run(*self.place[text].tolist(), int(self.best[text])) for text in touched}
+        self.best[touched] = 0
+        assert not self.best.any()
+        return found
+
+
+def tokens(least: int, letters: int, most: int) -> st.SearchStrategy[Tokens]:
+    return st.lists(st.integers(least, letters), max_size=most)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Tokens, Tokens]:
+    """A document and a text of a small or a larger alphabet, pieces of the text in the document."""
+    letters = draw(st.sampled_from([1, 2, 3, 6, 30]))
+    text = draw(tokens(1, letters, 40))
+    document = draw(tokens(UNKNOWN, letters, 20))
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(text)))
+        document += text[start : draw(st.integers(start, len(text)))]
+        document += draw(tokens(UNKNOWN, letters, 6))
+    return document, text
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Tokens, list[Tokens]]:
+    """A document, and texts that share pieces with it and with one another."""
+    document, text = draw(pairs())
+    letters = max([1, *document, *text])
+    texts = [text]
+    for _ in range(draw(st.integers(0, 5))):
+        start = draw(st.integers(0, len(text)))
+        piece = text[start : draw(st.integers(start, len(text)))]
+        texts.append(draw(tokens(1, letters, 12)) + piece + draw(tokens(1, letters, 3)))
+    return document, texts
+
+
+@SLOW
+@given(pairs(), st.integers(1, 6))
+def test_blocks_are_those_of_difflib(pair: tuple[Tokens, Tokens], least: int) -> None:
+    document, text = pair
+    matcher = SequenceMatcher(None, document, text, autojunk=False)
+    expected = [Run(*block) for block in matcher.get_matching_blocks() if block.size >= least]
+    assert blocks_of(document, text, least) == expected
+
+
+@LESS
+@given(pairs())
+def test_an_alignment_is_that_of_the_oracle(pair: tuple[Tokens, Tokens]) -> None:
+    alignment = ratcliff(*pair, ngram_size=4, least_block=3)
+    if alignment is not None:
+        assert blocks_of(*pair, 3) == list(alignment.blocks)
+
+
+@SLOW
+@given(pairs(), st.integers(1, 6))
+def test_coverage_counts_the_tokens_that_lie_in_shared_ngrams(
+    pair: tuple[Tokens, Tokens], size: int
+) -> None:
+    document, text = pair
+    shared = set(shared_grams(document, text, size))
+    lying = {
+        at + step
+        for at in range(len(text) - size + 1)
+        for step in range(size)
+        if tuple(text[at : at + size]) in shared
+    }
+    assert covered(document, text, size) == len(lying)
+
+
+@LESS
+@given(pairs(), st.integers(1, 6))
+def test_no_alignment_covers_more_than_the_coverage(
+    pair: tuple[Tokens, Tokens], least: int
+) -> None:
+    blocks = blocks_of(*pair, least)
+    assert sum(block.length for block in blocks) <= covered(*pair, least)
+
+
+def naively(document: Tokens, texts: list[Tokens], size: int) -> dict[int, Run]:
+    found = ((number, longest_run(document, text, size)) for number, text in enumerate(texts))
+    return {number: run for number, run in found if run is not None}
+
+
+@SLOW
+@given(worlds(), st.integers(1, 6))
+def test_longest_runs_are_those_of_the_oracle(
+    world: tuple[Tokens, list[Tokens]], size: int
+) -> None:
+    document, texts = world
+    assert Scratch(texts, size).longest_runs(document) == naively(document, texts, size)
+
+
+@SLOW
+@given(worlds(), st.integers(1, 6))
+def test_sending_texts_through_all_substrings_finds_the_same_runs(
+    world: tuple[Tokens, list[Tokens]], size: int
+) -> None:
+    document, texts = world
+    assert Scratch(texts, size).sent_through(document) == naively(document, texts, size)
+
+
+@LESS
+@given(worlds(), tokens(UNKNOWN, 3, 10))
+def test_what_stands_before_the_stretch_is_not_looked_at(
+    world: tuple[Tokens, list[Tokens]], before: Tokens
+) -> None:
+    document, texts = world
+    scratch = Scratch(texts, 3)
+    alone = scratch.longest_runs(document)
+    shifted = {
+        text: Run(run.document + len(before), run.text, run.length) for text, run in alone.items()
+    }
+    assert scratch.longest_runs(before + document, len(before)) == shifted
+
+
+@LESS
+@given(worlds(), st.integers(1, 6))
+def test_texts_name_every_place_of_every_ngram(
+    world: tuple[Tokens, list[Tokens]], size: int
+) -> None:
+    _, rows = world
+    texts = texts_of(ragged(rows), size)
+    flat = texts.tokens.tolist()
+    listed = []
+    for number, first in enumerate(texts.gram_at.tolist()):
+        of_gram = slice(*texts.posting_offsets[number : number + 2])
+        places = texts.postings[of_gram].tolist()
+        assert places == sorted(places)
+        assert places[0] == first
+        assert len({tuple(flat[at : at + size]) for at in places}) == 1
+        listed += zip(places, texts.posting_texts[of_gram].tolist(), strict=True)
+    assert sorted(listed) == [
+        (texts.offsets[number] + at, number)
+        for number, row in enumerate(rows)
+        for at in range(len(row) - size + 1)
+    ]
+
+
+def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found() -> None:
+    text = list(range(10, 60))
+    edge = runs._WINDOW
+    document = [UNKNOWN] * (edge - 20) + text + text
+    assert Scratch([text], 8).longest_runs(document) == {0: Run(edge - 20, 0, 50)}
+    # A document and texts that repeat themselves: in the first window hits are given up.
+    texts = [[1] * 90, text, [1] * 30 + text[:10]]
+    document = [1] * (edge - 20) + text + [1] * 40
+    assert Scratch(texts, 8).longest_runs(document) == {
+        0: Run(0, 0, 90),
+        1: Run(edge - 20, 0, 50),
+        2: Run(edge - 50, 0, 40),
+    }
+
+
+def test_texts_too_short_for_an_ngram_are_never_found() -> None:
+    assert Scratch([[1, 2, 3], []], 8).longest_runs([1, 2, 3] * 20) == {}
