@@ -11,7 +11,7 @@ from decon_core.detectors.found import Found, Span
 from decon_core.detectors.longest_match import measure
 from decon_core.detectors.ngram_any import NgramAny
 from decon_core.detectors.ratcliff import align
-from decon_core.detectors.sharing import Batched, Sharing
+from decon_core.detectors.sharing import Screened, Sharing
 from decon_core.matches import Columns, Locate, match_columns, rule_columns
 from decon_core.policy import Policy
 from decon_core.search import Search
@@ -31,7 +31,7 @@ class Rules:
         self._verbatim, self._sharing, self._ngram_any = verbatim, None, None
         if verbatim is None:
             return
-        if not {*policy.detectors} <= {"decon", "ngram_any"}:
+        if {"ratcliff", "longest_match", "exact"} & {*policy.detectors}:
             self._sharing = Sharing(verbatim, policy, tokenizer)
         if "ngram_any" in policy.detectors:
             self._ngram_any = NgramAny(verbatim, policy)
@@ -45,26 +45,27 @@ class Rules:
                 size = self._policy.ngram_size
                 tables.append(match_columns(batch, matches, self._search, encoder, ngram_size=size))
         if self._sharing:
-            tables += self._share(batch, self._sharing)
+            tables += self._compare(batch, self._sharing)
         if self._ngram_any:
             found = [*self._ngram_any.find(tokens)]
             tables += _table(batch, found, "ngram_any", _Words(encoder).locate)
         return tables
 
-    def _share(self, batch: Batch, sharing: Sharing) -> list[Columns]:
+    def _compare(self, batch: Batch, sharing: Sharing) -> list[Columns]:
         verbatim, policy = self._verbatim, self._policy
         if verbatim is None:
             return []
-        batched = sharing.look(batch)
+        screened = sharing.look(batch)
         found: dict[str, list[Found]] = {"ratcliff": [], "longest_match": [], "exact": []}
-        for document in sharing.shared(batched):
+        is_aligned = {"ratcliff", "longest_match"} & {*policy.detectors}
+        for document in sharing.shared(screened) if is_aligned else ():
             if "ratcliff" in policy.detectors:
                 found["ratcliff"] += align(document, verbatim, policy)
             if "longest_match" in policy.detectors:
                 found["longest_match"] += measure(document, verbatim, policy)
         if "exact" in policy.detectors:
-            found["exact"] += count(batched, verbatim)
-        locate = _Bytes(sharing, batched).locate
+            found["exact"] += count(screened, verbatim)
+        locate = _Bytes(sharing, screened).locate
         return [
             table for rule, rows in found.items() for table in _table(batch, rows, rule, locate)
         ]
@@ -100,13 +101,13 @@ class _Words:
 class _Bytes:
     """Characters behind bytes of the form in which documents were compared."""
 
-    def __init__(self, sharing: Sharing, batched: Batched) -> None:
-        self._sharing, self._batched = sharing, batched
+    def __init__(self, sharing: Sharing, screened: Screened) -> None:
+        self._sharing, self._screened = sharing, screened
 
     def locate(
         self, number: int, text: str, rows: Sequence[Found]
     ) -> list[tuple[Span | None, Span | None]]:
-        content = self._batched.content(number)
+        content = self._screened.content(number)
         spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]
         places = iter(
             self._sharing.characters(text, content, [span for span in spans if span is not None])

@@ -1,8 +1,12 @@
 """Records to what `ratcliff`, `longest_match`, `exact` and `ngram_any` search for.
 
 Every different text of the benchmarks of a scan once, in the form that the policy asks for: its
-bytes with their anchors (see `kernels/screen.py`), its tokens, and the records that use it. Made
-once for a set of benchmark versions, and mapped into memory by every worker.
+tokens, the records that use it, and what a document is screened for by (see `kernels/screen.py`).
+Made once for a set of benchmark versions, and mapped into memory by every worker.
+
+Not every n-gram opens a comparison: there must be the beginning of a word in it, or a character
+beyond ASCII, and twelve bytes from there on. What does not open one is a row of dots or a bare
+fraction, such as many documents have.
 """
 
 from __future__ import annotations
@@ -12,8 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -41,9 +44,10 @@ NAMES = ("question", "answer", "question and answer", "continuation")
 _WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
-_FILTER_BITS = 12
+_FILTER_BITS = 16
 _TABLE_MB = 256
-_MOST_PAIRS = 1 << 20
+_PAIR_BITS = 4
+_MOST_PAIR_WORDS = 17  # log2: a megabyte
 
 # Behind this, a sentence ends and the next one begins.
 _SENTENCE_END = re.compile(r"(?:[.!?…]+[\"'”’)\]]*\s+|[。！？]+|\n+)(?=\S)")
@@ -55,14 +59,16 @@ class Verbatim:
 
     versions: tuple[Version, ...]
     texts: screen.Texts
-    long: screen.Anchors
-    short: screen.Anchors
+    long: screen.Windows
+    short: screen.Windows
+    canonical_pairs: screen.Words64
+    canonical_filter: screen.Words64
+    is_whole: npt.NDArray[np.uint8]  # of each text: whether it can be looked for as a whole
+    opens: npt.NDArray[np.uint8]  # of each token: whether the n-gram that begins there does
     is_screened: bool  # or every document is tokenized
     ids: Integers  # the tokenizer's, ascending; token n is ids[n - 1]
     aligned: runs.Texts
     canonical: runs.Texts  # questions alone; tokens as the union of index parts numbers them
-    canonical_pairs: screen.Flags
-    canonical_filter: screen.Words64
     use_offsets: Integers  # of each text: who uses it
     use_part: npt.NDArray[np.int32]
     use_record: Integers
@@ -171,45 +177,38 @@ def _arrays(
     policy: Policy,
 ) -> dict[str, Any]:
     texts = list(pool.numbers)
-    contents = [text.encode() for text in texts]
-    n_bytes = sum(map(len, contents))
-    spare = bytes(screen.SPARE - n_bytes % 8)  # windows are read by eights, behind the last as well
-    data = np.frombuffer(b"".join([*contents, spare]), np.uint8)
-    offsets = _edges([len(content) for content in contents])
     uses = np.array(pool.uses, np.int64).reshape(-1, 4)
     uses = uses[np.lexsort((uses[:, 3], uses[:, 2], uses[:, 1], uses[:, 0]))]
     is_of = [
         np.isin(np.arange(len(texts)), uses[uses[:, 3] == kind, 0]) for kind in range(len(NAMES))
     ]
+    as_bytes = _bytes(texts)
+    offsets = as_bytes["offsets"]
     pieces = _pieces(texts, is_of[QUESTION] | is_of[ANSWER], tokenizer)
-    n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
-    token_offsets = _edges(n_tokens)
-    base = np.repeat(offsets[:-1], n_tokens)
-    starts = np.concatenate([piece.starts for piece in pieces] or [_NONE]) + base
-    stops = np.concatenate([piece.stops for piece in pieces] or [_NONE]) + base
-    of_tokens = np.concatenate([piece.ids for piece in pieces] or [_NONE])
-    own_ids = np.unique(of_tokens)
-    rows = Ragged((np.searchsorted(own_ids, of_tokens) + 1).astype(np.uint32), token_offsets)
-    is_whole = np.any([is_of[kind] for kind in _WHOLE], axis=0)
-    anchors, is_screened = _anchors(
-        data,
-        offsets,
-        *_gram_ranges(starts, stops, token_offsets, policy.shared_ngram_size),
-        *(edge[np.flatnonzero(is_whole)] for edge in (offsets[:-1], offsets[1:])),
-    )
-    canonical, of_grams = _canonical(texts, is_of[QUESTION], ids, tokenizer, policy)
+    tokens = _tokens(pieces, offsets)
+    rows = Ragged(tokens.pop("tokens").astype(np.uint32), tokens["token_offsets"])
+    grams = _gram_ranges(rows, tokens, policy.shared_ngram_size)
+    whole = np.flatnonzero(np.any([is_of[kind] for kind in _WHOLE], axis=0))
+    wholes = _Ranges(whole, whole, offsets[whole], offsets[whole + 1])
+    windows, is_gram_open, is_whole_open = _windows(as_bytes, grams, wholes)
+    opens = np.zeros(rows.values.size, np.uint8)
+    opens[grams.numbers] = is_gram_open
+    is_whole = np.zeros(len(texts), np.uint8)
+    is_whole[whole] = is_whole_open
+    questions = [
+        text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
+    ]
+    canonical = _encode(questions, FixedVocabulary(ids), tokenizer, policy)
     return {
-        "is_screened": is_screened and tokenizer.is_lossless(),
-        "data": data,
-        "offsets": offsets,
-        "token_offsets": token_offsets,
-        "token_starts": starts,
-        "token_stops": stops,
-        "ids": own_ids,
-        **anchors,
+        "is_screened": tokenizer.is_lossless(),
+        **as_bytes,
+        **tokens,
+        **windows,
+        "opens": opens,
+        "is_whole": is_whole,
+        **_canonical_screen(canonical, policy.ngram_any_floor),
         **_named("aligned", texts_of(rows, policy.shared_ngram_size)),
         **_named("canonical", texts_of(canonical, policy.ngram_any_floor)),
-        **of_grams,
         "use_offsets": _edges(np.bincount(uses[:, 0], minlength=len(texts))),
         "use_part": uses[:, 1].astype(np.int32),
         "use_record": uses[:, 2],
@@ -222,6 +221,24 @@ _NONE = np.empty(0, np.int64)
 _NO_PIECES = Pieces(_NONE, _NONE, _NONE)
 
 
+def _edges(lengths: Sequence[int] | Integers) -> Integers:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
+
+
+def _named(prefix: str, arrays: Any) -> dict[str, Array]:
+    return {f"{prefix}.{name}": value for name, value in arrays._asdict().items()}
+
+
+def _bytes(texts: Sequence[str]) -> dict[str, Any]:
+    contents = [text.encode() for text in texts]
+    offsets = _edges([len(content) for content in contents])
+    spare = bytes(screen.SPARE - int(offsets[-1]) % 8)  # read by eights, behind the last as well
+    return {
+        "data": np.frombuffer(b"".join([*contents, spare]), np.uint8),
+        "offsets": offsets,
+    }
+
+
 def _pieces(
     texts: Sequence[str], is_wanted: npt.NDArray[np.bool_], tokenizer: Tokenizer
 ) -> list[Pieces]:
@@ -231,100 +248,157 @@ def _pieces(
     ]
 
 
-def _edges(lengths: Sequence[int] | Integers) -> Integers:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
-
-
-def _named(prefix: str, arrays: Any) -> dict[str, Array]:
-    return {f"{prefix}.{name}": value for name, value in arrays._asdict().items()}
-
-
-def _gram_ranges(
-    starts: Integers, stops: Integers, token_offsets: Integers, size: int
-) -> tuple[Integers, Integers]:
-    """The bytes that any text with an n-gram's tokens holds, for every n-gram."""
+def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
+    """Tokens of all texts, numbered, and the bytes that a text with the same tokens must have."""
+    n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
+    token_offsets = _edges(n_tokens)
+    base = np.repeat(offsets[:-1], n_tokens)
+    starts = np.concatenate([piece.starts for piece in pieces] or [_NONE]) + base
+    stops = np.concatenate([piece.stops for piece in pieces] or [_NONE]) + base
+    of_tokens = np.concatenate([piece.ids for piece in pieces] or [_NONE])
+    ids = np.unique(of_tokens)
     # A tokenizer that counts in characters gives one that several tokens share to all of them.
     # Only what is between those that a token shares with its neighbours is certain to be there.
     first, last = starts.copy(), stops.copy()
-    first[1:] = np.maximum(starts[1:], np.where(starts[1:] < stops[:-1], stops[:-1], 0))
-    last[:-1] = np.where(stops[:-1] > starts[1:], starts[1:], stops[:-1])
-    edges = np.zeros(starts.size + 1, np.bool_)
-    edges[token_offsets] = True  # neighbours in another text share nothing
-    first[edges[:-1]] = starts[edges[:-1]]
-    last[edges[1:]] = stops[edges[1:]]
-    n_left = np.repeat(token_offsets[1:], np.diff(token_offsets)) - np.arange(starts.size)
-    grams = np.flatnonzero(n_left >= size)
-    return first[grams], last[grams + size - 1]
+    first[1:] = np.where(starts[1:] < stops[:-1], np.maximum(starts[1:], stops[:-1]), starts[1:])
+    last[:-1] = np.where(stops[:-1] > starts[1:], np.minimum(stops[:-1], starts[1:]), stops[:-1])
+    return {
+        "tokens": np.searchsorted(ids, of_tokens) + 1,
+        "ids": ids,
+        "token_offsets": token_offsets,
+        "token_starts": first,
+        "token_stops": last,
+    }
 
 
-def _anchors(
-    data: npt.NDArray[np.uint8],
-    offsets: Integers,
-    gram_starts: Integers,
-    gram_stops: Integers,
-    whole_starts: Integers,
-    whole_stops: Integers,
-) -> tuple[dict[str, Array], bool]:
-    """Anchors of both sizes; and whether every n-gram has one."""
-    marks = np.zeros(data.size, np.uint8)
-    screen.mark_beginnings(data, offsets, marks)
+@dataclass(frozen=True, eq=False)
+class _Ranges:
+    """Stretches of bytes that are looked for, in order."""
+
+    numbers: Integers  # of n-grams: their first token; of whole texts: their number
+    texts: Integers  # that they lie in
+    starts: Integers
+    stops: Integers
+
+    def only(self, is_kept: npt.NDArray[np.bool_]) -> _Ranges:
+        return _Ranges(*(getattr(self, field.name)[is_kept] for field in fields(self)))
+
+
+def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
+    n_left = np.repeat(rows.offsets[1:], rows.lengths) - np.arange(rows.values.size)
+    first = np.flatnonzero(n_left >= size)
+    texts = np.repeat(np.arange(len(rows)), rows.lengths)[first]
+    starts, stops = tokens["token_starts"][first], tokens["token_stops"][first + size - 1]
+    return _Ranges(first, texts, starts, stops)
+
+
+# Windows ------------------------------------------------------------------------------------------
+
+
+def _windows(
+    texts: Mapping[str, Any], grams: _Ranges, wholes: _Ranges
+) -> tuple[dict[str, Array], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Windows of both sizes; which n-grams open a comparison, and which texts are found whole."""
+    data, n = texts["data"], int(texts["offsets"][-1])
+    eights = data.view(np.uint64)
+    marks = np.zeros(n, np.uint8)
+    screen.mark_beginnings(eights, n, marks)
     arrays: dict[str, Array] = {}
-    ranges = [(gram_starts, gram_stops), (whole_starts, whole_stops)]
+    are_open = [np.zeros(ranges.numbers.size, np.bool_) for ranges in (grams, wholes)]
     for name, size in _SIZES.items():
+        ranks = _ranks(data, marks, size)
         chosen = []
-        for at, (starts, stops) in enumerate(ranges):
-            places = np.empty(starts.size, np.int64)
-            screen.choose_anchors(data.view(np.uint64), marks, starts, stops, size, places)
-            is_left = places == screen.NONE
-            ranges[at] = starts[is_left], stops[is_left]
-            chosen.append(np.unique(places[~is_left]))
-        numbered = _numbered(data, size, *chosen)
-        arrays |= {f"{name}.{array}": value for array, value in numbered.items()}
-    return arrays, ranges[0][0].size == 0
+        for ranges, is_open in zip((grams, wholes), are_open, strict=True):
+            wanted, left = np.flatnonzero(~is_open), ranges.only(~is_open)
+            places = np.empty(wanted.size, np.int64)
+            screen.choose(marks, ranks, left.starts, left.stops, size, places)
+            has_one = places != screen.NONE
+            is_open[wanted[has_one]] = True
+            chosen.append(_Uses.of(places[has_one], left.only(has_one)))
+        entered = _numbered(data, eights, size, *chosen)
+        arrays |= {f"{name}.{array}": value for array, value in entered.items()}
+    return arrays, are_open[0], are_open[1]
+
+
+def _ranks(
+    data: npt.NDArray[np.uint8], marks: npt.NDArray[np.uint8], size: int
+) -> npt.NDArray[np.uint64]:
+    """Windows by how rare they are: the less often one is met, the less is compared."""
+    places = np.flatnonzero(marks)
+    threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)
+    screen.count_bytes(data, marks.size, threes, fours)
+    rates, digests = np.empty(places.size), np.empty(places.size, np.uint64)
+    screen.rate_windows(data, places, size, threes, fours, rates)
+    screen.digest_windows(data.view(np.uint64), places, size, digests)
+    # Of windows about as rare always the same one: fewer are kept.
+    level = ((rates - rates.min(initial=0.0)) * 2).astype(np.uint64)
+    ranks = np.empty(marks.size, np.uint64)
+    ranks[places] = (level << np.uint64(40)) | (digests >> np.uint64(24))
+    return ranks
+
+
+@dataclass(frozen=True, eq=False)
+class _Uses:
+    """Places at which a window stands for something, in order."""
+
+    places: Integers
+    texts: Integers  # that they lie in
+    before: Integers  # bytes that all have before the place for which it stands there, at least
+    after: Integers  # and from it on
+
+    @staticmethod
+    def of(places: Integers, ranges: _Ranges) -> _Uses:
+        order = np.argsort(places, kind="stable")
+        different, first = np.unique(places[order], return_index=True)
+        if not first.size:
+            return _Uses(_NONE, _NONE, _NONE, _NONE)
+        return _Uses(
+            different,
+            ranges.texts[order][first],
+            np.minimum.reduceat((places - ranges.starts)[order], first),
+            np.minimum.reduceat((ranges.stops - places)[order], first),
+        )
 
 
 def _numbered(
     data: npt.NDArray[np.uint8],
+    eights: npt.NDArray[np.uint64],
     size: int,
-    gram_places: Integers,
-    whole_places: Integers,
+    grams: _Uses,
+    wholes: _Uses,
 ) -> dict[str, Array]:
-    places = np.concatenate([gram_places, whole_places])
-    in_filter = np.zeros(places.size * _FILTER_BITS // 64 + 8, np.uint64)
-    slots = np.zeros(places.size * 3 // 2 + 2, np.uint64)
+    """The arrays of `screen.Windows`."""
+    places = np.concatenate([grams.places, wholes.places])
     first, numbers = np.empty(places.size, np.int64), np.empty(places.size, np.uint32)
-    eights = data.view(np.uint64)
-    n = screen.enter_windows(data, eights, places, size, in_filter, slots, first, numbers)
-    of_grams, of_wholes = numbers[: gram_places.size], numbers[gram_places.size :]
-    return {
-        "filter": in_filter,
-        "slots": slots,
-        "first": first[:n],
-        "gram_offsets": _edges(np.bincount(of_grams, minlength=n)),
-        "gram_places": gram_places[np.argsort(of_grams, kind="stable")],
-        "whole_offsets": _edges(np.bincount(of_wholes, minlength=n)),
-        "whole_places": whole_places[np.argsort(of_wholes, kind="stable")],
-    }
+    digests, slots = np.empty(places.size, np.uint64), np.zeros(places.size * 2 + 2, np.uint32)
+    n = screen.number_windows(data, eights, places, size, digests, slots, first, numbers)
+    in_filter = np.zeros(n * _FILTER_BITS // 64 + 1, np.uint64)
+    table = np.zeros(3 * n + 1, np.uint64)  # most that are looked up are not there
+    screen.enter(digests[:n], in_filter, table)
+    arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
+    of_kind = np.split(numbers, [grams.places.size])
+    for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):
+        order = np.argsort(number, kind="stable")
+        arrays[f"{name}_offsets"] = _edges(np.bincount(number, minlength=n))
+        arrays[f"{name}s"] = uses.places[order]
+        arrays[f"{name}_texts"] = uses.texts[order].astype(np.uint32)
+        if name == "gram":
+            arrays["gram_before"] = uses.before[order].astype(np.uint32)
+            arrays["gram_after"] = uses.after[order].astype(np.uint32)
+    return arrays
 
 
-def _canonical(
-    texts: Sequence[str],
-    is_question: npt.NDArray[np.bool_],
-    ids: Integers,
-    tokenizer: Tokenizer,
-    policy: Policy,
-) -> tuple[Ragged, dict[str, Array]]:
-    """The tokens that `ngram_any` compares; and its filters."""
-    questions = [
-        text if wanted else "" for text, wanted in zip(texts, is_question.tolist(), strict=True)
-    ]
-    rows = _encode(questions, FixedVocabulary(ids), tokenizer, policy)
-    size = policy.ngram_any_floor
+def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
+    """What `ngram_any` lets documents go by."""
     n_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
-    pairs = np.zeros(min(max(8 * rows.values.size, 1), _MOST_PAIRS), np.uint8)
+    pairs = np.zeros(1 << _log2_of_pairs(rows.values.size), np.uint64)
     in_filter = np.zeros(n_grams * _FILTER_BITS // 64 + 1, np.uint64)
-    screen.enter_token_grams(rows.values, rows.offsets, size, pairs, in_filter)
-    return rows, {"canonical_pairs": pairs, "canonical_filter": in_filter}
+    screen.enter_runs(rows.values, rows.offsets, size, pairs, in_filter)
+    return {"canonical_pairs": pairs, "canonical_filter": in_filter}
+
+
+def _log2_of_pairs(n: int) -> int:
+    return min(max((n * _PAIR_BITS // 64).bit_length(), 1), _MOST_PAIR_WORDS)
 
 
 def _encode(
@@ -398,21 +472,20 @@ def _of_arrays(
         return kind(**{name: arrays[f"{prefix}.{name}"] for name in kind._fields})
 
     texts = screen.Texts(**{name: arrays[name] for name in screen.Texts._fields})
-    long, short = (group(name, screen.Anchors) for name in _SIZES)
     return Verbatim(
         versions=tuple(versions),
         texts=texts,
-        long=long,
-        short=short,
+        long=group("long", screen.Windows),
+        short=group("short", screen.Windows),
         is_screened=about["is_screened"] == "yes",
         ids=arrays["ids"],
         aligned=group("aligned", runs.Texts),
         canonical=group("canonical", runs.Texts),
         **{
             name: arrays[name]
-            for name in chain(
-                ("canonical_pairs", "canonical_filter"),
-                ("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
+            for name in (
+                *("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
+                *("is_whole", "opens", "canonical_pairs", "canonical_filter"),
             )
         },
     )

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from decon_core.detectors.found import Found
-from decon_core.detectors.sharing import Batched
+from decon_core.detectors.sharing import Screened
 from decon_core.verbatim import ANSWER, NAMES, Verbatim
 
 
-def count(batched: Batched, verbatim: Verbatim) -> Iterator[Found]:
+def count(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
     """One row per document, record and text."""
-    named, first, times = np.unique(
-        batched.occurrences[:, (0, 2)], axis=0, return_index=True, return_counts=True
-    )
-    offsets = verbatim.texts.offsets
-    for (document, text), at, n in zip(named.tolist(), first.tolist(), times.tolist(), strict=True):
-        start = int(batched.occurrences[at, 1] - batched.starts[document])
-        place = start, start + int(offsets[text + 1] - offsets[text])
+    texts = verbatim.texts
+    before, content = -1, b""
+    for document, text in screened.wholes.tolist():
+        if document != before:
+            before, content = document, screened.content(document)
+        wanted = texts.data[texts.offsets[text] : texts.offsets[text + 1]].tobytes()
+        places = [*_places(content, wanted)]
+        if not places:
+            continue
         for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
             kind = int(verbatim.use_kind[use])
             if kind == ANSWER:
@@ -35,9 +35,17 @@ def count(batched: Batched, verbatim: Verbatim) -> Iterator[Found]:
                 record=int(verbatim.use_record[use]),
                 score=float(verbatim.use_weight[use]),
                 question_overlap=1.0,
-                n_matched=n,
+                n_matched=len(places),
                 question_tokens=0,
                 total_tokens=0,
-                question_bytes=place,
+                question_bytes=(places[0], places[0] + len(wanted)),
                 looked_for=NAMES[kind],
             )
+
+
+def _places(content: bytes, wanted: bytes) -> Iterator[int]:
+    """Where it stands, one within another too."""
+    at = content.find(wanted)
+    while at >= 0:
+        yield at
+        at = content.find(wanted, at + 1)

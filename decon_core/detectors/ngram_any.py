@@ -30,7 +30,7 @@ class NgramAny:
         """All questions that share a run with a document."""
         verbatim, texts = self._verbatim, self._verbatim.canonical
         shares = np.zeros(len(documents), np.uint8)
-        screen.screen_tokens(
+        screen.screen_runs(
             documents.values,
             documents.offsets,
             self._size,

@@ -6,7 +6,7 @@ whole, which is all that `exact` asks for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,17 +26,12 @@ _ROOM = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class Batched:
-    """The documents of a batch in the form in which they are compared, and what stands in them."""
+class Screened:
+    """What may be found in the documents of a batch."""
 
-    data: npt.NDArray[np.uint8]
-    starts: Integers
-    stops: Integers
-    is_sharing: npt.NDArray[np.bool_]  # whether a document shares an n-gram with a text
-    occurrences: Integers  # of whole texts, in order: document, byte in `data`, text
-
-    def content(self, number: int) -> bytes:
-        return self.data[self.starts[number] : self.stops[number]].tobytes()
+    content: Callable[[int], bytes]  # of a document, by its number
+    is_sharing: npt.NDArray[np.bool_]  # whether it may share an n-gram with a text as it stands
+    wholes: Integers  # documents, each with a text that it may hold as a whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +51,28 @@ class Shared:
         return int(self.pieces.starts[start]), int(self.pieces.stops[stop - 1])
 
 
+class _Contents:
+    """The documents of a batch in their form, made when they are asked for."""
+
+    def __init__(self, batch: Batch, policy: Policy) -> None:
+        self._batch, self._policy = batch, policy
+
+    def of(self, number: int) -> bytes:
+        start, stop = self._batch.starts[number], self._batch.stops[number]
+        content = self._batch.text[start:stop].tobytes()
+        if self._policy.normalize == "none":
+            return content
+        return formed(content.decode(), self._policy).encode()
+
+    def data(self) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
+        """All of them, one after the other."""
+        if self._policy.normalize == "none":
+            return self._batch.text, self._batch.starts, self._batch.stops
+        contents = [self.of(number) for number in range(self._batch.starts.size)]
+        edges = np.cumsum([0, *map(len, contents)], dtype=np.int64)
+        return np.frombuffer(b"".join(contents), np.uint8), edges[:-1], edges[1:]
+
+
 class Sharing:
     """Looks through batches. One per thread: it holds scratch arrays."""
 
@@ -66,78 +83,109 @@ class Sharing:
         self._vocabulary = FixedVocabulary(verbatim.ids)
         aligned = {"ratcliff", "longest_match"} & {*policy.detectors}
         self._n_tokens = policy.shared_ngram_size if aligned else 0
-        self._found = np.empty((_ROOM, 3), np.int64)
+        self._found = np.empty((_ROOM, 2), np.int64)
         self._best = np.zeros(verbatim.n_texts, np.int64)
         self._place = np.zeros((verbatim.n_texts, 2), np.int64)
         self._touched = np.empty(verbatim.n_texts, np.int64)
 
-    def look(self, batch: Batch) -> Batched:
+    def look(self, batch: Batch) -> Screened:
         """Screen all documents of a batch."""
-        content, starts, stops = batch.text, batch.starts, batch.stops
-        if self._policy.normalize != "none":
-            content, starts, stops = self._formed(batch)
-        eights = np.zeros((content.size + screen.SPARE) // 8 + 1, np.uint64)
-        data = eights.view(np.uint8)
-        data[: content.size] = content
-        shares = np.zeros(starts.size, np.uint8)
-        found = [*self._screened(data, eights, starts, stops, shares)]
-        occurrences = np.concatenate(found)
-        order = np.lexsort((occurrences[:, 1], occurrences[:, 2], occurrences[:, 0]))
-        is_sharing = shares.astype(np.bool_)
-        if self._n_tokens and not self._verbatim.is_screened:
-            is_sharing[:] = True
-        return Batched(data, starts, stops, is_sharing, occurrences[order])
+        content = _Contents(batch, self._policy)
+        if not self._verbatim.is_screened:
+            every = np.ones(batch.starts.size, np.bool_)
+            return Screened(content.of, every, self._all_wholes(batch.starts.size))
+        shares = np.zeros(batch.starts.size, np.uint8)
+        wholes = np.unique(np.concatenate([*self._screened(content, shares)]), axis=0)
+        return Screened(content.of, shares.astype(np.bool_), wholes)
 
-    def _screened(
-        self,
-        data: npt.NDArray[np.uint8],
-        eights: npt.NDArray[np.uint64],
-        starts: Integers,
-        stops: Integers,
-        shares: npt.NDArray[np.uint8],
-    ) -> Iterator[Integers]:
-        n_tokens = self._n_tokens if self._verbatim.is_screened else 0
-        document = 0
+    def _all_wholes(self, n: int) -> Integers:
+        texts = np.flatnonzero(self._verbatim.is_whole)
+        pairs = np.empty((n * texts.size, 2), np.int64)
+        pairs[:, screen.DOCUMENT] = np.repeat(np.arange(n), texts.size)
+        pairs[:, screen.TEXT] = np.tile(texts, n)
+        return pairs
+
+    def _screened(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
+        data, starts, stops = content.data()
+        eights = np.zeros((data.size + screen.SPARE) // 8 + 1, np.uint64)
+        with_spare = eights.view(np.uint8)
+        with_spare[: data.size] = data
+        places, offsets = np.empty(data.size + 8, np.int64), np.zeros(starts.size + 1, np.int64)
+        screen.find_beginnings(eights, starts, stops, places, offsets)
         yield self._found[:0]
-        while document < starts.size:
-            before = document
-            n, document = screen.screen(
-                data,
-                eights,
-                starts,
-                stops,
-                document,
-                self._verbatim.long,
-                self._verbatim.short,
-                self._verbatim.texts,
-                n_tokens,
-                shares,
-                self._found,
-            )
-            yield self._found[:n].copy()
-            if document == before:
-                self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
+        verbatim = self._verbatim
+        left = np.empty((2, offsets[-1] + 1), np.int64)
+        left_offsets = np.zeros((2, offsets.size), np.int64)
+        screen.sift(
+            eights,
+            stops,
+            places,
+            offsets,
+            verbatim.long.filter,
+            verbatim.short.filter,
+            left[0],
+            left_offsets[0],
+            left[1],
+            left_offsets[1],
+        )
+        sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
+        for number, (size, windows) in enumerate(sizes):
+            document = 0
+            while document < starts.size:
+                before = document
+                n, document = screen.screen(
+                    with_spare,
+                    eights,
+                    starts,
+                    stops,
+                    left[number],
+                    left_offsets[number],
+                    document,
+                    size,
+                    windows,
+                    verbatim.texts,
+                    self._n_tokens,
+                    shares,
+                    self._found,
+                )
+                yield self._found[:n].copy()
+                self._make_room(document == before)
 
-    def _formed(self, batch: Batch) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
-        contents = [
-            formed(batch.text[start:stop].tobytes().decode(), self._policy).encode()
-            for start, stop in zip(batch.starts.tolist(), batch.stops.tolist(), strict=True)
-        ]
-        edges = np.cumsum([0, *map(len, contents)], dtype=np.int64)
-        return np.frombuffer(b"".join(contents), np.uint8), edges[:-1], edges[1:]
+    def _make_room(self, is_full: bool) -> None:
+        if is_full:
+            self._found = np.empty((2 * self._found.shape[0], 2), np.int64)
 
-    def shared(self, batched: Batched) -> Iterator[Shared]:
+    def shared(self, screened: Screened) -> Iterator[Shared]:
         """The documents that share a run with a text, in order."""
-        for number in np.flatnonzero(batched.is_sharing).tolist():
-            content = batched.content(number)
+        for number in np.flatnonzero(screened.is_sharing).tolist():
+            content = screened.content(number)
             pieces = self._tokenizer.pieces(content.decode())
             tokens = self._vocabulary.numbers(pieces.ids).astype(np.uint32)
             n = self._longest_runs(tokens)
-            texts = np.sort(self._touched[:n])
+            touched = np.sort(self._touched[:n])
+            texts = touched[self._are_opened(tokens, touched)]
             lengths, starts = self._best[texts], self._place[texts, runs.DOCUMENT]
-            self._best[texts] = 0
-            if n:
+            self._best[touched] = 0
+            if texts.size:
                 yield Shared(number, content, pieces, tokens, texts, lengths, starts)
+
+    def _are_opened(self, tokens: npt.NDArray[np.uint32], texts: Integers) -> npt.NDArray[np.bool_]:
+        """Which texts share an n-gram with a document that opens a comparison."""
+        size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
+        slots = np.zeros(2 * tokens.size + 1, np.uint32)
+        runs.enter_grams(tokens, 0, tokens.size, size, slots)
+        are_opened = np.zeros(texts.size, np.uint8)
+        runs.find_opened(
+            tokens,
+            slots,
+            size,
+            aligned.tokens,
+            aligned.offsets,
+            texts,
+            self._verbatim.opens,
+            are_opened,
+        )
+        return are_opened.astype(np.bool_)
 
     def _longest_runs(self, tokens: npt.NDArray[np.uint32]) -> int:
         return runs.longest_runs(
@@ -155,6 +203,7 @@ class Sharing:
         """Have the kernels compiled that only a document that shares something needs."""
         tokens, slots = np.ones(8, np.uint32), np.zeros(17, np.uint32)
         self._longest_runs(tokens[:0])
+        self._are_opened(tokens, np.empty(0, np.int64))
         runs.enter_grams(tokens, 0, tokens.size, 5, slots)
         aligned = self._verbatim.aligned.tokens
         runs.covered(tokens, slots, 5, aligned, 0, 0)

@@ -16,6 +16,7 @@ from decon_core.kernels.jit import inlined, kernel
 
 Numbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.uint8]
 
 NONE = -1
 
@@ -151,6 +152,27 @@ def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int
         if slot == slots.size:
             slot = 0
     return False
+
+
+@kernel
+def find_opened(
+    tokens: Numbers,
+    slots: Numbers,
+    size: int,
+    known: Numbers,
+    offsets: Integers,
+    texts: Integers,
+    opens: Flags,
+    are_opened: Flags,
+) -> None:
+    """Which texts have an n-gram that opens a comparison among those entered from `tokens`."""
+    for number in range(texts.size):
+        start, stop = offsets[texts[number]], offsets[texts[number] + 1]
+        at = start
+        while at <= stop - size and not are_opened[number]:
+            if opens[at] and _has_gram(tokens, slots, known, at, size):
+                are_opened[number] = 1
+            at += 1
 
 
 @kernel

@@ -1,12 +1,8 @@
-"""Documents as bytes to those few that may share a run of tokens with a text, or hold all of it.
+"""Documents to those few that may share a run of tokens with a text as it stands, or hold it all.
 
-Whoever shares eight tokens shares their bytes. Of the bytes of every such n-gram one window of a
-few is kept, its anchor; a document in which no anchor stands among the bytes of its n-gram shares
-none, and need not be tokenized. Twin: `bytes.find`.
-
-Anchors begin where a word does, or at a sign, a digit, a letter beyond ASCII; so not every byte of
-a document is looked at. Where none of that is near, in a long run of letters or spaces, every place
-may be the first one of an anchor.
+Whoever shares eight tokens shares their bytes. Of the bytes of every such n-gram one window of
+twelve is kept that begins where a word does, its anchor; a document in which no anchor stands among
+the bytes of its n-gram shares none, and need not be tokenized. Twin: `str.find`, in the tests.
 """
 
 from __future__ import annotations
@@ -23,87 +19,77 @@ Words64 = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
 
 NONE = -1
-
-# Sizes of windows: the longer one says more, the shorter one is for strings with no room for it.
-LONG, SHORT = 16, 8
-SPARE = 24  # bytes behind the last one that are read with it
-
-# Kinds of bytes: within a character; a letter of a word; white space; all others.
-_INSIDE, _LETTER, _SPACE, _SIGN = 0, 1, 2, 3
-# Whether an anchor may begin here: never; if the byte before is known not to be a letter; always.
-_NEVER, _BEHIND, _ALWAYS = 0, 1, 2
+# Sizes of windows. The longer one says more, and most n-grams have room for it.
+LONG, SHORT = 20, 12
+SPARE = 32  # bytes behind the last one that are read with it
 
 
-class Texts(NamedTuple):
-    """What is looked for: texts one after the other, with bytes to spare behind the last."""
-
-    data: Bytes
-    offsets: Integers
-    token_offsets: Integers  # the tokens of each text; a text that is looked for whole has none
-    token_starts: Integers  # the bytes of each token, counted through all texts
-    token_stops: Integers
-
-
-class Anchors(NamedTuple):
+class Windows(NamedTuple):
     """Windows of one size, and where in the texts each stands for something."""
 
     filter: Words64  # two bits for every window
     slots: Words64  # half of a window's digest, and its number, from 1
     first: Integers  # where each window first stands
-    gram_offsets: Integers
-    gram_places: Integers  # where it stands for an n-gram
+    gram_offsets: Integers  # of each window:
+    grams: Integers  # the places where it stands for an n-gram,
+    gram_texts: Numbers  # the texts that those lie in,
+    gram_before: Numbers  # and how many bytes before and from there on any of them has, at least
+    gram_after: Numbers
     whole_offsets: Integers
-    whole_places: Integers  # where it stands for a whole text
+    wholes: Integers  # the same for whole texts
+    whole_texts: Numbers
 
+
+class Texts(NamedTuple):
+    """Texts as bytes, with some to spare behind the last, and where their tokens lie."""
+
+    data: Bytes
+    offsets: Integers
+    token_offsets: Integers
+    token_starts: Integers
+    token_stops: Integers
+
+
+# Columns of what is found: a document, and a text that it may hold as a whole.
+DOCUMENT, TEXT = 0, 1
 
 _A = np.uint64(0xD6E8FEB86659FD93)
 _B = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
+_HIGH = _LOW << _HALF
 _SIX = np.uint64(6)
 _SIX_BITS = np.uint64(63)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
-_HIGH = _LOW << _HALF
-_TOP_BITS = np.uint64(62)  # digests below a quarter of all are small
+_THREE = np.uint64(3)
+_SEVEN = np.uint64(7)
+_TOP = np.uint64(56)
+_EACH = np.uint64(0x0101010101010101)
+
+# Eight bytes in one number: a byte plus one of these has its high bit set from that character on.
+_LOW_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_CASE_BITS = np.uint64(0x2020202020202020)
+_FROM_A = np.uint64((0x80 - ord("a")) * 0x0101010101010101)
+_ABOVE_Z = np.uint64((0x7F - ord("z")) * 0x0101010101010101)
+_FROM_0 = np.uint64((0x80 - ord("0")) * 0x0101010101010101)
+_ABOVE_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
 
 
 @kernel
-def _eight(eights: Words64, at: int) -> np.uint64:
-    """The eight bytes from a place on."""
-    shift = np.uint64(8 * (at & 7))
-    low = eights[at >> 3] >> shift
-    return low | (eights[(at >> 3) + 1] << _ONE) << (_SIX_BITS - shift)
-
-
-@kernel
-def _digest(eights: Words64, at: int, size: int) -> np.uint64:
-    """Of a window of eight or sixteen bytes."""
-    digest = _eight(eights, at) * _A
-    if size == LONG:
-        digest += _eight(eights, at + 8) * _B
+def _mixed(digest: np.uint64) -> np.uint64:
     digest = (digest ^ (digest >> _HALF)) * _B
     return digest ^ (digest >> _HALF)
 
 
 @kernel
 def _scaled(digest: np.uint64, n: int) -> int:
-    """A place among n, by the lower half: an anchor has a small digest, by the upper one."""
+    """A place among n, by the lower half: the upper one is kept beside."""
     return np.int64(((digest & _LOW) * np.uint64(n)) >> _HALF)
-
-
-@kernel
-def _filter_place(digest: np.uint64, n: int) -> int:
-    """Three quarters of the filter are for small digests, which most anchors have and few others.
-
-    So most of what is looked up comes to a part that is nearly empty.
-    """
-    n_large = n >> 2
-    if digest >> _TOP_BITS:
-        return _scaled(digest, n_large)
-    return n_large + _scaled(digest, n - n_large)
 
 
 @kernel
@@ -112,12 +98,184 @@ def _filter_bits(digest: np.uint64) -> np.uint64:
 
 
 @kernel
-def _kind(byte: int) -> int:
-    if byte >= 0x80:
-        return _SIGN if byte >= 0xC0 else _INSIDE
-    if ord("a") <= byte | 0x20 <= ord("z"):
-        return _LETTER
-    return _SPACE if byte == ord(" ") else _SIGN
+def _may_hold(in_filter: Words64, digest: np.uint64) -> bool:
+    bits = _filter_bits(digest)
+    return in_filter[_scaled(digest, in_filter.size)] & bits == bits
+
+
+@kernel
+def enter(digests: Words64, in_filter: Words64, slots: Words64) -> None:
+    """Different anchors, by number, into a filter and a table that come as zeros."""
+    for number in range(digests.size):
+        digest = digests[number]
+        in_filter[_scaled(digest, in_filter.size)] |= _filter_bits(digest)
+        slot = _scaled(digest, slots.size)
+        while slots[slot]:
+            slot += 1
+            if slot == slots.size:
+                slot = 0
+        slots[slot] = digest & _HIGH | np.uint64(number + 1)
+
+
+@kernel
+def _first_at_least(numbers: Integers, start: int, stop: int, least: int) -> int:
+    while start < stop:
+        middle = (start + stop) // 2
+        if numbers[middle] < least:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+# Bytes --------------------------------------------------------------------------------------------
+
+
+@kernel
+def _eight(eights: Words64, at: int) -> np.uint64:
+    """The eight bytes from a place on."""
+    place = np.uint64(at)  # numba asks of every signed index whether it is negative
+    shift = (place & _SEVEN) << _THREE
+    group = place >> _THREE
+    return eights[group] >> shift | (eights[group + _ONE] << _ONE) << (_SIX_BITS - shift)
+
+
+@kernel
+def _both(eights: Words64, at: int) -> tuple[np.uint64, np.uint64]:
+    """Digests of the longer and of the shorter window."""
+    first, second = _eight(eights, at), _eight(eights, at + 8)
+    digest = first * _A
+    long = (digest ^ second) * _B + (_eight(eights, at + 16) & _LOW) * _A
+    return _mixed(long), _mixed(digest + (second & _LOW) * _B)
+
+
+@kernel
+def _window(eights: Words64, at: int, size: int) -> np.uint64:
+    long, short = _both(eights, at)
+    return long if size == LONG else short
+
+
+@kernel
+def _word_bytes(eight: np.uint64) -> np.uint64:
+    """The high bit of every byte that is part of a word: letters, digits, all beyond ASCII."""
+    low = eight & _LOW_SEVENS
+    lowered = low | _CASE_BITS
+    letters = (lowered + _FROM_A) & ~(lowered + _ABOVE_Z)
+    digits = (low + _FROM_0) & ~(low + _ABOVE_9)
+    return (letters | digits | eight) & _HIGH_BITS
+
+
+@kernel
+def _beginnings(eight: np.uint64, is_inside: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """The high bit of every byte at which a word begins, or a character beyond ASCII.
+
+    And whether the last byte is part of a word, as the next eight ask for.
+    """
+    words = _word_bytes(eight)
+    begins = words & ~((words << np.uint64(8)) | (is_inside << _SEVEN))
+    # The first byte of several has two high bits set, the others one.
+    return begins | (eight & (eight << _ONE) & _HIGH_BITS), words >> np.uint64(63)
+
+
+@kernel
+def mark_beginnings(eights: Words64, n: int, marks: Flags) -> None:
+    """Where windows may begin: 1 behind a sign, 2 with a character beyond ASCII."""
+    inside = _ZERO
+    for group in range((n + 7) // 8):
+        begins, inside = _beginnings(eights[group], inside)
+        for step in range(min(8, n - 8 * group)):
+            if begins >> np.uint64(8 * step + 7) & _ONE:
+                is_wide = eights[group] >> np.uint64(8 * step + 7) & _ONE
+                marks[8 * group + step] = np.uint8(2 if is_wide else 1)
+
+
+@kernel
+def _few_bytes(data: Bytes, at: int, size: int, n: int) -> int:
+    """A place among n for a few bytes in a row."""
+    number = _ZERO
+    for step in range(size):
+        number = number << np.uint64(8) | np.uint64(data[at + step])
+    return _scaled((number * _B) >> _HALF, n)
+
+
+@kernel
+def count_bytes(data: Bytes, n: int, threes: Numbers, fours: Numbers) -> None:
+    """How often three and four bytes in a row occur, more or less: the tables are small."""
+    for at in range(n - 3):
+        threes[_few_bytes(data, at, 3, threes.size)] += np.uint32(1)
+        fours[_few_bytes(data, at, 4, fours.size)] += np.uint32(1)
+
+
+@kernel
+def rate_windows(
+    data: Bytes, places: Integers, size: int, threes: Numbers, fours: Numbers, rates: Floats
+) -> None:
+    """How likely each window is: the higher, the more often a text has it that has no part in this.
+
+    By how often each byte comes behind the three before it, in all texts.
+    """
+    for number in range(places.size):
+        rate = 0.0
+        for at in range(places[number], places[number] + size - 3):
+            of_four = np.float64(fours[_few_bytes(data, at, 4, fours.size)]) + 1.0
+            of_three = np.float64(threes[_few_bytes(data, at, 3, threes.size)]) + 1.0
+            rate += np.log(of_four / of_three)
+            if at == places[number]:
+                rate += np.log(of_three)
+        rates[number] = rate
+
+
+@kernel
+def digest_windows(eights: Words64, places: Integers, size: int, digests: Words64) -> None:
+    """Of the windows at these places."""
+    for number in range(places.size):
+        digests[number] = _window(eights, places[number], size)
+
+
+@kernel
+def choose(
+    marks: Flags, ranks: Words64, starts: Integers, stops: Integers, size: int, places: Integers
+) -> None:
+    """The window of the least rank in each range of bytes; `NONE` where there is none.
+
+    A word that begins with the range does not count: what stands before it may be a part of it.
+    """
+    for number in range(starts.size):
+        places[number] = NONE
+        least = ~_ZERO
+        for at in range(starts[number], stops[number] - size + 1):
+            if marks[at] and ranks[at] < least and (marks[at] == 2 or at > starts[number]):
+                places[number], least = at, ranks[at]
+
+
+@kernel
+def number_windows(
+    data: Bytes,
+    eights: Words64,
+    places: Integers,
+    size: int,
+    digests: Words64,
+    slots: Numbers,
+    first: Integers,
+    numbers: Numbers,
+) -> int:
+    """Number the different windows at these places; how many there are. `slots` comes as zeros."""
+    n = 0
+    for at in range(places.size):
+        digest = _window(eights, places[at], size)
+        slot = _scaled(digest, slots.size)
+        while slots[slot]:
+            if _is_same(data, places[at], data, first[np.int64(slots[slot]) - 1], size):
+                break
+            slot += 1
+            if slot == slots.size:
+                slot = 0
+        if not slots[slot]:
+            first[n], digests[n] = places[at], digest
+            n += 1
+            slots[slot] = np.uint32(n)
+        numbers[at] = slots[slot] - np.uint32(1)
+    return n
 
 
 @kernel
@@ -128,134 +286,26 @@ def _is_same(data: Bytes, at: int, other: Bytes, other_at: int, size: int) -> bo
     return step == size
 
 
-# Made once ----------------------------------------------------------------------------------------
-
-
-@kernel
-def mark_beginnings(data: Bytes, offsets: Integers, marks: Flags) -> None:
-    """Where in the texts an anchor may begin."""
-    for text in range(offsets.size - 1):
-        at = offsets[text]
-        while at < offsets[text + 1]:
-            kind = _kind(data[at])
-            stop = at + 1
-            if kind in (_LETTER, _SPACE):
-                while stop < offsets[text + 1] and _kind(data[stop]) == kind:
-                    stop += 1
-                for inner in range(at, stop):
-                    marks[inner] = _ALWAYS if inner + SHORT <= stop else _NEVER
-                if kind == _LETTER and not marks[at]:
-                    marks[at] = _BEHIND
-            else:
-                marks[at] = _ALWAYS if kind == _SIGN else _NEVER
-            at = stop
-
-
-@kernel
-def choose_anchors(
-    eights: Words64, marks: Flags, starts: Integers, stops: Integers, size: int, places: Integers
-) -> None:
-    """The window of the least digest in each range of bytes, `NONE` where none may be chosen.
-
-    Ranges that overlap mostly have the same one, so there are few different ones.
-    """
-    for number in range(starts.size):
-        places[number] = NONE
-        least = _ZERO
-        for at in range(starts[number], stops[number] - size + 1):
-            if marks[at] == _ALWAYS or (marks[at] == _BEHIND and at > starts[number]):
-                digest = _digest(eights, at, size)
-                if places[number] == NONE or digest < least:
-                    places[number], least = at, digest
-
-
-@kernel
-def enter_windows(
-    data: Bytes,
-    eights: Words64,
-    places: Integers,
-    size: int,
-    in_filter: Words64,
-    slots: Words64,
-    first: Integers,
-    numbers: Numbers,
-) -> int:
-    """Number the different windows at these places; how many there are."""
+@inlined
+def _n_before(data: Bytes, start: int, at: int, texts: Texts, text: int, place: int) -> int:
+    """How many bytes text and document have in common before a place."""
     n = 0
-    for at in range(places.size):
-        digest = _digest(eights, places[at], size)
-        in_filter[_filter_place(digest, in_filter.size)] |= _filter_bits(digest)
-        slot = _scaled(digest, slots.size)
-        while slots[slot]:
-            if slots[slot] & _HIGH == digest & _HIGH:
-                known = first[np.int64(slots[slot] & _LOW) - 1]
-                if _is_same(data, places[at], data, known, size):
-                    break
-            slot += 1
-            if slot == slots.size:
-                slot = 0
-        if not slots[slot]:
-            first[n] = places[at]
-            n += 1
-            slots[slot] = digest & _HIGH | np.uint64(n)
-        numbers[at] = np.uint32(slots[slot] & _LOW) - np.uint32(1)
+    while at - n > start and place - n > texts.offsets[text]:
+        if data[at - n - 1] != texts.data[place - n - 1]:
+            break
+        n += 1
     return n
 
 
-# For every document -------------------------------------------------------------------------------
-
-
 @inlined
-def _window_at(
-    data: Bytes, at: int, digest: np.uint64, size: int, anchors: Anchors, texts: Texts
-) -> int:
-    slot = _scaled(digest, anchors.slots.size)
-    while anchors.slots[slot]:
-        if anchors.slots[slot] & _HIGH == digest & _HIGH:
-            number = np.int64(anchors.slots[slot] & _LOW) - 1
-            if _is_same(data, at, texts.data, anchors.first[number], size):
-                return number
-        slot += 1
-        if slot == anchors.slots.size:
-            slot = 0
-    return NONE
-
-
-@kernel
-def _first_above(numbers: Integers, start: int, stop: int, value: int) -> int:
-    while start < stop:
-        middle = (start + stop) // 2
-        if numbers[middle] <= value:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-@inlined
-def _shares_gram(
-    data: Bytes, start: int, stop: int, at: int, place: int, texts: Texts, n_tokens: int
-) -> bool:
-    """Whether the bytes around a window agree as far as an n-gram of the text reaches."""
-    text = _first_above(texts.offsets, 0, texts.offsets.size, place) - 1
-    low = high = 0
-    while at - low > start and place - low > texts.offsets[text]:
-        if data[at - low - 1] != texts.data[place - low - 1]:
+def _n_after(data: Bytes, stop: int, at: int, texts: Texts, text: int, place: int) -> int:
+    """The same from a place on."""
+    n = 0
+    while at + n < stop and place + n < texts.offsets[text + 1]:
+        if data[at + n] != texts.data[place + n]:
             break
-        low += 1
-    while at + high < stop and place + high < texts.offsets[text + 1]:
-        if data[at + high] != texts.data[place + high]:
-            break
-        high += 1
-    first, last = texts.token_offsets[text], texts.token_offsets[text + 1]
-    token = _first_above(texts.token_starts, first, last, place - low - 1)
-    return token + n_tokens <= last and texts.token_stops[token + n_tokens - 1] <= place + high
-
-
-@kernel
-def _may_hold(in_filter: Words64, digest: np.uint64) -> bool:
-    bits = _filter_bits(digest)
-    return in_filter[_filter_place(digest, in_filter.size)] & bits == bits
+        n += 1
+    return n
 
 
 @inlined
@@ -267,7 +317,7 @@ def _use_window(
     at: int,
     digest: np.uint64,
     size: int,
-    anchors: Anchors,
+    windows: Windows,
     texts: Texts,
     n_tokens: int,
     shares: Flags,
@@ -275,28 +325,98 @@ def _use_window(
     n_found: int,
 ) -> int:
     """Look whether what a window stands for is there; how many texts were found by now."""
-    window = _window_at(data, at, digest, size, anchors, texts)
-    if window == NONE:
-        return n_found
-    if n_tokens and not shares[document]:
-        for use in range(anchors.gram_offsets[window], anchors.gram_offsets[window + 1]):
-            place = anchors.gram_places[use]
-            if _shares_gram(data, start, stop, at, place, texts, n_tokens):
-                shares[document] = 1
-                break
-    for use in range(anchors.whole_offsets[window], anchors.whole_offsets[window + 1]):
-        place = anchors.whole_places[use]
-        text = _first_above(texts.offsets, 0, texts.offsets.size, place) - 1
+    slot = _scaled(digest, windows.slots.size)
+    number = NONE
+    while windows.slots[slot] and number == NONE:
+        if windows.slots[slot] & _HIGH == digest & _HIGH:
+            number = np.int64(windows.slots[slot] & _LOW) - 1
+            if not _is_same(data, at, texts.data, windows.first[number], size):
+                number = NONE
+        slot += 1
+        if slot == windows.slots.size:
+            slot = 0
+    if number == NONE:
+        first = last = 0
+    else:
+        first, last = windows.gram_offsets[number], windows.gram_offsets[number + 1]
+    use = first
+    while use < last and n_tokens and not shares[document]:
+        place, text = windows.grams[use], np.int64(windows.gram_texts[use])
+        n_after = _n_after(data, stop, at, texts, text, place)
+        if n_after >= np.int64(windows.gram_after[use]):
+            n_before = _n_before(data, start, at, texts, text, place)
+            if n_before >= np.int64(windows.gram_before[use]):
+                end = texts.token_offsets[text + 1]
+                token = _first_at_least(
+                    texts.token_starts, texts.token_offsets[text], end, place - n_before
+                )
+                token += n_tokens - 1
+                if token < end and texts.token_stops[token] <= place + n_after:
+                    shares[document] = 1
+        use += 1
+    if number != NONE:
+        first, last = windows.whole_offsets[number], windows.whole_offsets[number + 1]
+    for use in range(first, last):
+        place, text = windows.wholes[use], np.int64(windows.whole_texts[use])
         begin = at - (place - texts.offsets[text])
         length = texts.offsets[text + 1] - texts.offsets[text]
         if begin < start or begin + length > stop:
             continue
         if _is_same(data, begin, texts.data, texts.offsets[text], length):
             if n_found < found.shape[0]:
-                found[n_found, 0], found[n_found, 1] = document, begin
-                found[n_found, 2] = text
+                found[n_found, DOCUMENT], found[n_found, TEXT] = document, text
             n_found += 1
     return n_found
+
+
+@kernel
+def find_beginnings(
+    eights: Words64, starts: Integers, stops: Integers, places: Integers, offsets: Integers
+) -> None:
+    """Where windows may begin in each document; `places` has room for every second byte."""
+    n = 0
+    for document in range(starts.size):
+        start, stop = starts[document], stops[document]
+        inside = _ZERO
+        for base in range(start, stop - SHORT + 1, 8):
+            begins, inside = _beginnings(_eight(eights, base), inside)
+            begins >>= _SEVEN
+            while begins:
+                # As many bytes lie below the lowest bit as there are ones left of it.
+                below = (begins & (~begins + _ONE)) - _ONE
+                places[n] = base + np.int64(((below & _EACH) * _EACH) >> _TOP)
+                n += 1
+                begins &= begins - _ONE
+        offsets[document + 1] = n
+
+
+@kernel
+def sift(
+    eights: Words64,
+    stops: Integers,
+    places: Integers,
+    offsets: Integers,
+    long_filter: Words64,
+    short_filter: Words64,
+    long_left: Integers,
+    long_offsets: Integers,
+    short_left: Integers,
+    short_offsets: Integers,
+) -> None:
+    """The places whose windows the filters let through; there is room for all.
+
+    By itself, so that the loop which goes over everything is a short one.
+    """
+    n_long = n_short = 0
+    for document in range(stops.size):
+        stop = stops[document]
+        for number in range(offsets[document], offsets[document + 1]):
+            at = places[number]
+            long, short = _both(eights, at)
+            long_left[n_long] = short_left[n_short] = at
+            n_long += np.int64(_may_hold(long_filter, long) and at + LONG <= stop)
+            n_short += np.int64(_may_hold(short_filter, short) and at + SHORT <= stop)
+        long_offsets[document + 1], short_offsets[document + 1] = n_long, n_short
 
 
 @kernel
@@ -305,132 +425,110 @@ def screen(
     eights: Words64,
     starts: Integers,
     stops: Integers,
+    places: Integers,
+    offsets: Integers,
     first_document: int,
-    long: Anchors,
-    short: Anchors,
+    size: int,
+    windows: Windows,
     texts: Texts,
     n_tokens: int,
     shares: Flags,
     found: Integers,
 ) -> tuple[int, int]:
-    """Which documents share an n-gram of `n_tokens`, and where whole texts stand in them.
+    """Which documents share the bytes of `n_tokens` tokens, and which hold all of a text.
 
-    `eights` are the bytes in numbers of eight, with some to spare. 0 tokens: only whole texts are
-    looked for. Columns of `found`: document, place, text. Returns how many there are and the
-    document to go on with, when `found` is full.
+    `eights` are the bytes in numbers of eight, with some to spare; `places` what `sift` left. 0
+    tokens: only whole texts are looked for. Returns how many rows of `found` there are and the
+    document to go on with, when it is full.
     """
     n_found = 0
-    # An array out of a tuple is counted as used at every look.
-    long_filter, short_filter = long.filter, short.filter
     for document in range(first_document, starts.size):
         start, stop = starts[document], stops[document]
         n_before = n_found
-        at = start
-        while at <= stop - SHORT:
-            kind = _kind(data[at])
-            if kind == _INSIDE:
-                at += 1
-                continue
-            # One place, or all those of a run of letters or spaces that have room for a window.
-            end = at + 1
-            last = at
-            if kind != _SIGN:
-                while end < stop and _kind(data[end]) == kind:
-                    end += 1
-                last = end - SHORT
-                if kind == _LETTER:
-                    last = max(last, at)
-            for place in range(at, last + 1):
-                digest = _digest(eights, place, LONG)
-                if _may_hold(long_filter, digest) and place + LONG <= stop:
-                    n_found = _use_window(
-                        data,
-                        document,
-                        start,
-                        stop,
-                        place,
-                        digest,
-                        LONG,
-                        long,
-                        texts,
-                        n_tokens,
-                        shares,
-                        found,
-                        n_found,
-                    )
-                digest = _digest(eights, place, SHORT)
-                if _may_hold(short_filter, digest):
-                    n_found = _use_window(
-                        data,
-                        document,
-                        start,
-                        stop,
-                        place,
-                        digest,
-                        SHORT,
-                        short,
-                        texts,
-                        n_tokens,
-                        shares,
-                        found,
-                        n_found,
-                    )
-            at = end
+        for number in range(offsets[document], offsets[document + 1]):
+            at = places[number]
+            n_found = _use_window(
+                data,
+                document,
+                start,
+                stop,
+                at,
+                _window(eights, at, size),
+                size,
+                windows,
+                texts,
+                n_tokens,
+                shares,
+                found,
+                n_found,
+            )
         if n_found > found.shape[0]:
             return n_before, document
     return n_found, starts.size
 
 
-# The same for canonical tokens --------------------------------------------------------------------
+# Canonical tokens ---------------------------------------------------------------------------------
 
 
 @kernel
-def _token_digest(tokens: Numbers, at: int, size: int) -> np.uint64:
+def _tokens_digest(tokens: Numbers, at: int, size: int) -> np.uint64:
     digest = _ZERO
     for step in range(size):
-        digest = digest * _A + np.uint64(tokens[at + step]) * _B
-    digest = (digest ^ (digest >> _HALF)) * _B
-    return digest ^ (digest >> _HALF)
+        digest = (digest + np.uint64(tokens[at + step])) * _A
+    return _mixed(digest)
 
 
 @kernel
-def _pair_place(first: np.uint32, second: np.uint32, n_bits: int) -> int:
-    return _scaled(((np.uint64(first) * _A + np.uint64(second)) * _B) >> _HALF, n_bits)
+def _pair_bit(first: np.uint64, second: np.uint64, shift: np.uint64) -> np.uint64:
+    return ((first * _A + second) * _B) >> shift
 
 
 @kernel
-def enter_token_grams(
-    tokens: Numbers, offsets: Integers, size: int, pairs: Flags, in_filter: Words64
+def _shift_for(pairs: Words64) -> np.uint64:
+    """How far to shift for a bit of an array, whose size is a power of two."""
+    shift = np.uint64(58)
+    n = pairs.size
+    while n > 1:
+        n >>= 1
+        shift -= _ONE
+    return shift
+
+
+@kernel
+def enter_runs(
+    tokens: Numbers, offsets: Integers, size: int, pairs: Words64, in_filter: Words64
 ) -> None:
-    """All n-grams of all texts into a filter, and which two tokens follow each other in them."""
+    """The n-grams of all texts into a filter, and which two tokens follow each other in them."""
+    shift = _shift_for(pairs)
     for text in range(offsets.size - 1):
         for at in range(offsets[text], offsets[text + 1] - size + 1):
             for pair in range(at, at + size - 1):
-                pairs[_pair_place(tokens[pair], tokens[pair + 1], pairs.size)] = 1
-            digest = _token_digest(tokens, at, size)
+                bit = _pair_bit(np.uint64(tokens[pair]), np.uint64(tokens[pair + 1]), shift)
+                pairs[np.int64(bit >> _SIX)] |= _ONE << (bit & _SIX_BITS)
+            digest = _tokens_digest(tokens, at, size)
             in_filter[_scaled(digest, in_filter.size)] |= _filter_bits(digest)
 
 
 @kernel
-def screen_tokens(
+def screen_runs(
     tokens: Numbers,
     offsets: Integers,
     size: int,
-    pairs: Flags,
+    pairs: Words64,
     in_filter: Words64,
     shares: Flags,
 ) -> None:
     """Which documents may share an n-gram: never lets one go that does."""
+    shift = _shift_for(pairs)
     for document in range(offsets.size - 1):
         start, stop = offsets[document], offsets[document + 1]
         n_pairs = 0
-        for at in range(start + 1, stop):
+        for last in range(start + 1, stop):
+            bit = _pair_bit(np.uint64(tokens[last - 1]), np.uint64(tokens[last]), shift)
             n_pairs += 1
-            n_pairs *= np.int64(pairs[_pair_place(tokens[at - 1], tokens[at], pairs.size)])
+            n_pairs *= np.int64((pairs[np.int64(bit >> _SIX)] >> (bit & _SIX_BITS)) & _ONE)
             if n_pairs < size - 1:
                 continue
-            digest = _token_digest(tokens, at - size + 1, size)
-            bits = _filter_bits(digest)
-            if in_filter[_scaled(digest, in_filter.size)] & bits == bits:
+            if _may_hold(in_filter, _tokens_digest(tokens, last - size + 1, size)):
                 shares[document] = 1
                 break
