@@ -45,6 +45,7 @@ _WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
 _FILTER_BITS = 16
+_BEGINNING_BITS = 10  # it is looked into most often, and should fit the processor's cache
 _TABLE_MB = 256
 _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
@@ -59,6 +60,7 @@ class Verbatim:
 
     versions: tuple[Version, ...]
     texts: screen.Texts
+    beginnings: screen.Words64  # a filter of the first bytes of all windows
     long: screen.Windows
     short: screen.Windows
     canonical_pairs: screen.Words64
@@ -317,7 +319,12 @@ def _windows(
             chosen.append(_Uses.of(places[has_one], left.only(has_one)))
         entered = _numbered(data, eights, size, *chosen)
         arrays |= {f"{name}.{array}": value for array, value in entered.items()}
-    return arrays, are_open[0], are_open[1]
+    first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
+    digests = np.empty(first.size, np.uint64)
+    screen.digest_windows(eights, first, screen.SHORT, digests)
+    beginnings = np.zeros(first.size * _BEGINNING_BITS // 64 + 1, np.uint64)
+    screen.enter_filter(digests, beginnings)
+    return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
 
 
 def _ranks(
@@ -374,7 +381,8 @@ def _numbered(
     n = screen.number_windows(data, eights, places, size, digests, slots, first, numbers)
     in_filter = np.zeros(n * _FILTER_BITS // 64 + 1, np.uint64)
     table = np.zeros(3 * n + 1, np.uint64)  # most that are looked up are not there
-    screen.enter(digests[:n], in_filter, table)
+    screen.enter_filter(digests[:n], in_filter)
+    screen.enter(digests[:n], table)
     arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
     of_kind = np.split(numbers, [grams.places.size])
     for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):
@@ -485,7 +493,7 @@ def _of_arrays(
             name: arrays[name]
             for name in (
                 *("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
-                *("is_whole", "opens", "canonical_pairs", "canonical_filter"),
+                *("beginnings", "is_whole", "opens", "canonical_pairs", "canonical_filter"),
             )
         },
     )

@@ -84,6 +84,7 @@ class Sharing:
         aligned = {"ratcliff", "longest_match"} & {*policy.detectors}
         self._n_tokens = policy.shared_ngram_size if aligned else 0
         self._found = np.empty((_ROOM, 2), np.int64)
+        self._places = np.empty((3, 0), np.int64)
         self._best = np.zeros(verbatim.n_texts, np.int64)
         self._place = np.zeros((verbatim.n_texts, 2), np.int64)
         self._touched = np.empty(verbatim.n_texts, np.int64)
@@ -110,26 +111,24 @@ class Sharing:
         eights = np.zeros((data.size + screen.SPARE) // 8 + 1, np.uint64)
         with_spare = eights.view(np.uint8)
         with_spare[: data.size] = data
-        places, offsets = np.empty(data.size + 8, np.int64), np.zeros(starts.size + 1, np.int64)
-        screen.find_beginnings(eights, starts, stops, places, offsets)
-        yield self._found[:0]
         verbatim = self._verbatim
-        left = np.empty((2, offsets[-1] + 1), np.int64)
-        left_offsets = np.zeros((2, offsets.size), np.int64)
-        screen.sift(
+        room = data.size // 2 + 5
+        if self._places.shape[1] < room:
+            self._places = np.empty((3, room), np.int64)
+        every, *left = self._places
+        n = screen.find_beginnings(eights, data.size, every)
+        n_left = screen.sift(
             eights,
-            stops,
-            places,
-            offsets,
+            every[:n],
+            verbatim.beginnings,
             verbatim.long.filter,
             verbatim.short.filter,
-            left[0],
-            left_offsets[0],
-            left[1],
-            left_offsets[1],
+            *left,
         )
+        yield self._found[:0]
         sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
-        for number, (size, windows) in enumerate(sizes):
+        for (size, windows), own, n_own in zip(sizes, left, n_left, strict=True):
+            offsets = np.searchsorted(own[:n_own], np.append(starts, data.size))
             document = 0
             while document < starts.size:
                 before = document
@@ -138,8 +137,8 @@ class Sharing:
                     eights,
                     starts,
                     stops,
-                    left[number],
-                    left_offsets[number],
+                    own,
+                    offsets,
                     document,
                     size,
                     windows,

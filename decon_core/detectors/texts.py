@@ -8,6 +8,9 @@ from decon_core.counts import GramTable
 from decon_core.kernels import grams, runs
 from decon_core.words import Ragged
 
+_PAIR_BITS = 4
+_MOST_PAIR_WORDS = 1 << 17
+
 
 def texts_of(rows: Ragged, size: int) -> runs.Texts:
     """Rows of tokens with every place of every n-gram in them."""
@@ -20,9 +23,13 @@ def texts_of(rows: Ragged, size: int) -> runs.Texts:
     gram_at = table.first.astype(np.uint32)
     slots = np.zeros(4 * gram_at.size + 2, np.uint32)
     runs.fill_slots(rows.values, gram_at, size, slots)
+    # Some bits for each pair, but no more than the processor's caches hold.
+    pairs = np.zeros(min(rows.values.size * _PAIR_BITS // 64 + 1, _MOST_PAIR_WORDS), np.uint64)
+    runs.enter_pairs(rows.values, rows.offsets, pairs)
     return runs.Texts(
         tokens=rows.values,
         offsets=rows.offsets,
+        pairs=pairs,
         slots=slots,
         gram_at=gram_at,
         posting_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from decon_core.kernels.jit import inlined, kernel
 
 Numbers = npt.NDArray[np.uint32]
+Words64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
 
@@ -29,6 +30,7 @@ class Texts(NamedTuple):
 
     tokens: Numbers
     offsets: Integers
+    pairs: Words64  # a bit for every two tokens that follow each other
     slots: Numbers  # pairs: an n-gram's number, from 1, and half its digest
     gram_at: Numbers  # where each n-gram first stands in the tokens
     posting_offsets: Integers
@@ -88,6 +90,27 @@ def _n_same(tokens: Numbers, at: int, others: Numbers, other: int, most: int) ->
     while n < most and tokens[at + n] == others[other + n]:
         n += 1
     return n
+
+
+@kernel
+def _pair_bit(tokens: Numbers, at: int, n_bits: int) -> int:
+    pair = (np.uint64(tokens[at]) * _BASE + np.uint64(tokens[at + 1])) * _MIX
+    return np.int64(((pair >> _HALF) * np.uint64(n_bits)) >> _HALF)
+
+
+@kernel
+def _has_pair(pairs: Words64, tokens: Numbers, at: int) -> int:
+    bit = _pair_bit(tokens, at, 64 * pairs.size)
+    return np.int64((pairs[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
+
+
+@kernel
+def enter_pairs(tokens: Numbers, offsets: Integers, pairs: Words64) -> None:
+    """Which two tokens follow each other in a text."""
+    for text in range(offsets.size - 1):
+        for at in range(offsets[text], offsets[text + 1] - 1):
+            bit = _pair_bit(tokens, at, 64 * pairs.size)
+            pairs[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
 @kernel
@@ -365,13 +388,20 @@ def _follow_hits(
 
     How many texts are touched then, and whether all runs were followed.
     """
-    known_tokens, offsets, slots, gram_at, posting_offsets, postings, posting_texts = texts
+    known_tokens, offsets, pairs, slots, gram_at, posting_offsets, postings, posting_texts = texts
     most_work = _WORK_TO_ENTER * (last - first)
     for at in range(n_touched):
         text = touched[at]
         most_work += _WORK_TO_STEP * (offsets[text + 1] - offsets[text])
     work = 0
+    # Most n-grams have two tokens that never follow each other in a text.
+    n_pairs = 0
+    for at in range(first, first + size - 2):
+        n_pairs = (n_pairs + 1) * _has_pair(pairs, tokens, at)
     for at in range(first, last):
+        n_pairs = (n_pairs + 1) * _has_pair(pairs, tokens, at + size - 2)
+        if n_pairs < size - 1:
+            continue
         number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
         if number == NONE:
             continue
@@ -429,7 +459,7 @@ def _follow_texts(
     n_touched: int,
 ) -> int:
     """The same runs, by sending the touched texts through all substrings of these places."""
-    known_tokens, offsets, slots, gram_at, posting_offsets, postings, posting_texts = texts
+    known_tokens, offsets, _, slots, gram_at, posting_offsets, postings, posting_texts = texts
     is_seen = _zeros(gram_at.size)
     for at in range(first, last):
         number = _number_of(tokens, at, size, known_tokens, gram_at, slots)

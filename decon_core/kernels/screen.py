@@ -30,7 +30,7 @@ SPARE = 32  # bytes behind the last one that are read with it
 class Windows(NamedTuple):
     """Windows of one size, and where in the texts each stands for something."""
 
-    filter: Words64  # two bits for every window
+    filter: Words64  # four bits for every window
     slots: Words64  # half of a window's digest, and its number, from 1
     first: Integers  # where each window first stands
     gram_offsets: Integers  # of each window:
@@ -94,7 +94,9 @@ def _scaled(digest: np.uint64, n: int) -> int:
 
 @kernel
 def _filter_bits(digest: np.uint64) -> np.uint64:
-    return _ONE << (digest & _SIX_BITS) | _ONE << ((digest >> _SIX) & _SIX_BITS)
+    bits = _ONE << (digest & _SIX_BITS) | _ONE << ((digest >> _SIX) & _SIX_BITS)
+    bits |= _ONE << ((digest >> np.uint64(34)) & _SIX_BITS)
+    return bits | _ONE << ((digest >> np.uint64(40)) & _SIX_BITS)
 
 
 @kernel
@@ -104,11 +106,18 @@ def _may_hold(in_filter: Words64, digest: np.uint64) -> bool:
 
 
 @kernel
-def enter(digests: Words64, in_filter: Words64, slots: Words64) -> None:
-    """Different anchors, by number, into a filter and a table that come as zeros."""
+def enter_filter(digests: Words64, in_filter: Words64) -> None:
+    """Into a filter that comes as zeros."""
     for number in range(digests.size):
         digest = digests[number]
         in_filter[_scaled(digest, in_filter.size)] |= _filter_bits(digest)
+
+
+@kernel
+def enter(digests: Words64, slots: Words64) -> None:
+    """Different windows, by number, into a table that comes as zeros."""
+    for number in range(digests.size):
+        digest = digests[number]
         slot = _scaled(digest, slots.size)
         while slots[slot]:
             slot += 1
@@ -141,18 +150,13 @@ def _eight(eights: Words64, at: int) -> np.uint64:
 
 
 @kernel
-def _both(eights: Words64, at: int) -> tuple[np.uint64, np.uint64]:
-    """Digests of the longer and of the shorter window."""
+def _digest(eights: Words64, at: int, size: int) -> np.uint64:
+    """Of a window."""
     first, second = _eight(eights, at), _eight(eights, at + 8)
     digest = first * _A
-    long = (digest ^ second) * _B + (_eight(eights, at + 16) & _LOW) * _A
-    return _mixed(long), _mixed(digest + (second & _LOW) * _B)
-
-
-@kernel
-def _window(eights: Words64, at: int, size: int) -> np.uint64:
-    long, short = _both(eights, at)
-    return long if size == LONG else short
+    if size == LONG:
+        return _mixed((digest ^ second) * _B + (_eight(eights, at + 16) & _LOW) * _A)
+    return _mixed(digest + (second & _LOW) * _B)
 
 
 @kernel
@@ -229,7 +233,7 @@ def rate_windows(
 def digest_windows(eights: Words64, places: Integers, size: int, digests: Words64) -> None:
     """Of the windows at these places."""
     for number in range(places.size):
-        digests[number] = _window(eights, places[number], size)
+        digests[number] = _digest(eights, places[number], size)
 
 
 @kernel
@@ -262,7 +266,7 @@ def number_windows(
     """Number the different windows at these places; how many there are. `slots` comes as zeros."""
     n = 0
     for at in range(places.size):
-        digest = _window(eights, places[at], size)
+        digest = _digest(eights, places[at], size)
         slot = _scaled(digest, slots.size)
         while slots[slot]:
             if _is_same(data, places[at], data, first[np.int64(slots[slot]) - 1], size):
@@ -370,53 +374,61 @@ def _use_window(
 
 
 @kernel
-def find_beginnings(
-    eights: Words64, starts: Integers, stops: Integers, places: Integers, offsets: Integers
-) -> None:
-    """Where windows may begin in each document; `places` has room for every second byte."""
-    n = 0
-    for document in range(starts.size):
-        start, stop = starts[document], stops[document]
-        inside = _ZERO
-        for base in range(start, stop - SHORT + 1, 8):
-            begins, inside = _beginnings(_eight(eights, base), inside)
-            begins >>= _SEVEN
-            while begins:
-                # As many bytes lie below the lowest bit as there are ones left of it.
-                below = (begins & (~begins + _ONE)) - _ONE
-                places[n] = base + np.int64(((below & _EACH) * _EACH) >> _TOP)
-                n += 1
-                begins &= begins - _ONE
-        offsets[document + 1] = n
+def find_beginnings(eights: Words64, n: int, places: Integers) -> int:
+    """Where in so many bytes windows may begin; how many such places there are.
+
+    `places` has room for one more than every second byte, and for three behind that.
+    """
+    n_places = 0
+    inside = _ZERO
+    for group in range((n + 7) >> 3):
+        begins, inside = _beginnings(eights[group], inside)
+        begins >>= _SEVEN
+        base = group << 3
+        # Words have five letters or so: two places are written whether or not they are there, for
+        # that costs less than a wrong guess.
+        for _ in range(2):
+            places[n_places] = base + _lowest(begins)
+            n_places += np.int64(begins != _ZERO)
+            begins &= begins - _ONE
+        while begins:
+            places[n_places] = base + _lowest(begins)
+            n_places += 1
+            begins &= begins - _ONE
+    return n_places
+
+
+@kernel
+def _lowest(marks: np.uint64) -> int:
+    """The number of the first byte whose low bit is set."""
+    below = (marks & (~marks + _ONE)) - _ONE
+    return np.int64(((below & _EACH) * _EACH) >> _TOP)
 
 
 @kernel
 def sift(
     eights: Words64,
-    stops: Integers,
     places: Integers,
-    offsets: Integers,
+    in_filter: Words64,
     long_filter: Words64,
     short_filter: Words64,
     long_left: Integers,
-    long_offsets: Integers,
     short_left: Integers,
-    short_offsets: Integers,
-) -> None:
+) -> tuple[int, int]:
     """The places whose windows the filters let through; there is room for all.
 
-    By itself, so that the loop which goes over everything is a short one.
+    By itself, so that the loop which goes over everything is a short one. The first filter holds
+    the beginnings of all windows.
     """
     n_long = n_short = 0
-    for document in range(stops.size):
-        stop = stops[document]
-        for number in range(offsets[document], offsets[document + 1]):
-            at = places[number]
-            long, short = _both(eights, at)
-            long_left[n_long] = short_left[n_short] = at
-            n_long += np.int64(_may_hold(long_filter, long) and at + LONG <= stop)
-            n_short += np.int64(_may_hold(short_filter, short) and at + SHORT <= stop)
-        long_offsets[document + 1], short_offsets[document + 1] = n_long, n_short
+    for number in range(places.size):
+        at = places[number]
+        digest = _digest(eights, at, SHORT)
+        if _may_hold(in_filter, digest):
+            short_left[n_short] = long_left[n_long] = at
+            n_short += np.int64(_may_hold(short_filter, digest))
+            n_long += np.int64(_may_hold(long_filter, _digest(eights, at, LONG)))
+    return n_long, n_short
 
 
 @kernel
@@ -437,7 +449,8 @@ def screen(
 ) -> tuple[int, int]:
     """Which documents share the bytes of `n_tokens` tokens, and which hold all of a text.
 
-    `eights` are the bytes in numbers of eight, with some to spare; `places` what `sift` left. 0
+    `eights` are the bytes in numbers of eight, with some to spare; `places` what `sift` left,
+    of each document from `offsets` on. 0
     tokens: only whole texts are looked for. Returns how many rows of `found` there are and the
     document to go on with, when it is full.
     """
@@ -447,13 +460,15 @@ def screen(
         n_before = n_found
         for number in range(offsets[document], offsets[document + 1]):
             at = places[number]
+            if at + size > stop:
+                break
             n_found = _use_window(
                 data,
                 document,
                 start,
                 stop,
                 at,
-                _window(eights, at, size),
+                _digest(eights, at, size),
                 size,
                 windows,
                 texts,
