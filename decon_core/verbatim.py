@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.counts import grams_of
-from decon_core.detectors.texts import texts_of
 from decon_core.forms import formed
 from decon_core.idf import Snapshot, current_snapshot
 from decon_core.kernels import runs, screen
@@ -31,6 +30,7 @@ from decon_core.policy import Policy
 from decon_core.records import Version, load_records
 from decon_core.search import search_name
 from decon_core.store import Array, Store, map_arrays, write_arrays
+from decon_core.texts import texts_of
 from decon_core.tokens import Pieces, Tokenizer, load_tokenizer
 from decon_core.words import Encoder, FixedVocabulary, GrowingVocabulary, Ragged
 
@@ -45,7 +45,7 @@ _WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
 _FILTER_BITS = 16
-_BEGINNING_BITS = 10  # it is looked into most often, and should fit the processor's cache
+_BEGINNING_BITS = 7  # it is looked into most often, and should fit the processor's cache
 _TABLE_MB = 256
 _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
@@ -338,7 +338,7 @@ def _ranks(
     screen.rate_windows(data, places, size, threes, fours, rates)
     screen.digest_windows(data.view(np.uint64), places, size, digests)
     # Of windows about as rare always the same one: fewer are kept.
-    level = ((rates - rates.min(initial=0.0)) * 2).astype(np.uint64)
+    level = ((rates - rates.min(initial=0.0)) * 0.5).astype(np.uint64)
     ranks = np.empty(marks.size, np.uint64)
     ranks[places] = (level << np.uint64(40)) | (digests >> np.uint64(24))
     return ranks

@@ -55,7 +55,11 @@ def markdown(page: Page) -> str:
     if page.peers:
         parts += ["## Other tools on the same documents", _table(page.peers)]
     if page.ratios:
-        parts.append("\n".join(f"- {name}: {ratio:.{1 if ratio >= 10 else 2}f}x" for name, ratio in page.ratios))
+        parts.append(
+            "\n".join(
+                f"- {name}: {ratio:.{1 if ratio >= 10 else 2}f}x" for name, ratio in page.ratios
+            )
+        )
     return "\n\n".join(parts) + "\n"
 
 

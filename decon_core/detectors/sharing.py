@@ -84,6 +84,7 @@ class Sharing:
         aligned = {"ratcliff", "longest_match"} & {*policy.detectors}
         self._n_tokens = policy.shared_ngram_size if aligned else 0
         self._found = np.empty((_ROOM, 2), np.int64)
+        self._eights = np.zeros(0, np.uint64)
         self._places = np.empty((3, 0), np.int64)
         self._best = np.zeros(verbatim.n_texts, np.int64)
         self._place = np.zeros((verbatim.n_texts, 2), np.int64)
@@ -108,7 +109,9 @@ class Sharing:
 
     def _screened(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
         data, starts, stops = content.data()
-        eights = np.zeros((data.size + screen.SPARE) // 8 + 1, np.uint64)
+        if self._eights.size < (data.size + screen.SPARE) // 8 + 1:
+            self._eights = np.zeros((data.size + screen.SPARE) // 8 + 1, np.uint64)
+        eights = self._eights
         with_spare = eights.view(np.uint8)
         with_spare[: data.size] = data
         verbatim = self._verbatim

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.detectors.texts import texts_of
 from decon_core.kernels import runs
 from decon_core.reference_rules import Run, longest_run, ratcliff, shared_grams
+from decon_core.texts import texts_of
 from decon_core.words import Ragged
 
 SLOW = settings(deadline=None, derandomize=True, max_examples=300)
