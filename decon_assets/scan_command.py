@@ -24,7 +24,8 @@ DESCRIPTION = """\
 Look for benchmark items in a folder of training data, without Dagster or a configuration.
 
 Writes OUT/matches.parquet (every match down to the evidence floor, with score and call),
-OUT/ledger.jsonl (what was read of each shard, and every row that could not be) and
+OUT/ledger.jsonl (what was read of each shard, and every row that could not be),
+OUT/common.parquet (n-grams that so many documents hold that they are no evidence) and
 OUT/summary.json. Scanning again does only what is missing: new shards, or the rest after a run
 that was stopped. Other benchmarks are weighed anew, so then all is scanned again. What was done so
 far is kept in OUT/.store.
@@ -206,15 +207,9 @@ def announced(progress: Progress) -> Iterator[None]:
 
 
 def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
-    from decon_core.folder_scan import COMPAT_FOLDER, LEDGER_FILE, MATCHES_FILE
+    from decon_core.folder_scan import COMMON_FILE, COMPAT_FOLDER, LEDGER_FILE, MATCHES_FILE
 
-    yield text_table(
-        ("benchmark", "items", "leaked", "leaks", "documents"),
-        [
-            (count.benchmark, count.n_items, count.n_leaked_items, count.n_leaks, count.n_documents)
-            for count in outcome.benchmarks
-        ],
-    )
+    yield _table(outcome)
     yield (
         f"\n{outcome.n_contaminated_documents:,} of {outcome.n_documents:,} documents hold a leak; "
         f"{outcome.n_too_short:,} were too short to hold anything"
@@ -223,9 +218,37 @@ def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
         yield f"{outcome.n_unreadable:,} rows could not be read: {out / LEDGER_FILE} says which"
     if outcome.n_shards_unread:
         yield f"{outcome.n_shards_unread:,} of {outcome.n_shards:,} shards could not be read"
+    if outcome.n_common:
+        yield (
+            f"{outcome.n_common:,} n-grams of the benchmarks stand in so many documents that they "
+            f"are no evidence: {out / COMMON_FILE}"
+        )
     yield f"matches: {out / MATCHES_FILE}"
     if has_compat:
         yield f"reference form: {out / COMPAT_FOLDER}"
+
+
+def _table(outcome: Outcome) -> str:
+    """Per benchmark what leaked; of several rules, what each found and all of them did."""
+    rules = [*outcome.benchmarks[0].n_items_by_rule] if outcome.benchmarks else []
+    if len(rules) < 2:
+        rules = []
+    by_rule = (*rules, "all of them") if rules else ()
+    return text_table(
+        ("benchmark", "items", "leaked", *by_rule, "leaks", "documents"),
+        [
+            (
+                count.benchmark,
+                count.n_items,
+                count.n_leaked_items,
+                *(count.n_items_by_rule[rule] for rule in rules),
+                *([count.n_items_by_all] if rules else []),
+                count.n_leaks,
+                count.n_documents,
+            )
+            for count in outcome.benchmarks
+        ],
+    )
 
 
 _SECONDS_BETWEEN = {True: 0.2, False: 10.0}  # on a terminal, where the line is replaced; elsewhere

@@ -66,7 +66,8 @@ def write_report(
     path = folder / report_name(shard.name, policy)
     path.parent.mkdir(parents=True, exist_ok=True)
     leaks: dict[int, list[dict[str, Any]]] = {}
-    for entry in pl.DataFrame(entries).filter(pl.col("is_contaminated")).to_dicts():
+    is_leak = pl.col("is_contaminated") & (pl.col("detector") == "decon")  # the reference's rule
+    for entry in pl.DataFrame(entries).filter(is_leak).to_dicts():
         leaks.setdefault(entry["row"], []).append(entry)
     with path.open("wb") as file:
         for text, entry in _with_texts(shard, source, leaks):

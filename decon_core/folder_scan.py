@@ -2,6 +2,7 @@
 
     <out>/matches.parquet   every match down to the evidence floor, with score and call
     <out>/ledger.jsonl      per shard: what was read, what could not be, what was found
+    <out>/common.parquet    n-grams of the benchmarks that many documents hold
     <out>/summary.json      the counts; written last, so it is there when all the others are
     <out>/compat/           the leaks in the reference implementation's report form, if asked for
     <out>/.store/           records, index and tiles: what saves the same work the next time
@@ -25,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decon_core.common import freeze_common
 from decon_core.compat import write_report
 from decon_core.config import Source
 from decon_core.corpus import FORMATS, LINE_FORMATS, Pack, Shard, find_shards
@@ -37,13 +39,14 @@ from decon_core.policy import Policy
 from decon_core.records import Version, load_records, save_records
 from decon_core.scan import Progress, scan_packs
 from decon_core.schemas import ENTRIES
-from decon_core.store import Store, aside, read_json, remove, write_json
+from decon_core.store import Store, aside, read_json, remove, write_json, write_parquet
 from decon_core.streams import format_of
 from decon_core.tiles import missing_tiles, scan_fingerprint
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
 SUMMARY_FILE = "summary.json"
+COMMON_FILE = "common.parquet"
 COMPAT_FOLDER = "compat"
 STORE_FOLDER = ".store"
 
@@ -76,9 +79,11 @@ class BenchmarkCount:
     benchmark: str
     n_items: int
     n_records: int
-    n_leaked_items: int = 0
-    n_leaks: int = 0
+    n_leaked_items: int = 0  # by any rule
+    n_leaks: int = 0  # pairs of item and document
     n_documents: int = 0
+    n_items_by_rule: dict[str, int] = field(default_factory=dict)
+    n_items_by_all: int = 0
 
 
 @dataclass
@@ -97,6 +102,7 @@ class Outcome:
     n_matches: int = 0
     n_leaks: int = 0
     n_contaminated_documents: int = 0
+    n_common: int = 0  # n-grams that many documents hold
     failed: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)  # files that are no shards
 
@@ -159,8 +165,21 @@ def scan_folder(
     unread = {shard.name for _, shard, _ in missing_tiles(store, [pack], versions, scan)}
     outcome = Outcome(failed=list(failed), skipped=skipped, n_shards=len(pack.shards))
     outcome.n_shards_read, outcome.n_shards_unread = len(lacking) - len(unread), len(unread)
-    _write_answer(request, _Scanned(store, pack, versions, scan, unread), outcome)
+    scanned = _Scanned(store, pack, versions, scan, unread)
+    outcome.n_common = _write_common(request, scanned)
+    _write_answer(request, scanned, outcome)
     return outcome
+
+
+def _write_common(request: Request, scanned: _Scanned) -> int:
+    """What is boilerplate here, before it is decided what leaked: it may not count."""
+    pack = replace(scanned.pack, shards=tuple(_read_shards(scanned)))
+    index = index_fingerprint(scanned.store, request.policy)
+    common = freeze_common(
+        scanned.store, [pack], scanned.versions, request.policy, index=index, scan=scanned.scan
+    )
+    write_parquet(request.out / COMMON_FILE, common)
+    return common.num_rows
 
 
 # What is scanned ----------------------------------------------------------------------------------
@@ -287,11 +306,13 @@ class _Scanned:
     unread: set[str]  # shards without tiles
 
     def entries(self, shard: Shard, policy: Policy) -> pa.Table:
-        return entries_of_shard(self.store, shard, self.versions, policy, self.scan)
+        return entries_of_shard(
+            self.store, shard, self.versions, policy, self.scan, source=self.pack.source.name
+        )
 
 
 def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None:
-    counts = _Counts(scanned.versions)
+    counts = _Counts(scanned.versions, request.policy.detectors)
     with (
         aside(request.out / MATCHES_FILE) as matches,
         aside(request.out / LEDGER_FILE) as ledger,
@@ -356,32 +377,44 @@ def _add_up(outcome: Outcome, line: dict[str, Any]) -> None:
 
 
 class _Counts:
-    """Leaks by benchmark, over all shards."""
+    """Leaks by benchmark and rule, over all shards."""
 
-    def __init__(self, versions: Sequence[Version]) -> None:
+    def __init__(self, versions: Sequence[Version], rules: Sequence[str]) -> None:
         self._counts = {
-            version.benchmark: BenchmarkCount(version.benchmark, version.n_items, version.n_records)
+            version.benchmark: BenchmarkCount(
+                version.benchmark,
+                version.n_items,
+                version.n_records,
+                n_items_by_rule=dict.fromkeys(rules, 0),
+            )
             for version in versions
         }
-        self._items: set[tuple[str, str, int]] = set()
+        self._rules: dict[tuple[str, str, int], set[str]] = {}  # that found an item
 
     def add(self, entries: pa.Table) -> None:
         """The leaks of one more shard."""
-        names = ["benchmark", "split", "instance_index", "row"]
+        names = ["benchmark", "split", "instance_index", "row", "detector"]
         leaks = entries.filter(entries["is_contaminated"]).select(names).to_pylist()
-        self._items |= {
-            (leak["benchmark"], leak["split"], leak["instance_index"]) for leak in leaks
-        }
         for leak in leaks:
-            self._counts[leak["benchmark"]].n_leaks += 1
-        for name, n in Counter(
-            name for name, _ in {(leak["benchmark"], leak["row"]) for leak in leaks}
-        ).items():
+            item = leak["benchmark"], leak["split"], leak["instance_index"]
+            self._rules.setdefault(item, set()).add(leak["detector"])
+        pairs = {
+            (leak["benchmark"], leak["split"], leak["instance_index"], leak["row"])
+            for leak in leaks
+        }
+        for name, n in Counter(name for name, *_ in pairs).items():
+            self._counts[name].n_leaks += n
+        documents = {(name, row) for name, _, _, row in pairs}
+        for name, n in Counter(name for name, _ in documents).items():
             self._counts[name].n_documents += n
 
     def finish(self) -> list[BenchmarkCount]:
-        for name, n in Counter(name for name, _, _ in self._items).items():
-            self._counts[name].n_leaked_items = n
+        for (name, _, _), rules in self._rules.items():
+            count = self._counts[name]
+            count.n_leaked_items += 1
+            count.n_items_by_all += len(rules) == len(count.n_items_by_rule)
+            for rule in rules:
+                count.n_items_by_rule[rule] += 1
         return list(self._counts.values())
 
 
@@ -422,6 +455,7 @@ def _summary(request: Request, outcome: Outcome) -> dict[str, Any]:
         "n_matches": outcome.n_matches,
         "n_leaks": outcome.n_leaks,
         "n_contaminated_documents": outcome.n_contaminated_documents,
+        "n_common_ngrams": outcome.n_common,
         "not_looked_at": outcome.skipped,
         "benchmarks": {
             count.benchmark: {

@@ -39,6 +39,7 @@ def match_columns(
     columns["part"] = search.entry_part[found.whole[:, clusters.ENTRY]]
     columns["detector"] = _repeated("decon", len(found))
     columns["looked_for"] = _repeated(None, len(found))
+    columns["matched"] = np.array([*found.matched, None], object)[:-1]
     return columns
 
 
@@ -54,6 +55,7 @@ def rule_columns(batch: Batch, found: Sequence[Found], detector: str, locate: Lo
         "row": batch.rows[np.array([one.document for one in found], np.int64)],
         "detector": _repeated(detector, len(found)),
         "looked_for": np.array([one.looked_for for one in found], object),
+        "matched": _repeated(None, len(found)),
         "base_score": np.array([one.score for one in found]),
         "question_overlap": np.array([one.question_overlap for one in found]),
         "answer_overlap": np.array(

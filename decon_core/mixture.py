@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decon_core.common import current_common, places_of, without_common
 from decon_core.corpus import (
     LINE_FORMATS,
     Document,
@@ -60,7 +61,7 @@ def build_mixture(
     scan = scan_fingerprint(store, policy)
     require_scanned(store, pack, versions, scan)
     require_readable(store, pack, scan, is_strict=policy.unreadable == "block")
-    fingerprint = mixture_fingerprint(pack, versions, policy, scan)
+    fingerprint = mixture_fingerprint(store, pack, versions, policy, scan)
     folder = store.mixture(DECONTAMINATED, pack.name)
     manifest = _standing_manifest(folder, fingerprint)
     if manifest is not None and not _damage(folder, manifest):
@@ -90,11 +91,13 @@ def has_mixture(
     store: Store, pack: Pack, versions: Sequence[Version], policy: Policy, scan: str
 ) -> bool:
     """Whether a pack's mixture stands, made from today's inputs."""
-    fingerprint = mixture_fingerprint(pack, versions, policy, scan)
+    fingerprint = mixture_fingerprint(store, pack, versions, policy, scan)
     return _standing_manifest(store.mixture(DECONTAMINATED, pack.name), fingerprint) is not None
 
 
-def mixture_fingerprint(pack: Pack, versions: Sequence[Version], policy: Policy, scan: str) -> str:
+def mixture_fingerprint(
+    store: Store, pack: Pack, versions: Sequence[Version], policy: Policy, scan: str
+) -> str:
     """What a mixture depends on: shards, benchmark versions, scan and decision settings."""
     value = [
         [(shard.name, shard.fingerprint) for shard in pack.shards],
@@ -102,6 +105,7 @@ def mixture_fingerprint(pack: Pack, versions: Sequence[Version], policy: Policy,
         scan,
         sorted(policy.thresholds.items()),
         policy.unreadable,
+        current_common(store, scan, policy)[0] if policy.leave_out_common else None,
     ]
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
@@ -171,16 +175,41 @@ def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
 
 
 def entries_of_shard(
-    store: Store, shard: Shard, versions: Sequence[Version], policy: Policy, scan: str
+    store: Store,
+    shard: Shard,
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+    *,
+    source: str,
 ) -> pa.Table:
     """What was found in a shard, with today's threshold."""
     index = index_fingerprint(store, policy)
+    common = {}
+    if policy.leave_out_common:
+        common = places_of(current_common(store, scan, policy)[1], source)
     tables = [MATCHES.empty_table()]
     for version in sorted(versions, key=lambda version: version.benchmark):
         tile = store.tile(scan, shard.fingerprint, version.fingerprint)
         matches = pq.read_table(tile, schema=MATCHES)
+        if version.benchmark in common:
+            places = common[version.benchmark]
+            matches = without_common(matches, places, store, version, policy, index=index)
         tables += [matches, _of_twins(matches, twins_of(store.root, version, index))]
     return decide(pa.concat_tables(tables), policy)
+
+
+def _entries(
+    store: Store,
+    shard: Shard,
+    pack: Pack,
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+) -> list[dict[str, Any]]:
+    found = entries_of_shard(store, shard, versions, policy, scan, source=pack.source.name)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
 
 
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
@@ -207,7 +236,7 @@ def _filter(
     folder: Path,
 ) -> dict[str, Any]:
     reasons: dict[int, list[dict[str, Any]]] = {}
-    for entry in entries_of_shard(store, shard, versions, policy, scan).to_pylist():
+    for entry in _entries(store, shard, pack, versions, policy, scan):
         if entry["is_contaminated"]:
             reasons.setdefault(entry["row"], []).append(
                 {key: entry[key] for key in ("benchmark", "split", "instance_index", "score")}

@@ -29,6 +29,9 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 # of the fingerprint, so old tiles are never mistaken for today's.
 VERDICT_VERSION = 2
 
+# Counted up when a tile says more, or says it in another way: it is scanned again, not indexed.
+TILE_VERSION = 2
+
 # Fields that decide what is indexed, and with which weight.
 _INDEX_FIELDS = (
     "punctuation_chars",
@@ -64,6 +67,8 @@ _DECISION_FIELDS = frozenset(
         "longest_match_threshold",
         "exact_threshold",
         "ngram_any_size",
+        "common_share",
+        "leave_out_common",
         "unreadable",
         "tokenizer_str",
         "word_table_mb",
@@ -130,6 +135,10 @@ class Policy:
     longest_match_threshold: float = 0.7  # passed
     exact_threshold: float = 0.5  # how telling a text must be: by the idf of its n-grams
     ngram_any_size: int = 13
+    # n-grams that more than this share of a source's documents hold are common: boilerplate. decon
+    # can leave them out of what was found of a question, and of what there was to find.
+    common_share: float = 0.001
+    leave_out_common: bool = False
     # What a mixture does about rows that could not be read: refuse to be built, or leave them out.
     unreadable: Unreadable = "block"
 
@@ -192,7 +201,7 @@ class Policy:
             chosen = {name for rule in self.detectors for name in _SETTINGS_OF.get(rule, ())}
             settings["detectors"] = sorted(self.detectors)
             settings |= {name: getattr(self, name) for name in sorted(chosen)}
-        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
+        return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
 
     @property
     def at_floor(self) -> Policy:
@@ -308,6 +317,7 @@ _FLOORS = (
     ("longest_match_floor", "longest_match_threshold", 1.0),
     ("ngram_any_floor", "ngram_any_size", math.inf),
     ("exact_threshold", "exact_threshold", 1.0),
+    ("common_share", "common_share", 1.0),
 )
 
 

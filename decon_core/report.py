@@ -312,7 +312,9 @@ def _matches(
     tables = [schema.empty_table()]
     for pack in packs:
         for shard in pack.shards:
-            found = entries_of_shard(store, shard, versions, policy, scan)
+            found = entries_of_shard(
+                store, shard, versions, policy, scan, source=pack.source.name
+            )
             places = {"source": pack.source.name, "pack": pack.name, "shard_name": shard.name}
             for at, (name, value) in enumerate(places.items()):
                 column = pa.repeat(pa.scalar(value), found.num_rows)
@@ -331,7 +333,7 @@ def _mixtures(
         if not manifest_path.is_file():
             continue
         manifest = read_json(manifest_path)
-        today = mixture_fingerprint(pack, versions, policy, scan)
+        today = mixture_fingerprint(store, pack, versions, policy, scan)
         is_current = manifest["fingerprint"] == today
         for shard in manifest["shards"]:
             place = {
@@ -371,11 +373,13 @@ def is_current(
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # damaged, of an older form, or held open by somebody: nobody can tell
-    return bool(state == _state(packs, versions, policy, scan_fingerprint(store, policy)))
+    return bool(state == _state(store, packs, versions, policy, scan_fingerprint(store, policy)))
 
 
-def _state(packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str) -> str:
-    mixtures = [mixture_fingerprint(pack, versions, policy, scan) for pack in packs]
+def _state(
+    store: Store, packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str
+) -> str:
+    mixtures = [mixture_fingerprint(store, pack, versions, policy, scan) for pack in packs]
     return sha256(" ".join(sorted(mixtures)).encode()).hexdigest()[:16]
 
 
@@ -384,7 +388,7 @@ def _runs(
 ) -> list[dict[str, Any]]:
     return [
         {
-            "state": _state(packs, versions, policy, scan),
+            "state": _state(store, packs, versions, policy, scan),
             "scan_fingerprint": scan,
             "idf_snapshot": read_current(store)["fingerprint"],
             "threshold": policy.contamination_score_threshold,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from decon_core.batches import Batch
 from decon_core.detectors.decon import Detector
 from decon_core.detectors.exact import count
@@ -70,6 +73,12 @@ class Rules:
             table for rule, rows in found.items() for table in _table(batch, rows, rule, locate)
         ]
 
+    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """The indexed n-grams met since this was last asked for, and in how many documents."""
+        if self._decon:
+            return self._decon.take_counts()
+        return np.empty(0, np.uint32), np.empty(0, np.int64)
+
     def compile(self, batch: Batch, documents: Ragged, encoder: Encoder) -> None:
         """Have all kernels compiled, whatever the documents hold."""
         if self._decon:
@@ -79,6 +88,7 @@ class Rules:
         if self._ngram_any:
             self._ngram_any.compile(documents)
         self.find(batch, documents, encoder)
+        self.take_counts()
 
 
 def _table(batch: Batch, found: Sequence[Found], rule: str, locate: Locate) -> Iterable[Columns]:

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.batches import Batch, Block, compile_reader, read_blocks
+from decon_core.common import GramCounts, gram_counts
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard, Unreadable
 from decon_core.errors import CorpusError, MissingError, Problem
@@ -214,8 +215,13 @@ def scan_shard(job: ShardJob) -> ShardScan:
         position = ahead
         found += scanned.matches
     store = Store(job.root)
-    (scanner, *_) = _scanners_for(job)
+    scanners = _scanners_for(job)
+    scanner = scanners[0]
+    counts = gram_counts([each.take_counts() for each in scanners], scanner.search, job.policy)
     for number, version in enumerate(job.versions):
+        write_parquet(
+            store.gram_counts(job.scan, job.shard.fingerprint, version.fingerprint), counts[number]
+        )
         path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
         write_parquet(path, scanner.tile(found, number, job.shard.fingerprint))
     write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
@@ -273,15 +279,15 @@ class _Scanner:
         self._store = store
         self._scan = scan
         self._ngram_size = policy.ngram_size
-        self._search = open_search(store, versions, policy.at_floor, index=index, scan=scan)
+        self.search = open_search(store, versions, policy.at_floor, index=index, scan=scan)
         tokenizer = load_tokenizer(policy.tokenizer_str)
         verbatim = None
         if policy.needs_texts:
-            verbatim = open_verbatim(store, versions, self._search.ids, policy, scan=scan)
-        self._rules = Rules(self._search, verbatim, policy, tokenizer)
+            verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
+        self._rules = Rules(self.search, verbatim, policy, tokenizer)
         self._encoder = Encoder(
             tokenizer,
-            FixedVocabulary(self._search.ids),
+            FixedVocabulary(self.search.ids),
             punctuation=policy.punctuation_chars,
             table_mb=policy.word_table_mb,
         )
@@ -300,6 +306,9 @@ class _Scanner:
             unreadable=batch.unreadable,
             matches=matches,
         )
+
+    def take_counts(self) -> GramCounts:
+        return self._rules.take_counts()
 
     def compile(self) -> None:
         """Have every kernel compiled, on a text of two words."""
@@ -321,7 +330,7 @@ class _Scanner:
 
     def _records(self, number: int) -> pa.Table:
         if number not in self._labels:
-            version = self._search.versions[number]
+            version = self.search.versions[number]
             self._labels[number] = load_records(self._store, version, columns=LABELS)
         return self._labels[number]
 

@@ -69,6 +69,27 @@ FREQUENCIES = pa.schema(
     ]
 )
 
+# One row per n-gram of a benchmark's questions that some document of a shard holds.
+GRAM_COUNTS = pa.schema(
+    [
+        _required("place", pa.uint32(), "token at which it first stands in the questions"),
+        _required("n_documents", pa.uint32(), "documents that hold it"),
+    ]
+)
+
+# n-grams of benchmarks that so many documents of a source hold that they are no evidence.
+COMMON = pa.schema(
+    [
+        _required("source", pa.string(), "name of the source"),
+        _required("benchmark", pa.string(), "whose n-gram it is"),
+        _required("place", pa.uint32(), "token at which it first stands in the questions"),
+        _required("text", pa.string(), "how it reads there"),
+        _required("n_questions", pa.int64(), "different questions of the benchmark that hold it"),
+        _required("n_documents", pa.int64(), "documents of the source that hold it"),
+        _required("share", pa.float64(), "of all documents of the source"),
+    ]
+)
+
 # One row per document, record and place. Which of several records of one item speaks for it, and
 # whether it is a leak, is decided later, by threshold. Spans are half-open; characters count in the
 # original text of the document.
@@ -96,6 +117,7 @@ MATCHES = pa.schema(
             pa.int64(),
             "decon: different question n-grams found; exact: occurrences; others: tokens",
         ),
+        _field("matched", pa.binary(), "decon: a bit for each of the question's n-grams, in order"),
         _required("n_grams", pa.int64(), "of how many: n-grams, or tokens of the question"),
         _required("question_tokens", pa.int64(), "length of the question"),
         _required("total_tokens", pa.int64(), "the length that the length penalty goes by"),
@@ -127,5 +149,20 @@ ENTRIES = pa.schema(
         *MATCHES,
         _required("score", pa.float64(), "base score after the length penalty"),
         _required("is_contaminated", pa.bool_(), "whether the score reaches the threshold"),
+    ]
+)
+
+# One row per item and rule: whether the rule could find the item at all, in whatever document.
+INDEXABILITY = pa.schema(
+    [
+        _required("benchmark", pa.string(), "name of the benchmark"),
+        _field("config", pa.string(), "part of the benchmark"),
+        _required("split", pa.string(), "split of the item"),
+        _required("instance_index", pa.int64(), "row of the item within its split"),
+        _required("rule", pa.string(), "one of the rules that the policy chooses"),
+        _required("is_visible", pa.bool_(), "whether the rule sees one of the item's records"),
+        _field("reason", pa.string(), "why it sees none of them; null: it sees one"),
+        _required("n_records", pa.int64(), "records of the item"),
+        _field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),
     ]
 )

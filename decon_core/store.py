@@ -9,7 +9,9 @@
       index/<index fp>/<benchmark>/<version>.arrow   tokens and frequencies of a benchmark
       search/<scan fp>/<versions>.arrow              several of those, ready to be searched at once
       tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
+      tiles/<scan fp>/<shard fp>/<version>.grams.parquet   in how many documents each n-gram stands
       tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
+      common/<fingerprint>.parquet, common/current.json    common n-grams, as they were frozen
       mixtures/<name>/<pack>/                        shards without the leaks, and a manifest
       report/contamination.duckdb                    the answer
       drafts/                                        mixtures that are being written
@@ -80,8 +82,18 @@ class Store:
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
 
+    def gram_counts(self, scan: str, shard: str, version: str) -> Path:
+        return self.root / "tiles" / scan / shard / f"{version}.grams.parquet"
+
     def ledger(self, scan: str, shard: str) -> Path:
         return self.root / "tiles" / scan / shard / "ledger.json"
+
+    def common(self, fingerprint: str) -> Path:
+        return self.root / "common" / f"{fingerprint}.parquet"
+
+    @property
+    def current_common(self) -> Path:
+        return self.root / "common" / "current.json"
 
     def mixture(self, name: str, pack: str) -> Path:
         return self.mixtures(name) / pack

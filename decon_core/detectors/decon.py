@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from decon_core.words import Ragged
 
 _ROOM_RUNS = 1 << 12
 _ROOM_MATCHES = 1 << 10
+_MOST_SERIALS = 1 << 31
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +25,7 @@ class Matches:
 
     whole: npt.NDArray[np.int64]  # columns: `clusters.DOCUMENT` to `clusters.PASSAGE_STOP`
     scores: npt.NDArray[np.float64]  # columns: `clusters.BASE` to `clusters.SCORE`
+    matched: list[bytes]  # a bit for each n-gram of the question, as they first occur in it
 
     def __len__(self) -> int:
         return int(self.whole.shape[0])
@@ -33,11 +36,17 @@ class Detector:
 
     def __init__(self, search: Search, policy: Policy) -> None:
         self._index = search.index
+        self._question_of = search.entry_question
         self._rules = rules_of(policy)
         self._is_exhaustive = policy.sampling == "exhaustive"
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64
         self._scratch: npt.NDArray[Any] = np.zeros(search.n_questions, kind)
         self._runs = np.empty((_ROOM_RUNS, 3), np.int64)
+        # n-grams that documents hold, once for each: what is common is counted on the way.
+        self._last_seen = np.zeros(search.index.gram_at.size, np.uint32)
+        self._serial = 1
+        self._seen = np.empty(0, np.uint32)
+        self._counted: list[npt.NDArray[np.uint32]] = []
         self._new_room(_ROOM_MATCHES)
 
     def _new_room(self, n: int) -> None:
@@ -48,21 +57,60 @@ class Detector:
         """Have the kernels compiled, whatever the documents hold."""
         self.detect(documents)
         self._judge(documents, self._runs[:0], [], [])
+        self._matched(documents, self._whole[:0])
 
     def detect(self, documents: Ragged) -> Matches:
         """All matches in these documents, given as the index numbers their tokens."""
         whole = [np.empty((0, clusters.N_WHOLE), np.int64)]
         scores = [np.empty((0, clusters.N_SCORES))]
         document = 0
+        self._begin_serials(len(documents))
+        if self._seen.size < documents.values.size:
+            self._seen = np.empty(documents.values.size, np.uint32)
         while document < len(documents):
-            n, document_before = 0, document
-            n, document = clusters.find_runs(
-                documents.values, documents.offsets, document, self._index, self._rules, self._runs
+            document_before = document
+            n, document, n_seen = clusters.find_runs(
+                documents.values,
+                documents.offsets,
+                document,
+                self._index,
+                self._rules,
+                self._runs,
+                self._last_seen,
+                self._serial,
+                self._seen,
             )
+            self._counted.append(self._seen[:n_seen].copy())
             if document == document_before:
                 self._runs = np.empty((2 * self._runs.shape[0], 3), np.int64)
             self._judge(documents, self._runs[:n], whole, scores)
-        return _in_order(np.concatenate(whole), np.concatenate(scores))
+        self._serial += len(documents)
+        ordered = _in_order(np.concatenate(whole), np.concatenate(scores))
+        return Matches(*ordered, self._matched(documents, ordered[0]))
+
+    def _matched(self, documents: Ragged, whole: npt.NDArray[np.int64]) -> list[bytes]:
+        index = self._index
+        questions = self._question_of[whole[:, clusters.ENTRY]].astype(np.int64)
+        n_grams = np.diff(index.question_gram_offsets)[questions]
+        edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_grams)])
+        bits = np.zeros(edges[-1], np.uint8)
+        clusters.mark_matched(
+            documents.values, documents.offsets, whole, questions, index, self._rules, edges, bits
+        )
+        return [np.packbits(bits[start:stop]).tobytes() for start, stop in pairwise(edges.tolist())]
+
+    def _begin_serials(self, n: int) -> None:
+        if self._serial + n > _MOST_SERIALS:
+            self._last_seen[:] = 0
+            self._serial = 1
+
+    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """The n-grams met since this was last asked for, and how many documents hold each."""
+        counted, self._counted = self._counted, []
+        grams, counts = np.unique(
+            np.concatenate([np.empty(0, np.uint32), *counted]), return_counts=True
+        )
+        return grams, counts
 
     def _judge(
         self,
@@ -94,7 +142,9 @@ class Detector:
                 self._new_room(2 * self._whole.shape[0])
 
 
-def _in_order(whole: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]) -> Matches:
+def _in_order(
+    whole: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """By document, place and entry. Of clusters with the same bounds the best, else the first."""
     keys = [clusters.END, clusters.ENTRY, clusters.START, clusters.DOCUMENT]
     order = np.lexsort([-scores[:, clusters.SCORE], *(whole[:, key] for key in keys)])
@@ -102,4 +152,4 @@ def _in_order(whole: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]) -> 
     named = whole[:, keys]
     is_first = np.ones(order.size, np.bool_)
     is_first[1:] = (named[1:] != named[:-1]).any(axis=1)
-    return Matches(whole[is_first], scores[is_first])
+    return whole[is_first], scores[is_first]

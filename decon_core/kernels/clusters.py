@@ -244,16 +244,21 @@ def find_runs(
     index: Index,
     rules: Rules,
     runs: Integers,
-) -> tuple[int, int]:
+    last_seen: Numbers,
+    first_serial: int,
+    seen: Numbers,
+) -> tuple[int, int, int]:
     """Stretches of hits that may amount to a match: document, first and last place.
 
     Every cluster lies within one stretch of hits, of whatever records, with no longer gap than a
     cluster may have. The weights of all hits of a stretch bound what any record can reach there.
-    Returns how many there are and the document to go on with, when `runs` is full.
+    Returns how many there are, the document to go on with when `runs` is full, and how many n-grams
+    `seen` names: each once for every document that holds it. `last_seen` has the serial number of
+    the last such document for each n-gram.
     """
     size = rules.ngram_size
     shift = _shift_for(index.pairs)
-    n_runs = 0
+    n_runs = n_seen = 0
     n_filter = index.filter.size
     for document in range(first_document, offsets.size - 1):
         start, stop = offsets[document], offsets[document + 1]
@@ -281,10 +286,15 @@ def find_runs(
             number = _number_of(tokens, place, size, spread, index)
             if number == NONE:
                 continue
+            serial = np.uint32(first_serial + document)
+            if last_seen[number] != serial:
+                last_seen[number] = serial
+                seen[n_seen] = np.uint32(number)
+                n_seen += 1
             if is_open and place - last > rules.longest_gap:
                 if weight >= need * _LENIENT:
                     if n_runs == runs.shape[0]:
-                        return n_before, document
+                        return n_before, document, n_seen
                     runs[n_runs, 0], runs[n_runs, 1] = document, first - start
                     runs[n_runs, 2] = last - start
                     n_runs += 1
@@ -299,11 +309,48 @@ def find_runs(
             need = min(need, index.need_levels[index.gram_need[number]])
         if is_open and weight >= need * _LENIENT:
             if n_runs == runs.shape[0]:
-                return n_before, document
+                return n_before, document, n_seen
             runs[n_runs, 0], runs[n_runs, 1] = document, first - start
             runs[n_runs, 2] = last - start
             n_runs += 1
-    return n_runs, offsets.size - 1
+    return n_runs, offsets.size - 1, n_seen
+
+
+@kernel
+def places_in_parts(
+    grams: Numbers, index: Index, size: int, rows: Integers, parts: Integers, places: Integers
+) -> int:
+    """Where each of some n-grams first stands in every benchmark that has it.
+
+    Writes the row of `grams`, the benchmark, and the place among the tokens of its questions.
+    Returns how many; there is room for as many as there are questions or benchmarks.
+    """
+    n = 0
+    for row in range(grams.size):
+        gram = np.int64(grams[row])
+        known = np.int64(index.gram_at[gram])
+        part = NONE
+        start, stop = _postings_of(gram, index)
+        for posting in range(start, stop):
+            question = np.int64(index.postings[posting])
+            if part != NONE and question < index.part_offsets[part + 1]:
+                continue
+            part = max(part, 0)
+            while question >= index.part_offsets[part + 1]:
+                part += 1
+            at = index.question_offsets[question] - 1
+            n_same = 0
+            while n_same < size:
+                at += 1
+                n_same = 0
+                while n_same < size and (
+                    index.question_tokens[at + n_same] == index.question_tokens[known + n_same]
+                ):
+                    n_same += 1
+            rows[n], parts[n] = row, part
+            places[n] = at - index.question_offsets[index.part_offsets[part]]
+            n += 1
+    return n
 
 
 @kernel
@@ -672,6 +719,55 @@ def _grams_of_question(
         if _enter_number(number, n, table, values):
             grams[n] = number
             n += 1
+
+
+@kernel
+def mark_matched(
+    tokens: Numbers,
+    offsets: Integers,
+    whole: Integers,
+    questions: Integers,
+    index: Index,
+    rules: Rules,
+    bit_offsets: Integers,
+    bits: Flags,
+) -> None:
+    """A byte for each n-gram of every match's question: 1 where it was found. `bits` is zeros."""
+    for row in range(questions.size):
+        question = questions[row]
+        first = index.question_gram_offsets[question]
+        own = np.empty(index.question_gram_offsets[question + 1] - first, np.int64)
+        table = _table_for(own.size)
+        values = np.empty(table.size, np.int64)
+        _grams_of_question(question, index, rules, table, values, own)
+        document = whole[row, DOCUMENT]
+        text = tokens[offsets[document] : offsets[document + 1]]
+        for at in range(whole[row, START], whole[row, END] + 1):
+            gram = _gram_at(text, at, index, rules)
+            if gram != NONE:
+                ordinal = _value_of(gram, table, values)
+                if ordinal != NONE:
+                    bits[bit_offsets[row] + ordinal] = 1
+
+
+@kernel
+def base_scores(
+    n_grams: Integers,
+    n_answer_tokens: Integers,
+    has_passage: Flags,
+    overlaps: Floats,
+    scores: Floats,
+) -> None:
+    """Weighted overlaps; columns of `overlaps`: question, answer, passage."""
+    for row in range(scores.size):
+        scores[row] = _base_score(
+            n_grams[row],
+            n_answer_tokens[row],
+            has_passage[row] != 0,
+            overlaps[row, 0],
+            overlaps[row, 1],
+            overlaps[row, 2],
+        )
 
 
 # Exhaustive ---------------------------------------------------------------------------------------

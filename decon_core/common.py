@@ -1,0 +1,275 @@
+"""n-grams of benchmarks that many documents hold: boilerplate, not evidence.
+
+The scan counts on its way in how many documents each indexed n-gram stands; a file for every shard
+and benchmark version keeps that, beside the tile. Here they are added up by source. What is common
+at the policy's share is frozen, as idf is: what counts as a leak must not move while it is decided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decon_core.corpus import Pack
+from decon_core.counts import Grams, grams_of
+from decon_core.errors import MissingError, Problem
+from decon_core.index import Part, open_part
+from decon_core.kernels import clusters
+from decon_core.policy import Policy
+from decon_core.records import Version, load_records
+from decon_core.schemas import COMMON, GRAM_COUNTS
+from decon_core.search import Search
+from decon_core.store import Store, read_json, write_json, write_parquet
+from decon_core.tokens import load_tokenizer
+from decon_core.words import Encoder, FixedVocabulary
+
+Integers = npt.NDArray[np.int64]
+
+# n-grams of a union, ascending, and how many documents hold each.
+GramCounts = tuple[npt.NDArray[np.uint32], Integers]
+
+_TABLE_MB = 16
+
+
+# Counted by a scan --------------------------------------------------------------------------------
+
+
+def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) -> list[pa.Table]:
+    """What several threads counted in a shard, for each benchmark by itself.
+
+    An n-gram is named by its first place in the questions of the benchmark's index part, one after
+    the other: that is the same whatever it was scanned together with.
+    """
+    grams, where = np.unique(np.concatenate([grams for grams, _ in counts]), return_inverse=True)
+    n_documents = np.zeros(grams.size, np.int64)
+    np.add.at(n_documents, where, np.concatenate([n for _, n in counts]))
+    n_parts = len(search.versions)
+    offsets = search.index.posting_offsets
+    n_postings = offsets[grams + np.uint32(1)] - offsets[grams]
+    rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
+    n = clusters.places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
+    rows, parts, places = rows[:n], parts[:n], places[:n]
+    tables = []
+    for part in range(n_parts):
+        own = np.flatnonzero(parts == part)
+        own = own[np.argsort(places[own])]
+        columns = {"place": places[own], "n_documents": n_documents[rows[own]]}
+        tables.append(
+            pa.table(
+                {name: pa.array(values, pa.uint32()) for name, values in columns.items()}
+            ).cast(GRAM_COUNTS)
+        )
+    return tables
+
+
+# Frozen -------------------------------------------------------------------------------------------
+
+
+def freeze_common(
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    *,
+    index: str,
+    scan: str,
+) -> pa.Table:
+    """Add up over all shards, and make what is common the list that counts from now on."""
+    tables = [COMMON.empty_table()]
+    sources: dict[str, list[Pack]] = defaultdict(list)
+    for pack in packs:
+        sources[pack.source.name].append(pack)
+    for source, own in sorted(sources.items()):
+        shards = [shard.fingerprint for pack in own for shard in pack.shards]
+        n_documents = sum(read_json(store.ledger(scan, shard))["n_documents"] for shard in shards)
+        for version in sorted(versions, key=lambda version: version.benchmark):
+            paths = [store.gram_counts(scan, shard, version.fingerprint) for shard in shards]
+            counted = _total(paths)
+            common = counted.filter(
+                pc.greater(counted["n_documents"], policy.common_share * n_documents)
+            )
+            told = _told(store, version, common, policy, index=index)
+            tables.append(_named(told, source, version.benchmark, n_documents))
+    table = pa.concat_tables(tables)
+    fingerprint = sha256(repr(table.to_pydict()).encode()).hexdigest()[:16]
+    write_parquet(store.common(fingerprint), table)
+    write_json(
+        store.current_common,
+        {"fingerprint": fingerprint, "scan": scan, "share": policy.common_share},
+    )
+    return table
+
+
+def _total(paths: Sequence[Path]) -> pa.Table:
+    tables = [pq.read_table(path, schema=GRAM_COUNTS) for path in paths]
+    table = pa.concat_tables([GRAM_COUNTS.empty_table(), *tables])
+    summed = table.group_by("place").aggregate([("n_documents", "sum")])
+    columns = [summed["place"], summed["n_documents_sum"].cast(pa.int64())]
+    return pa.table(columns, names=["place", "n_documents"]).sort_by("place")
+
+
+def _named(told: pa.Table, source: str, benchmark: str, n_documents: int) -> pa.Table:
+    n = told.num_rows
+    columns = {name: told[name] for name in told.column_names}
+    columns["source"] = pa.repeat(pa.scalar(source), n)
+    columns["benchmark"] = pa.repeat(pa.scalar(benchmark), n)
+    columns["share"] = pc.divide(told["n_documents"].cast(pa.float64()), float(n_documents or 1))
+    return pa.table({name: columns[name] for name in COMMON.names}).cast(COMMON)
+
+
+def _told(
+    store: Store, version: Version, common: pa.Table, policy: Policy, *, index: str
+) -> pa.Table:
+    """How the n-grams read, cut out of a question that holds each, and how many others do."""
+    places = common["place"].to_numpy().astype(np.int64)
+    grams, part = _grams(store.root, version, index, policy.ngram_size)
+    numbers = np.searchsorted(grams.first, places)
+    n_questions = np.bincount(grams.rows.values, minlength=len(grams))[numbers]
+    field = part.entries.fields["question"]
+    questions = np.searchsorted(field.texts.offsets, places, "right") - 1
+    texts = []
+    if places.size:
+        strings = load_records(store, version, columns=["question"])["question"].to_pylist()
+        entry_of = np.zeros(len(field.texts), np.int64)
+        entry_of[field.of_entry[::-1]] = np.arange(field.of_entry.size)[::-1]
+        encoder = Encoder(
+            load_tokenizer(policy.tokenizer_str),
+            FixedVocabulary(part.entries.ids),
+            punctuation=policy.punctuation_chars,
+            table_mb=_TABLE_MB,
+        )
+        for place, question in zip(places.tolist(), questions.tolist(), strict=True):
+            text = strings[int(part.entries.records[entry_of[question]])]
+            content = np.frombuffer(text.encode(), np.uint8)
+            encoder.encode(content, np.zeros(1, np.int64), np.array([content.size]))
+            at = place - int(field.texts.offsets[question])
+            start, stop = encoder.places(0, text).characters(at, at + policy.ngram_size)
+            texts.append(text[start:stop])
+    return pa.table(
+        {
+            "place": common["place"],
+            "text": pa.array(texts, pa.string()),
+            "n_questions": pa.array(n_questions, pa.int64()),
+            "n_documents": common["n_documents"],
+        }
+    )
+
+
+@lru_cache(maxsize=16)
+def _grams(root: Path, version: Version, index: str, size: int) -> tuple[Grams, Part]:
+    part = open_part(Store(root), version, index)
+    return grams_of(part.entries.fields["question"].texts, size), part
+
+
+def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Table]:
+    """The list that counts, and its fingerprint. Refused when it was frozen from something else."""
+    remedy = "materialize the asset `common_ngrams`, or set policy.leave_out_common = false"
+    if not store.current_common.is_file():
+        raise MissingError(
+            Problem(str(store.current_common), "no list of common n-grams", "one", remedy)
+        )
+    value: dict[str, Any] = read_json(store.current_common)
+    if (value["scan"], value["share"]) != (scan, policy.common_share):
+        found = "a list of common n-grams of another scan or share"
+        raise MissingError(Problem(str(store.current_common), found, "one of today's", remedy))
+    fingerprint = value["fingerprint"]
+    return fingerprint, pq.read_table(store.common(fingerprint), schema=COMMON)
+
+
+def places_of(common: pa.Table, source: str) -> dict[str, Integers]:
+    """The places of what is common in a source, by benchmark."""
+    own = common.filter(pc.equal(common["source"], source))
+    benchmarks = np.asarray(own["benchmark"].to_numpy(zero_copy_only=False))
+    places = own["place"].to_numpy().astype(np.int64)
+    return {name: places[benchmarks == name] for name in sorted({*benchmarks.tolist()})}
+
+
+# Left out -----------------------------------------------------------------------------------------
+
+
+def without_common(
+    matches: pa.Table,
+    places: Integers,
+    store: Store,
+    version: Version,
+    policy: Policy,
+    *,
+    index: str,
+) -> pa.Table:
+    """The matches of `decon` with a benchmark as if the n-grams at these places were not there.
+
+    A match must have reached the evidence floor with them: this only ever takes matches away.
+    """
+    is_decon = pc.equal(matches["detector"], "decon").to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(is_decon)
+    if not rows.size or not places.size:
+        return matches
+    overlap, base = _rescored(matches.take(pa.array(rows)), places, store, version, policy, index)
+    for column, lowered in (("question_overlap", overlap), ("base_score", base)):
+        values = matches[column].to_numpy().copy()
+        values[rows] = np.minimum(values[rows], lowered)
+        at = matches.schema.get_field_index(column)
+        matches = matches.set_column(at, matches.schema.field(at), pa.array(values))
+    return matches
+
+
+def _rescored(
+    matches: pa.Table,
+    places: Integers,
+    store: Store,
+    version: Version,
+    policy: Policy,
+    index: str,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Overlap of the question and base score, without the n-grams at these places."""
+    grams, part = _grams(store.root, version, index, policy.ngram_size)
+    is_common = np.zeros(len(grams), np.bool_)
+    is_common[np.searchsorted(grams.first, places)] = True
+    fields = part.entries.fields
+    entries = np.searchsorted(part.entries.records, matches["record"].to_numpy())
+    questions = fields["question"].of_entry[entries]
+    answers = fields["answer"].of_entry[entries]
+    n_different = np.append(grams_of(fields["answer"].texts, 1).rows.lengths, 0)
+    overlaps = np.zeros((matches.num_rows, 3))
+    for column, name in enumerate(("question_overlap", "answer_overlap", "passage_overlap")):
+        overlaps[:, column] = matches[name].fill_null(0.0).to_numpy()
+    for row, (question, matched) in enumerate(
+        zip(questions.tolist(), matches["matched"].to_pylist(), strict=True)
+    ):
+        numbers = grams.rows.row(question)
+        bits = np.unpackbits(np.frombuffer(matched, np.uint8), count=numbers.size).astype(np.bool_)
+        df = part.df["question"].row(question).tolist()
+        overlaps[row, 0] = _share(part.n_records, df, bits.tolist(), is_common[numbers].tolist())
+    scores = np.empty(matches.num_rows)
+    clusters.base_scores(
+        grams.rows.lengths[questions],
+        n_different[answers],
+        (fields["passage"].of_entry[entries] >= 0).astype(np.uint8),
+        overlaps,
+        scores,
+    )
+    return overlaps[:, 0], scores
+
+
+def _share(
+    n_records: int, df: Sequence[int], is_matched: Sequence[bool], is_common: Sequence[bool]
+) -> float:
+    """Summed in order, as the kernels do."""
+    part = whole = 0.0
+    for records, matched, common in zip(df, is_matched, is_common, strict=True):
+        if not common:
+            weight = math.log(n_records / records)
+            whole += weight
+            part += weight if matched else 0.0
+    return part / whole if whole > 0 else 0.0
