@@ -31,6 +31,7 @@ from decon_assets.partitions import (
     packs,
     rectangles,
 )
+from decon_core.common import has_common
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
@@ -126,6 +127,8 @@ class Pipeline:
         self._stages("index", lacking, BENCHMARK)
         self.scan_missing(registered)
         scan = scan_fingerprint(store, config.policy)
+        if not has_common(store, registered.packs, versions, config.policy, scan):
+            self._stage("common_ngrams")
         unmixed = [
             pack.name
             for pack in registered.packs

@@ -106,9 +106,31 @@ def freeze_common(
     write_parquet(store.common(fingerprint), table)
     write_json(
         store.current_common,
-        {"fingerprint": fingerprint, "scan": scan, "share": policy.common_share},
+        {
+            "fingerprint": fingerprint,
+            "scan": scan,
+            "share": policy.common_share,
+            "inputs": _inputs(packs, versions),
+        },
     )
     return table
+
+
+def has_common(
+    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy, scan: str
+) -> bool:
+    """Whether the list that counts was added up from these very packs and versions."""
+    if not store.current_common.is_file():
+        return False
+    value = read_json(store.current_common)
+    today = (scan, policy.common_share, _inputs(packs, versions))
+    return (value["scan"], value["share"], value["inputs"]) == today
+
+
+def _inputs(packs: Sequence[Pack], versions: Sequence[Version]) -> str:
+    shards = sorted(shard.fingerprint for pack in packs for shard in pack.shards)
+    named = sorted(f"{version.benchmark} {version.fingerprint}" for version in versions)
+    return sha256("\n".join([*shards, *named]).encode()).hexdigest()[:16]
 
 
 def _total(paths: Sequence[Path]) -> pa.Table:

@@ -179,7 +179,7 @@ def _write_common(request: Request, scanned: _Scanned) -> int:
         scanned.store, [pack], scanned.versions, request.policy, index=index, scan=scanned.scan
     )
     write_parquet(request.out / COMMON_FILE, common)
-    return common.num_rows
+    return int(common.num_rows)
 
 
 # What is scanned ----------------------------------------------------------------------------------

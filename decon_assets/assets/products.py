@@ -11,7 +11,7 @@ from dagster import (
 )
 
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.scanning import scan
+from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import permanent_failures
 from decon_assets.partitions import PACK, packs
 from decon_assets.resources import Decon
@@ -23,7 +23,11 @@ GROUP = "products"
 
 
 @asset(
-    deps=[AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)), corpus],
+    deps=[
+        AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
+        common_ngrams,
+        corpus,
+    ],
     partitions_def=packs,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,

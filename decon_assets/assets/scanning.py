@@ -4,6 +4,7 @@ import os
 from collections import defaultdict
 
 from dagster import (
+    AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
     BackfillPolicy,
@@ -15,18 +16,24 @@ from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
 from decon_assets.failures import permanent_failures
 from decon_assets.partitions import BENCHMARK, PACK, cells, halves
-from decon_assets.provenance import column_schema
+from decon_assets.provenance import column_schema, preview
 from decon_assets.resources import Decon
+from decon_core.common import freeze_common
 from decon_core.config import Config
 from decon_core.corpus import Pack
+from decon_core.index import index_fingerprint
+from decon_core.mixture import require_scanned
 from decon_core.records import current_version
-from decon_core.registry import packs_of
+from decon_core.registry import current_versions, list_packs, packs_of
 from decon_core.scan import ScanSummary, scan_packs
-from decon_core.schemas import MATCHES
+from decon_core.schemas import COMMON, MATCHES
 from decon_core.store import Store
 from decon_core.tiles import count_cell, scan_fingerprint
 
+GROUP = "scan"
+
 _SECONDS_BETWEEN_LINES = 10.0
+_MOST_ROWS_TOLD = 20
 # Metadata per cell costs quadratic time in Dagster: 1,000 cells 20 to 35 s.
 _MOST_CELLS_WITH_METADATA = 200
 
@@ -41,7 +48,7 @@ _MOST_CELLS_WITH_METADATA = 200
     ],
     partitions_def=cells,
     backfill_policy=BackfillPolicy.single_run(),
-    group_name="scan",
+    group_name=GROUP,
     kinds={"parquet"},
     code_version="1",
     metadata=column_schema(MATCHES),
@@ -143,4 +150,45 @@ def _describe(
                 **run,
             },
             partition_key=key,
+        )
+
+
+@asset(
+    deps=[AssetDep(scan, partition_mapping=AllPartitionMapping())],
+    group_name=GROUP,
+    kinds={"parquet"},
+    code_version="1",
+    metadata=column_schema(COMMON),
+)
+def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
+    """n-grams of the benchmarks that so many documents of a source hold that they are no evidence.
+
+    Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
+    """
+    with permanent_failures():
+        config = decon.config()
+        store = decon.store_of(config)
+        versions = current_versions(config, store)
+        name = scan_fingerprint(store, config.policy)
+        for pack in list_packs(store):
+            require_scanned(store, pack, versions, name)
+        table = freeze_common(
+            store,
+            list_packs(store),
+            versions,
+            config.policy,
+            index=index_fingerprint(store, config.policy),
+            scan=name,
+        )
+        most = table.sort_by([("share", "descending")]).slice(0, _MOST_ROWS_TOLD)
+        context.log.info(f"{table.num_rows} n-grams are common")
+        context.add_asset_metadata(
+            {
+                "dagster/row_count": table.num_rows,
+                "share": config.policy.common_share,
+                "are_left_out": config.policy.leave_out_common,
+                "most_common": preview(
+                    most.select(["source", "benchmark", "text", "n_documents"]).to_pylist()
+                ),
+            }
         )

@@ -89,7 +89,7 @@ def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
 
     assert {path: after[path] for path in before} == before
     added = set(after) - set(before)
-    assert len(added) == 3  # one new tile per shard
+    assert len(added) == 6  # one new tile per shard, and its n-gram counts
     assert shards_read(world) == 3
 
     from_scratch = tmp_path_factory.mktemp("from-scratch")
@@ -113,7 +113,7 @@ def test_a_shard_added_later_is_the_only_one_that_is_read(world):
     world.run()
     after = world.tiles()
     assert {path: after[path] for path in before} == before
-    assert len(set(after) - set(before)) == 3  # two tiles and a ledger
+    assert len(set(after) - set(before)) == 5  # two tiles with their counts, and a ledger
     assert shards_read(world) == 1
     assert ("harbor", 4, "s9.jsonl.gz") in found(world)
 
@@ -135,10 +135,10 @@ def test_changing_one_item_scans_only_that_benchmark_again(world):
     after = world.tiles()
     assert {path: after[path] for path in before} == before
     added = set(after) - set(before)
-    (version,) = {Path(path).stem for path in added}
+    (version,) = {Path(path).name.split(".")[0] for path in added}
     current = json.loads(world.store.current_records("ledger").read_text())
     assert version == current["version"]
-    assert len(added) == 3
+    assert len(added) == 6
     assert shards_read(world) == 3
 
 

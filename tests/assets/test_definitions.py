@@ -38,6 +38,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "idf_snapshot",
         "index",
         "scan",
+        "common_ngrams",
         "mixture",
         "report",
     }
