@@ -110,6 +110,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write OUT/compat/: the reference implementation's report, a file per shard",
     )
     parser.add_argument(
+        "--clean-evals",
+        action="store_true",
+        help="also write OUT/clean/: the benchmarks without the items that leaked, and a manifest",
+    )
+    parser.add_argument(
         "--fail-on-leak", action="store_true", help="end with exit code 3 when something leaked"
     )
 
@@ -133,7 +138,7 @@ def _positive(text: str) -> int:
 
 def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; `say` prints the answer, progress goes to stderr."""
-    from decon_core.folder_scan import Request, scan_folder
+    from decon_core.folder_scan import CLEAN_FOLDER, Request, scan_folder
 
     if options.role and not options.messages:
         raise InputError(Problem("--role", "no --messages", "the field with the conversation"))
@@ -149,6 +154,7 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         id=options.id,
         workers=options.workers,
         has_compat=options.compat,
+        has_clean_evals=options.clean_evals,
     )
     with announced(progress):
         outcome = scan_folder(
@@ -160,6 +166,8 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     progress.end()
     for line in _answer(outcome, options.out, has_compat=options.compat):
         say(line)
+    if options.clean_evals:
+        say(f"benchmarks without what leaked: {options.out / CLEAN_FOLDER}")
     if outcome.failed:
         sys.stderr.write(f"\nnot read: {told(outcome.failed)}\n")
         return 1

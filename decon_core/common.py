@@ -96,9 +96,7 @@ def freeze_common(
         for version in sorted(versions, key=lambda version: version.benchmark):
             paths = [store.gram_counts(scan, shard, version.fingerprint) for shard in shards]
             counted = _total(paths)
-            common = counted.filter(
-                pc.greater(counted["n_documents"], policy.common_share * n_documents)
-            )
+            common = counted.filter(_are_common(counted["n_documents"], n_documents, policy))
             told = _told(store, version, common, policy, index=index)
             tables.append(_named(told, source, version.benchmark, n_documents))
     table = pa.concat_tables(tables)
@@ -109,11 +107,18 @@ def freeze_common(
         {
             "fingerprint": fingerprint,
             "scan": scan,
-            "share": policy.common_share,
+            "share": _limits(policy),
             "inputs": _inputs(packs, versions),
         },
     )
     return table
+
+
+def _are_common(counts: pa.ChunkedArray, n_documents: int, policy: Policy) -> pa.ChunkedArray:
+    return pc.and_(
+        pc.greater(counts, policy.common_share * n_documents),
+        pc.greater_equal(counts, policy.common_least_documents),
+    )
 
 
 def has_common(
@@ -123,8 +128,12 @@ def has_common(
     if not store.current_common.is_file():
         return False
     value = read_json(store.current_common)
-    today = (scan, policy.common_share, _inputs(packs, versions))
+    today = (scan, _limits(policy), _inputs(packs, versions))
     return (value["scan"], value["share"], value["inputs"]) == today
+
+
+def _limits(policy: Policy) -> list[float]:
+    return [policy.common_share, policy.common_least_documents]
 
 
 def _inputs(packs: Sequence[Pack], versions: Sequence[Version]) -> str:
@@ -202,7 +211,7 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
             Problem(str(store.current_common), "no list of common n-grams", "one", remedy)
         )
     value: dict[str, Any] = read_json(store.current_common)
-    if (value["scan"], value["share"]) != (scan, policy.common_share):
+    if (value["scan"], value["share"]) != (scan, _limits(policy)):
         found = "a list of common n-grams of another scan or share"
         raise MissingError(Problem(str(store.current_common), found, "one of today's", remedy))
     fingerprint = value["fingerprint"]

@@ -5,6 +5,7 @@
     <out>/common.parquet    n-grams of the benchmarks that many documents hold
     <out>/summary.json      the counts; written last, so it is there when all the others are
     <out>/compat/           the leaks in the reference implementation's report form, if asked for
+    <out>/clean/            the benchmarks without the items that leaked, if asked for
     <out>/.store/           records, index and tiles: what saves the same work the next time
 
 The stages are those of the pipeline; only what is missing in the store is done.
@@ -26,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decon_core.clean_evals import Leaked, write_clean_evals
 from decon_core.common import freeze_common
 from decon_core.compat import write_report
 from decon_core.config import Source
@@ -48,6 +50,7 @@ LEDGER_FILE = "ledger.jsonl"
 SUMMARY_FILE = "summary.json"
 COMMON_FILE = "common.parquet"
 COMPAT_FOLDER = "compat"
+CLEAN_FOLDER = "clean"
 STORE_FOLDER = ".store"
 
 _SOURCE = "corpus"
@@ -70,6 +73,7 @@ class Request:
     id: str | None = "id"
     workers: int = 1
     has_compat: bool = False
+    has_clean_evals: bool = False
 
 
 @dataclass
@@ -313,6 +317,7 @@ class _Scanned:
 
 def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None:
     counts = _Counts(scanned.versions, request.policy.detectors)
+    leaked = Leaked(request.policy)
     with (
         aside(request.out / MATCHES_FILE) as matches,
         aside(request.out / LEDGER_FILE) as ledger,
@@ -328,12 +333,17 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
                 writer.write_table(entries.add_column(0, _FILE, names).cast(FOUND))
                 line = _ledger_line(scanned, shard, entries)
                 counts.add(entries)
+                leaked.add(shard.name, entries)
                 _add_up(outcome, line)
             lines.write(orjson.dumps(line) + b"\n")
     outcome.benchmarks = counts.finish()
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
     if request.has_compat:
         _write_compat(request, scanned)
+    if request.has_clean_evals:
+        write_clean_evals(
+            request.out / CLEAN_FOLDER, scanned.store, scanned.versions, leaked, request.policy
+        )
     write_json(request.out / SUMMARY_FILE, _summary(request, outcome))
 
 

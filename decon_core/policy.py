@@ -68,6 +68,7 @@ _DECISION_FIELDS = frozenset(
         "exact_threshold",
         "ngram_any_size",
         "common_share",
+        "common_least_documents",
         "leave_out_common",
         "unreadable",
         "tokenizer_str",
@@ -138,6 +139,7 @@ class Policy:
     # n-grams that more than this share of a source's documents hold are common: boilerplate. decon
     # can leave them out of what was found of a question, and of what there was to find.
     common_share: float = 0.001
+    common_least_documents: int = 20  # of a small corpus a share says little
     leave_out_common: bool = False
     # What a mixture does about rows that could not be read: refuse to be built, or leave them out.
     unreadable: Unreadable = "block"

@@ -54,6 +54,7 @@ _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
         {"peer": "datatrove", "tokenizer": "default", "most_items": _SMALL},
     ),
 )
+_RULES = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _INSTALL = "not installed: pip install 'decon-assets[peers]'"
 
@@ -143,6 +144,8 @@ class _Work:
             rate = n_bytes / 1e6 / stages["seconds"][name]
             page.ours.append(Line(name=what, mb_per_second=rate, seconds=stages["seconds"][name]))
         one = self._scan(page, job, 1, n_bytes)
+        all_rules = self._scan(page, {**job, "detectors": _RULES}, 1, n_bytes)
+        page.ratios.append((f"time with {', '.join(_RULES)} over decon alone", one / all_rules))
         page.ratios.append(("two workers over one", self._scan(page, job, 2, n_bytes) / one))
         page.ratios.append((_CONTROL, self._two_alone(job, sum(stages["seconds"].values()))))
         page.index += self._index_lines(index, stages)
@@ -164,6 +167,8 @@ class _Work:
         """Lines for the whole and for what comes after start-up; the rate of the latter."""
         found = self._median("scan", {**job, "workers": workers}, "seconds", cores=workers)
         plural = f"{workers} workers" if workers > 1 else "1 worker"
+        if "detectors" in job:
+            plural += f", {len(job['detectors'])} rules"
         whole = Line(
             name=f"whole scan, {plural}",
             mb_per_second=n_bytes / 1e6 / found["seconds"],

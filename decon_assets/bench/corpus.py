@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,10 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from decon_core.config import Source
-from decon_core.corpus import FORMATS, Document, find_shards, read_shard
 from decon_core.errors import InputError, Problem
 from decon_core.evals.folder import records_in
-from decon_core.streams import create, format_of
+from decon_core.scorecard.corpora import texts_below
+from decon_core.streams import create
 
 SHARD = "mixed-{:04}.jsonl.zst"
 TRUTH = "truth.jsonl"
@@ -125,37 +123,11 @@ def _shelves(texts: Path) -> list[_Shelf]:
 
 
 def _text_files(texts: Path) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for path in sorted(file for file in texts.rglob("*") if file.is_file()):
-        if path.suffix == ".zip":
-            found[str(path)] = list(_archived(path))
-        elif path.suffix == ".txt":
-            found.setdefault(str(path.parent), []).append(_decode(path.read_bytes()))
-        elif format_of(path) in FORMATS:
-            found[str(path)] = ["\n".join(_texts_of_shard(path))]
-    return found
-
-
-def _archived(path: Path) -> Iterator[str]:
-    with zipfile.ZipFile(path) as archive:
-        for name in sorted(archive.namelist()):
-            if name.endswith(".txt"):
-                yield _decode(archive.read(name))
-
-
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")  # every byte is a character there
-
-
-def _texts_of_shard(path: Path) -> Iterator[str]:
-    source = Source(name="texts", path=path.name, text="text")
-    for shard in find_shards(source, folder=path.parent, known={}):
-        for row in read_shard(shard, source):
-            if isinstance(row, Document):
-                yield row.text
+    """Of a shard, all documents as one file: each by itself would be too short."""
+    return {
+        found.name: ["\n".join(found.texts)] if found.has_documents else list(found.texts)
+        for found in texts_below(texts)
+    }
 
 
 def _sentences(text: str) -> list[str]:

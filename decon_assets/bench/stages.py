@@ -151,19 +151,20 @@ def scan(job: Job) -> Result:
     remove(store.root / "tiles")
     pack = _pack(job)
     started = time.perf_counter()
-    scan_packs(store, [pack], versions, Policy(), workers=job["workers"])
+    policy = Policy(detectors=tuple(job.get("detectors", ("decon",))))
+    scan_packs(store, [pack], versions, policy, workers=job["workers"])
     seconds = time.perf_counter() - started
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     return {
         "seconds": seconds,
-        **_at_work(store, pack, job["workers"]),
+        **_at_work(store, pack, policy, job["workers"]),
         "peak_bytes": max(peak_bytes(), children),
     }
 
 
-def _at_work(store: Store, pack: Pack, workers: int) -> Result:
+def _at_work(store: Store, pack: Pack, policy: Policy, workers: int) -> Result:
     """Time and share of the corpus after each worker got through a shard: all have started up."""
-    name = scan_fingerprint(store, Policy())
+    name = scan_fingerprint(store, policy)
     done = sorted(
         (store.ledger(name, shard.fingerprint).stat().st_mtime, shard.n_bytes)
         for shard in pack.shards
