@@ -4,15 +4,17 @@ Each looks at what lies on disk, for all partitions: in a run over a range a che
 for the whole range.
 """
 
-from dagster import AssetCheckResult, AssetCheckSeverity, asset_check
+from dagster import AssetCheckResult, AssetCheckSeverity, MetadataValue, asset_check
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.products import mixture, report
 from decon_assets.assets.scanning import scan
 from decon_assets.provenance import preview
 from decon_assets.resources import Decon
+from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
 from decon_core.index import has_part, index_fingerprint, open_part
+from decon_core.indexability import Visibility, visibilities
 from decon_core.mixture import DECONTAMINATED, MANIFEST, verify
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, plan
@@ -20,7 +22,9 @@ from decon_core.store import read_json
 from decon_core.tiles import missing_tiles, scan_fingerprint
 
 
-def _result(problems: list[Problem], *, is_warning: bool = False) -> AssetCheckResult:
+def _result(
+    problems: list[Problem], *, is_warning: bool = False, **metadata: MetadataValue
+) -> AssetCheckResult:
     rows = [
         {"where": problem.where, "found": problem.found, "expected": problem.expected}
         for problem in problems
@@ -28,7 +32,7 @@ def _result(problems: list[Problem], *, is_warning: bool = False) -> AssetCheckR
     return AssetCheckResult(
         passed=not problems,
         severity=AssetCheckSeverity.WARN if is_warning else AssetCheckSeverity.ERROR,
-        metadata={"problems": preview(rows), "n_problems": len(problems)},
+        metadata={"problems": preview(rows), "n_problems": len(problems), **metadata},
     )
 
 
@@ -54,6 +58,51 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
     # Lost records must not flow on. A benchmark that no rule can see is reported as such: nothing
     # of it is ever called clean.
     return _result([*problems, *blind], is_warning=not problems)
+
+
+@asset_check(asset=index, blocking=True)
+def enough_is_indexable(decon: Decon) -> AssetCheckResult:
+    """Every chosen rule can see as large a share of each required benchmark as is demanded.
+
+    Of a benchmark that is not required, a smaller share is a warning.
+    """
+    config = decon.config()
+    store = decon.store_of(config)
+    fingerprint = index_fingerprint(store, config.policy)
+    names = benchmarks_of(config)
+    unknown = [
+        Problem(name, "required, but not among the benchmarks", "a benchmark")
+        for name in config.required
+        if name not in names
+    ]
+    versions = [
+        current_version(store, name) for name in names if store.current_records(name).is_file()
+    ]
+    versions = [version for version in versions if has_part(store, version, fingerprint)]
+    seen = visibilities(store, versions, config.policy)
+    few = [one for one in seen if one.share < config.least_indexable_share]
+    blocking = [*unknown, *(_few(one, config) for one in few if one.benchmark in config.required)]
+    others = [_few(one, config) for one in few if one.benchmark not in config.required]
+    rows = [
+        {
+            "benchmark": one.benchmark,
+            "rule": one.rule,
+            "items": one.n_items,
+            "visible": one.n_visible,
+            "why not": "; ".join(f"{reason}: {n}" for reason, n in one.why_not.items()),
+        }
+        for one in sorted(seen, key=lambda one: one.share)
+    ]
+    problems = [*blocking, *others]
+    return _result(problems, is_warning=not blocking, indexability=preview(rows))
+
+
+def _few(seen: Visibility, config: Config) -> Problem:
+    return Problem(
+        f"{seen.benchmark}, {seen.rule}",
+        f"{seen.n_visible} of {seen.n_items} items visible",
+        f"a share of {config.least_indexable_share}",
+    )
 
 
 @asset_check(asset=scan)

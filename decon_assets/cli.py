@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decon_assets import scan_command
+from decon_assets import scan_command, scorecard_command
 from decon_assets.bench import command as bench_command
 from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.config import Config, load_config
@@ -28,6 +28,7 @@ examples:
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
                                             any folder, without Dagster
+  decon-assets scorecard --out card         what each rule finds of leaks planted on purpose
 
 Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration. Exit codes: 0
 done, 1 a stage failed or something is incomplete, 2 an input is wrong.
@@ -140,6 +141,16 @@ def _parser() -> argparse.ArgumentParser:
     bench_command.add_arguments(bench)
     bench.set_defaults(command=_bench)
 
+    scorecard = commands.add_parser(
+        "scorecard",
+        help="what each rule finds of leaks planted on purpose",
+        description=scorecard_command.DESCRIPTION,
+        epilog=scorecard_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    scorecard_command.add_arguments(scorecard)
+    scorecard.set_defaults(command=_scorecard)
+
     normalize = commands.add_parser(
         "normalize", help="try the recipes of a file, and show what comes out"
     )
@@ -212,6 +223,10 @@ def _scan(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace) -> int:
     return bench_command.bench(options, _say)
+
+
+def _scorecard(options: argparse.Namespace) -> int:
+    return scorecard_command.scorecard(options, _say)
 
 
 def _register(options: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ Look for benchmark items in a folder of training data, without Dagster or a conf
 
 Writes OUT/matches.parquet (every match down to the evidence floor, with score and call),
 OUT/ledger.jsonl (what was read of each shard, and every row that could not be),
+OUT/indexability.parquet (which items each rule can see, and why not the others),
 OUT/common.parquet (n-grams that so many documents hold that they are no evidence) and
 OUT/summary.json. Scanning again does only what is missing: new shards, or the rest after a run
 that was stopped. Other benchmarks are weighed anew, so then all is scanned again. What was done so
@@ -215,7 +216,13 @@ def announced(progress: Progress) -> Iterator[None]:
 
 
 def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
-    from decon_core.folder_scan import COMMON_FILE, COMPAT_FOLDER, LEDGER_FILE, MATCHES_FILE
+    from decon_core.folder_scan import (
+        COMMON_FILE,
+        COMPAT_FOLDER,
+        INDEXABILITY_FILE,
+        LEDGER_FILE,
+        MATCHES_FILE,
+    )
 
     yield _table(outcome)
     yield (
@@ -226,6 +233,9 @@ def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
         yield f"{outcome.n_unreadable:,} rows could not be read: {out / LEDGER_FILE} says which"
     if outcome.n_shards_unread:
         yield f"{outcome.n_shards_unread:,} of {outcome.n_shards:,} shards could not be read"
+    if any(outcome.n_unseen.values()):
+        told = ", ".join(f"{rule} {n:,}" for rule, n in outcome.n_unseen.items() if n)
+        yield f"items that a rule cannot see: {told}; {out / INDEXABILITY_FILE} says why"
     if outcome.n_common:
         yield (
             f"{outcome.n_common:,} n-grams of the benchmarks stand in so many documents that they "

@@ -3,6 +3,8 @@
     [evals]
     recipes = ["evals.yaml"]            # one or more recipe files
     benchmarks = ["gsm8k", "mmlu"]      # optional: only these
+    required = ["gsm8k"]                # optional: of these every chosen rule must see enough items
+    least_indexable_share = 0.5         # what is enough; of all others a smaller share is a warning
 
     [idf]
     snapshot = ["gsm8k", "mmlu"]        # optional: whose frequencies are frozen; default: all
@@ -45,7 +47,7 @@ from decon_core.names import check_names
 from decon_core.policy import Policy
 
 _SECTIONS = {
-    "evals": {"recipes", "benchmarks"},
+    "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
     "idf": {"snapshot"},
     "corpus": {"pack_shards", "source"},
     "policy": None,
@@ -79,6 +81,8 @@ class Config:
     folder: Path
     recipes: tuple[Path, ...]
     benchmarks: tuple[str, ...] | None
+    required: tuple[str, ...]
+    least_indexable_share: float  # of a benchmark's items, for each chosen rule
     snapshot: tuple[str, ...] | None
     sources: tuple[Source, ...]
     pack_shards: int
@@ -124,6 +128,10 @@ class _Reader:
         evals, corpus = sections["evals"], sections["corpus"]
         recipes = self._strings("evals.recipes", evals.get("recipes"), required=True)
         benchmarks = self._strings("evals.benchmarks", evals.get("benchmarks"))
+        required = self._strings("evals.required", evals.get("required")) or ()
+        share = evals.get("least_indexable_share", 0.5)
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            self._wrong("evals.least_indexable_share", share, "a number from 0 to 1")
         snapshot = self._strings("idf.snapshot", sections["idf"].get("snapshot"))
         pack_shards = corpus.get("pack_shards", 64)
         if not isinstance(pack_shards, int) or isinstance(pack_shards, bool) or pack_shards < 1:
@@ -139,6 +147,8 @@ class _Reader:
             folder=self._folder,
             recipes=tuple(self._folder / recipe for recipe in recipes or ()),
             benchmarks=benchmarks,
+            required=required,
+            least_indexable_share=share,
             snapshot=snapshot,
             sources=sources,
             pack_shards=pack_shards,

@@ -2,6 +2,7 @@
 
     <out>/matches.parquet   every match down to the evidence floor, with score and call
     <out>/ledger.jsonl      per shard: what was read, what could not be, what was found
+    <out>/indexability.parquet   which items each rule can see, and why not the others
     <out>/common.parquet    n-grams of the benchmarks that many documents hold
     <out>/summary.json      the counts; written last, so it is there when all the others are
     <out>/compat/           the leaks in the reference implementation's report form, if asked for
@@ -36,6 +37,7 @@ from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, S
 from decon_core.evals.folder import records_in
 from decon_core.idf import Snapshot, current_snapshot, freeze
 from decon_core.index import build_part, has_part, index_fingerprint
+from decon_core.indexability import indexability
 from decon_core.mixture import entries_of_shard
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records, save_records
@@ -49,6 +51,7 @@ MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
 SUMMARY_FILE = "summary.json"
 COMMON_FILE = "common.parquet"
+INDEXABILITY_FILE = "indexability.parquet"
 COMPAT_FOLDER = "compat"
 CLEAN_FOLDER = "clean"
 STORE_FOLDER = ".store"
@@ -107,6 +110,7 @@ class Outcome:
     n_leaks: int = 0
     n_contaminated_documents: int = 0
     n_common: int = 0  # n-grams that many documents hold
+    n_unseen: dict[str, int] = field(default_factory=dict)  # by rule: items that it cannot see
     failed: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)  # files that are no shards
 
@@ -171,6 +175,11 @@ def scan_folder(
     outcome.n_shards_read, outcome.n_shards_unread = len(lacking) - len(unread), len(unread)
     scanned = _Scanned(store, pack, versions, scan, unread)
     outcome.n_common = _write_common(request, scanned)
+    seen = indexability(store, versions, request.policy)
+    write_parquet(request.out / INDEXABILITY_FILE, seen)
+    outcome.n_unseen = dict.fromkeys(request.policy.detectors, 0) | Counter(
+        seen.filter(pc.invert(seen["is_visible"]))["rule"].to_pylist()
+    )
     _write_answer(request, scanned, outcome)
     return outcome
 
@@ -466,6 +475,7 @@ def _summary(request: Request, outcome: Outcome) -> dict[str, Any]:
         "n_leaks": outcome.n_leaks,
         "n_contaminated_documents": outcome.n_contaminated_documents,
         "n_common_ngrams": outcome.n_common,
+        "n_items_not_visible": outcome.n_unseen,
         "not_looked_at": outcome.skipped,
         "benchmarks": {
             count.benchmark: {

@@ -19,7 +19,8 @@ import pyarrow as pa
 from decon_core.corpus import Pack
 from decon_core.errors import MissingError, Problem
 from decon_core.idf import read_current
-from decon_core.index import index_fingerprint, open_part, twins_of
+from decon_core.index import index_fingerprint, open_part
+from decon_core.indexability import indexability
 from decon_core.mixture import (
     DECONTAMINATED,
     MANIFEST,
@@ -29,7 +30,7 @@ from decon_core.mixture import (
 )
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
-from decon_core.schemas import ENTRIES
+from decon_core.schemas import ENTRIES, INDEXABILITY
 from decon_core.store import Store, aside, read_json
 from decon_core.tiles import scan_fingerprint
 
@@ -48,7 +49,7 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
         ),
     ),
     "items": (
-        "One row per benchmark row (instance); is_indexed is false when no rule could ever see it",
+        "One row per benchmark row (instance); is_indexed is false when no chosen rule can see it",
         pa.schema(
             [
                 ("benchmark", pa.string()),
@@ -61,6 +62,10 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
                 ("why_not_indexed", pa.string()),
             ]
         ),
+    ),
+    "indexability": (
+        "One row per item and chosen rule: whether the rule could find it in any document, why not",
+        INDEXABILITY,
     ),
     "shards": (
         "One row per shard of the corpus: what was read of it",
@@ -160,7 +165,7 @@ class ReportSummary:
 
     n_items: int
     n_leaked: int
-    n_matches: int
+    n_matches: int  # pairs of item and document
     n_contaminated_documents: int
     n_unreadable: int
     n_shards_without_mixture: int  # none built, or one that is no longer today's
@@ -179,9 +184,10 @@ def build_report(
     for pack in packs:
         require_scanned(store, pack, versions, scan)
     mixtures = _mixtures(store, packs, versions, policy, scan)
+    seen = indexability(store, versions, policy)
     tables = {
         "benchmarks": _benchmarks(store, versions, index),
-        "items": _items(store, versions, index),
+        "items": _items(store, versions, seen),
         "shards": _shards(store, packs, scan),
         "unreadable": _unreadable(store, packs, scan),
         "mixtures": [account for account, _ in mixtures],
@@ -192,6 +198,7 @@ def build_report(
     with aside(store.report) as draft, duckdb.connect(str(draft)) as connection:
         for name, rows in tables.items():
             _load(connection, name, pa.Table.from_pylist(rows, schema=_TABLES[name][1]))
+        _load(connection, "indexability", seen)
         _load(connection, "matches", matches)
         connection.execute(_VIEWS.read_text(encoding="utf-8"))
         return _summary(connection)
@@ -210,7 +217,7 @@ def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:
         """
         SELECT (SELECT count(*) FROM items),
                (SELECT count(*) FROM item_status WHERE status = 'leaked'),
-               (SELECT count(*) FROM matches WHERE is_contaminated),
+               (SELECT coalesce(sum(n_documents), 0)::BIGINT FROM item_status),
                (SELECT count(DISTINCT (source, shard_name, row))
                 FROM matches WHERE is_contaminated),
                (SELECT count(*) FROM unreadable),
@@ -240,34 +247,24 @@ def _benchmarks(store: Store, versions: Iterable[Version], index: str) -> list[d
     return rows
 
 
-def _items(store: Store, versions: Iterable[Version], index: str) -> list[dict[str, Any]]:
-    return [item for version in versions for item in _items_of(store, version, index)]
-
-
-def _items_of(store: Store, version: Version, index: str) -> list[dict[str, Any]]:
-    part = open_part(store, version, index)
-    twins = twins_of(store.root, version, index).values()
-    seen_as_another = {twin["record"] for group in twins for twin in group}
-    items: dict[tuple[str, int], dict[str, Any]] = {}
-    reasons = part.why_dropped
-    records = load_records(store, version).to_pylist()
-    for row, (record, reason) in enumerate(zip(records, reasons, strict=True)):
-        item = items.setdefault((record["split"], record["instance_index"]), _new_item(record))
-        item["n_records"] += 1
-        if reason is None or row in seen_as_another:
-            item.update(is_indexed=True, why_not_indexed=None)
-        elif not item["is_indexed"]:
-            item["why_not_indexed"] = reason
-    return list(items.values())
-
-
-def _new_item(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **{name: record[name] for name in ("benchmark", "config", "split", "instance_index")},
-        "question": record["question"],
-        "n_records": 0,
-        "is_indexed": False,
-    }
+def _items(store: Store, versions: Iterable[Version], seen: pa.Table) -> list[dict[str, Any]]:
+    # Of several rules that cannot see an item, the first one that the policy names says why.
+    why_not: dict[tuple[str, str, int], str | None] = {}
+    names = ("benchmark", "split", "instance_index")
+    for row in seen.to_pylist():
+        name = row["benchmark"], row["split"], row["instance_index"]
+        reason = why_not.setdefault(name, row["reason"])
+        why_not[name] = None if row["is_visible"] else reason
+    items: dict[tuple[str, str, int], dict[str, Any]] = {}
+    columns = [*names, "config", "question"]
+    for version in versions:
+        for record in load_records(store, version, columns=columns).to_pylist():
+            name = record["benchmark"], record["split"], record["instance_index"]
+            item = items.setdefault(name, {**record, "n_records": 0})
+            item["n_records"] += 1
+            item["why_not_indexed"] = why_not[name]
+            item["is_indexed"] = why_not[name] is None
+    return [*items.values()]
 
 
 def _shards(store: Store, packs: Iterable[Pack], scan: str) -> list[dict[str, Any]]:
@@ -312,9 +309,7 @@ def _matches(
     tables = [schema.empty_table()]
     for pack in packs:
         for shard in pack.shards:
-            found = entries_of_shard(
-                store, shard, versions, policy, scan, source=pack.source.name
-            )
+            found = entries_of_shard(store, shard, versions, policy, scan, source=pack.source.name)
             places = {"source": pack.source.name, "pack": pack.name, "shard_name": shard.name}
             for at, (name, value) in enumerate(places.items()):
                 column = pa.repeat(pa.scalar(value), found.num_rows)

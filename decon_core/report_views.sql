@@ -2,21 +2,23 @@
 
 CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
-       CASE WHEN NOT i.is_indexed THEN 'not indexable'
-            WHEN f.n_documents > 0 THEN 'leaked'
+       CASE WHEN f.n_documents > 0 THEN 'leaked'
+            WHEN NOT i.is_indexed THEN 'not indexable'
             ELSE 'clean' END AS status,
        coalesce(f.n_documents, 0) AS n_documents,
-       f.best_score
+       f.best_score,
+       f.found_by
 FROM items i
 LEFT JOIN (
     SELECT benchmark, split, instance_index,
            count(DISTINCT (shard_name, source, row)) AS n_documents,
-           max(score) AS best_score
+           max(score) AS best_score,
+           string_agg(DISTINCT detector, ', ' ORDER BY detector) AS found_by
     FROM matches WHERE is_contaminated
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with the verdict: leaked, clean, or not indexable';
+    'Every benchmark item with the verdict: leaked (by any rule), clean, or not indexable (by none)';
 
 CREATE VIEW by_benchmark AS
 SELECT benchmark, split, count(*) AS n_items,
@@ -61,3 +63,50 @@ GROUP BY benchmark, source
 ORDER BY benchmark, source;
 COMMENT ON VIEW by_benchmark_and_source IS
     'Per benchmark and source: leaked items and the documents they leaked into';
+
+CREATE VIEW items_by_rule AS
+SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
+       CASE WHEN f.n_documents > 0 THEN 'leaked'
+            WHEN NOT i.is_visible THEN 'not indexable'
+            ELSE 'clean' END AS status,
+       coalesce(f.n_documents, 0) AS n_documents,
+       f.best_score,
+       i.reason, i.detail
+FROM indexability i
+LEFT JOIN (
+    SELECT benchmark, split, instance_index, detector AS rule,
+           count(DISTINCT (shard_name, source, row)) AS n_documents,
+           max(score) AS best_score
+    FROM matches WHERE is_contaminated
+    GROUP BY ALL
+) f USING (benchmark, split, instance_index, rule);
+COMMENT ON VIEW items_by_rule IS
+    'Every benchmark item with the verdict of each chosen rule, and why a rule cannot see it';
+
+CREATE VIEW by_rule AS
+SELECT i.benchmark, i.rule,
+       count(*) FILTER (i.status = 'leaked') AS n_leaked,
+       coalesce(any_value(f.n_documents), 0) AS n_documents,
+       count(*) FILTER (i.status = 'leaked' AND s.found_by = i.rule) AS n_leaked_by_it_alone
+FROM items_by_rule i
+JOIN item_status s USING (benchmark, split, instance_index)
+LEFT JOIN (
+    SELECT benchmark, detector AS rule, count(DISTINCT (shard_name, source, row)) AS n_documents
+    FROM matches WHERE is_contaminated
+    GROUP BY ALL
+) f ON (f.benchmark, f.rule) = (i.benchmark, i.rule)
+GROUP BY i.benchmark, i.rule
+ORDER BY i.benchmark, i.rule;
+COMMENT ON VIEW by_rule IS
+    'Per benchmark and chosen rule: items that leaked, documents they leaked into, items that only this rule finds';
+
+CREATE VIEW indexability_by_rule AS
+SELECT benchmark, rule, count(*) AS n_items,
+       count(*) FILTER (is_visible) AS n_visible,
+       count(*) FILTER (is_visible) / count(*) AS share,
+       mode(reason ORDER BY reason) AS most_common_reason
+FROM indexability
+GROUP BY benchmark, rule
+ORDER BY benchmark, rule;
+COMMENT ON VIEW indexability_by_rule IS
+    'Per benchmark and chosen rule: items that the rule can see, and why most of the others not';

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 import polars as pl
 
+from decon_core.scorecard.advice import advice
 from decon_core.scorecard.edits import TRANSFORMATIONS
 from decon_core.scorecard.marks import Marks
 from decon_core.scorecard.negatives import HARD_NEGATIVES
@@ -15,10 +17,11 @@ from decon_core.scorecard.plan import Tally
 # The page -----------------------------------------------------------------------------------------
 
 _ABOUT_TOTALS = (
-    "Precision is that of this mixture of leaks and hard negatives: it compares rules, and says "
-    "nothing of a corpus with other shares. Average precision is the area under a rule's own "
-    "curve, wherever its threshold is. Background is text of the corpus as it was; what is flagged "
-    "there may be a real leak."
+    "False alarms are hard negatives: texts that look like a leak and are none. Precision is that "
+    "of this mixture of the two: it compares rules, and says nothing of a corpus with other "
+    "shares. Average precision is the area under a rule's own "
+    "curve, wherever its threshold is. Background is text of the corpus as it was; what is "
+    "flagged there may be a real leak."
 )
 _ABOUT_RECALL = (
     "Planted items that are found, in percent, with the 95 % interval (Wilson). All "
@@ -44,15 +47,17 @@ def markdown(
         parts.append("\n".join(f"- **{name}**: {value}" for name, value in about.items()))
     parts += [
         "## At the thresholds",
-        _totals(marks),
+        totals_table(marks),
         _ABOUT_TOTALS,
     ]
     if image:
         parts.append(f"![Recall of each rule by transformation, and precision by recall]({image})")
     parts += [
+        "## What to choose when",
+        advice(marks.rules),
         "## Recall",
         _ABOUT_RECALL,
-        _recall(marks),
+        recall_table(marks),
         "## False alarms",
         "Hard negatives in whose document some item is flagged.",
         _negatives(marks),
@@ -73,12 +78,12 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, n_text: int = 
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
 
 
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f}"
+def _percent(share: float | None, digits: int = 0) -> str:
+    return "–" if share is None else f"{100 * share:.{digits}f}"
 
 
-def _interval(row: Mapping[str, float]) -> str:
-    return f"<sub>{_percent(row['low'])}–{_percent(row['high'])}</sub>"
+def _interval(row: Mapping[str, float], digits: int = 0) -> str:
+    return f"<sub>{_percent(row['low'], digits)}–{_percent(row['high'], digits)}</sub>"
 
 
 def _number(value: float | None) -> str:
@@ -89,29 +94,33 @@ def _code(name: str) -> str:
     return f"`{name}`"
 
 
-def _totals(marks: Marks) -> str:
-    head = ["rule", "threshold", "recall %", "precision %", "average precision", "background"]
+def totals_table(marks: Marks) -> str:
+    head = ["rule", "threshold", "found", "recall %", "false alarms", "precision %"]
+    head += ["average precision", "background flagged"]
     return _table(
         head,
         (
             [
                 _code(row["rule"]),
                 f"{row['threshold']:g}",
+                f"{row['n_found']:,} of {row['n_planted']:,}",
                 _percent(row["recall"]),
-                f"{_percent(row['precision'])} {_interval(row)}",
+                f"{row['n_false_alarms']:,} of {row['n_negatives']:,}",
+                f"{_percent(row['precision'], 1)} {_interval(row, 1)}",
                 _number(row["average_precision"]),
-                f"{row['n_background_flagged']} of {row['n_background']}",
+                f"{row['n_background_flagged']:,} of {row['n_background']:,}",
             ]
             for row in marks.totals.iter_rows(named=True)
         ),
     )
 
 
-def _recall(marks: Marks) -> str:
+def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
     rows, last = [], ""
     for (group, grade), by_rule in _by(marks.recall, "transformation", "grade"):
         shown = [
-            f"{_percent(by_rule[rule]['recall'])} {_interval(by_rule[rule])}"
+            _percent(by_rule[rule]["recall"])
+            + (f" {_interval(by_rule[rule])}" if has_intervals else "")
             for rule in marks.rules
         ]
         n = next(iter(by_rule.values()))["n"]
@@ -157,8 +166,10 @@ def _agreement(marks: Marks) -> str:
 
 
 def _found(marks: Marks) -> str:
+    sums = marks.found.group_by("rule", maintain_order=True).agg(pl.exclude("benchmark").sum())
+    total = sums.with_columns(pl.lit("**all**").alias("benchmark")).select(marks.found.columns)
     rows = []
-    for (benchmark,), by_rule in _by(marks.found, "benchmark"):
+    for (benchmark,), by_rule in _by(pl.concat([marks.found, total]), "benchmark"):
         first = next(iter(by_rule.values()))
         by_each = (
             f"{by_rule[rule]['n_found']} ({by_rule[rule]['n_found_alone']})" for rule in marks.rules
@@ -217,18 +228,26 @@ _ROW, _GAP = 20, 8
 _GROUP_WIDTH, _GRADE_WIDTH, _N_WIDTH = 156, 100, 38
 _CELL = 100
 _DARK = 0.8  # from where on white is read more easily than the ink
-_PANEL = 190
+_PANEL, _PANEL_HEIGHT = 190, 150
 _PANEL_GAP = 62
-_MOST_POINTS = 400
+_FLOORS = (0.95, 0.9, 0.8, 0.5, 0.0)  # of the panels: curves of precise rules are told apart
+_MOST_POINTS = 150
 
 
-def svg(marks: Marks, *, title: str = "What each rule finds") -> str:
-    """Recall by transformation as a heat map, and each rule's precision by recall."""
+def svg(
+    marks: Marks, *, title: str = "What each rule finds", shown_width: int | None = None
+) -> str:
+    """Recall by transformation as a heat map, and each rule's precision by recall.
+
+    Where a page does not fit pictures to itself, `shown_width` does.
+    """
     cells, height = _heat_map(marks, top=96)
     left = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH + _N_WIDTH + len(marks.rules) * _CELL + 64
     panels, panel_height = _panels(marks, left=left, top=96)
     width, height = left + _PANEL + _MARGIN, max(height, panel_height) + _MARGIN
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    scale = shown_width / width if shown_width else 1.0
+    shown = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
+    size = f'viewBox="0 0 {width} {height}" {shown}'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>',
@@ -238,7 +257,7 @@ def svg(marks: Marks, *, title: str = "What each rule finds") -> str:
             f'<rect class="paper" width="{width}" height="{height}"/>',
             _text(_MARGIN, 36, title, "title"),
             _text(_MARGIN, 56, "Planted items found, in percent", "soft"),
-            _text(left, 56, "Precision by recall", "soft"),
+            _text(left, 56, "Precision by recall, in percent", "soft"),
             *cells,
             *panels,
             "</svg>\n",
@@ -309,48 +328,59 @@ def _panels(marks: Marks, *, left: int, top: int) -> tuple[list[str], int]:
     """A panel for each rule with its curve, the others' faint behind it."""
     made = []
     curves = {rule: marks.curves.filter(rule=rule) for rule in marks.rules}
+    lowest = float(marks.curves["precision"].min() or 0.0)  # type: ignore[arg-type] # a number
+    floor = next(floor for floor in _FLOORS if floor <= lowest)
     y = top
     for row in marks.totals.iter_rows(named=True):
-        rule = row["rule"]
+        rule, panel = row["rule"], _Panel(left, y, floor)
         made.append(_text(left, y - 10, rule, "head"))
         told = f"average {_number(row['average_precision'])}"
         made.append(_text(left + _PANEL, y - 10, told, "soft small end"))
-        made += _axes(left, y)
+        made += _axes(panel)
         made += [
-            _polyline(curve, left, y, "other") for other, curve in curves.items() if other != rule
+            _polyline(curve, panel, "other") for other, curve in curves.items() if other != rule
         ]
-        made.append(_polyline(curves[rule], left, y, "curve"))
+        made.append(_polyline(curves[rule], panel, "curve"))
         if row["precision"] is not None and row["recall"] is not None:
-            x, down = _place(row["recall"], row["precision"], left, y)
+            x, down = panel.place(row["recall"], row["precision"])
             made.append(
                 f'<circle class="point" cx="{x:.1f}" cy="{down:.1f}" r="4">'
                 f"<title>at the threshold {row['threshold']:g}</title></circle>"
             )
-        y += _PANEL + _PANEL_GAP
+        y += _PANEL_HEIGHT + _PANEL_GAP
     made.append(_text(left, y - _PANEL_GAP + 36, "circle: at the threshold", "soft small"))
     return made, y - _PANEL_GAP + 40
 
 
-def _axes(left: int, top: int) -> list[str]:
-    made = [f'<rect class="line" x="{left}" y="{top}" width="{_PANEL}" height="{_PANEL}"/>']
+@dataclass(frozen=True)
+class _Panel:
+    left: int
+    top: int
+    floor: float  # the precision at its bottom
+
+    def place(self, recall: float, precision: float) -> tuple[float, float]:
+        down = (1 - precision) / (1 - self.floor)
+        return self.left + recall * _PANEL, self.top + down * _PANEL_HEIGHT
+
+
+def _axes(panel: _Panel) -> list[str]:
+    left, top = panel.left, panel.top
+    made = [f'<rect class="line" x="{left}" y="{top}" width="{_PANEL}" height="{_PANEL_HEIGHT}"/>']
     for share in (0.0, 0.5, 1.0):
-        x, y = _place(share, share, left, top)
+        precision = panel.floor + share * (1 - panel.floor)
+        x, y = panel.place(share, precision)
         if share == 0.5:
-            lines = f"M{left} {y:g}H{left + _PANEL}M{x:g} {top}V{top + _PANEL}"
+            lines = f"M{left} {y:g}H{left + _PANEL}M{x:g} {top}V{top + _PANEL_HEIGHT}"
             made.append(f'<path class="line" d="{lines}"/>')
-        made.append(_text(x, top + _PANEL + 14, _percent(share), "soft small middle"))
-        made.append(_text(left - 6, y + 4, _percent(share), "soft small end"))
+        made.append(_text(x, top + _PANEL_HEIGHT + 14, _percent(share), "soft small middle"))
+        made.append(_text(left - 6, y + 4, f"{100 * precision:g}", "soft small end"))
     return made
 
 
-def _place(recall: float, precision: float, left: int, top: int) -> tuple[float, float]:
-    return left + recall * _PANEL, top + (1 - precision) * _PANEL
-
-
-def _polyline(curve: pl.DataFrame, left: int, top: int, style: str) -> str:
+def _polyline(curve: pl.DataFrame, panel: _Panel, style: str) -> str:
     """Of a very long curve, so many points as can be told apart."""
     step = max(1, curve.height // _MOST_POINTS)
     points = list(zip(curve["recall"], curve["precision"], strict=True))
     thinned = [*points[:-1:step], *points[-1:]]
-    places = (_place(recall, precision, left, top) for recall, precision in thinned)
+    places = (panel.place(recall, precision) for recall, precision in thinned)
     return f'<polyline class="{style}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>'

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from random import Random
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from decon_core.scorecard.negatives import HARD_NEGATIVES, HardNegative
 from decon_core.scorecard.pieces import canonical_words
 
 Kind = Literal["plant", "hard_negative"]
+One = TypeVar("One")
 
 _MOST_HELD_OUT = 0.2  # of a benchmark's items
 _CANDIDATES = 5  # looked at for each item to be held out
@@ -161,26 +163,21 @@ class _Picker:
                 name = "/".join(map(str, (kind, transformation, grade, *item.key)))
                 yield Planting(name, kind, transformation, grade, keys, written)
 
-        self.plantings += _in_turn([planted(benchmark) for benchmark in items], self._n)
+        self.plantings += islice(in_turn([planted(benchmark) for benchmark in items]), self._n)
         self.tallies += [
             Tally(kind, transformation, grade, name, n_planted[name], n_not_applicable[name])
             for name in items
         ]
 
 
-def _in_turn(queues: Sequence[Iterator[Planting]], n: int) -> list[Planting]:
-    """One of each as long as it has any, until there are n."""
-    taken: list[Planting] = []
-    left = list(queues)
-    while left and len(taken) < n:
-        still = []
-        for queue in left:
-            planting = next(queue, None) if len(taken) < n else None
-            if planting is not None:
-                taken.append(planting)
-                still.append(queue)
-        left = still
-    return taken
+def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
+    """One of each as long as it has any, and no more than are asked for."""
+    left = deque(queues)
+    while left:
+        queue = left.popleft()
+        for one in islice(queue, 1):
+            yield one
+            left.append(queue)
 
 
 # Held out -----------------------------------------------------------------------------------------

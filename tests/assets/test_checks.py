@@ -8,18 +8,27 @@ import pytest
 
 from decon_assets.checks import (
     coverage_is_complete,
+    enough_is_indexable,
     every_row_was_read,
     index_is_complete,
     mixture_adds_up,
 )
 from decon_assets.pipeline import PipelineError, register
 from decon_assets.resources import Decon
+from decon_core.config import load_config
+from decon_core.errors import ConfigError
 from decon_core.index import index_fingerprint
 from decon_core.records import current_version
 from decon_core.schemas import INDEX
 from decon_core.store import map_arrays, write_arrays
 
-ALL = (index_is_complete, every_row_was_read, mixture_adds_up, coverage_is_complete)
+ALL = (
+    index_is_complete,
+    enough_is_indexable,
+    every_row_was_read,
+    mixture_adds_up,
+    coverage_is_complete,
+)
 
 
 def run_check(check, world):
@@ -49,6 +58,85 @@ def test_index_check_fails_when_a_record_is_gone_or_none_can_be_seen(world):
     result = run_check(index_is_complete, world)
     assert "no indexable record" in result.metadata["problems"].value
     assert result.severity.value == "WARN"
+
+
+@pytest.fixture
+def half_blind(world):
+    """Of `short`, half the questions are too short for `ngram_any`, and all for `decon`."""
+    short = [{"question": f"what is {n} plus {n} ?", "answer": "even"} for n in range(3)]
+    longer = [{"question": f"{'plus one ' * n} is what ?", "answer": "odd"} for n in range(6, 9)]
+    world.benchmarks["short"] = [*short, *longer]
+    world.write_benchmarks()
+    world.policy = {"detectors": ["decon", "ngram_any"]}
+    return world
+
+
+def demand(world, *settings):
+    lines = world.config_path.read_text().splitlines()
+    at = lines.index("[evals]") + 1
+    world.config_path.write_text("\n".join([*lines[:at], *settings, *lines[at:]]) + "\n")
+
+
+def test_indexability_check_fails_when_a_rule_sees_too_little_of_a_required_benchmark(half_blind):
+    half_blind.run()
+    demand(half_blind, 'required = ["short"]')
+    result = run_check(enough_is_indexable, half_blind)
+    assert (result.passed, result.severity.value) == (False, "ERROR")
+    assert "short, decon | 0 of 6 items visible" in result.metadata["problems"].value
+    assert result.metadata["n_problems"].value == 1
+    assert "| short | ngram_any | 6 | 3 | question too short: 3 |" in (
+        result.metadata["indexability"].value
+    )
+
+
+def test_indexability_check_asks_for_the_share_that_the_settings_demand(half_blind):
+    half_blind.policy = {"detectors": ["ngram_any"]}
+    half_blind.run()
+    for share, is_enough in ((0.5, True), (0.51, False), (1, False), (0, True)):
+        half_blind.write_config()
+        demand(half_blind, 'required = ["short"]', f"least_indexable_share = {share}")
+        assert run_check(enough_is_indexable, half_blind).passed == is_enough
+
+
+def test_indexability_check_only_warns_of_a_benchmark_that_is_not_required(half_blind):
+    half_blind.run()
+    demand(half_blind, 'required = ["harbor", "ledger"]')
+    result = run_check(enough_is_indexable, half_blind)
+    assert (result.passed, result.severity.value) == (False, "WARN")
+
+
+def test_indexability_check_fails_when_a_required_benchmark_is_not_there(world):
+    world.run()
+    demand(world, 'required = ["habor"]')
+    result = run_check(enough_is_indexable, world)
+    assert (result.passed, result.severity.value) == (False, "ERROR")
+    assert "habor" in result.metadata["problems"].value
+
+
+def test_indexability_check_says_nothing_of_what_is_not_indexed_yet(world):
+    world.run()
+    world.add_benchmark("late")
+    demand(world, 'required = ["late"]')
+    assert run_check(enough_is_indexable, world).passed
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("required = 3", "evals.required: found 3"),
+        (
+            "least_indexable_share = 1.5",
+            "evals.least_indexable_share: found 1.5; expected a number",
+        ),
+        ("least_indexable_share = true", "evals.least_indexable_share: found True"),
+        ("requires = []", "did you mean 'required'"),
+    ],
+)
+def test_a_demand_that_makes_no_sense_is_refused(world, setting, said):
+    world.write_config()
+    demand(world, setting)
+    with pytest.raises(ConfigError, match=said):
+        load_config(world.config_path)
 
 
 def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):

@@ -41,6 +41,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "common_ngrams",
         "mixture",
         "report",
+        "scorecard",
     }
     for key in graph.get_all_asset_keys():
         node = graph.get(key)

@@ -1,0 +1,106 @@
+"""What each rule can see of these benchmarks in this corpus: planted on purpose, and found."""
+
+import base64
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dagster import (
+    AllPartitionMapping,
+    AssetDep,
+    AssetExecutionContext,
+    Config,
+    MetadataValue,
+    asset,
+)
+from pydantic import Field
+
+from decon_assets.assets.benchmarks import records
+from decon_assets.assets.inputs import corpus
+from decon_assets.assets.products import GROUP
+from decon_assets.failures import permanent_failures
+from decon_assets.provenance import preview
+from decon_assets.resources import Decon
+from decon_core.policy import RULES
+from decon_core.records import load_records
+from decon_core.registry import current_versions, list_packs
+
+if TYPE_CHECKING:
+    from decon_core.scorecard.marks import Marks
+
+_DIALOG_WIDTH = 940  # of the UI's dialog for Markdown, which does not fit pictures to itself
+
+
+class ScorecardConfig(Config):
+    """Run configuration of `scorecard`."""
+
+    detectors: list[str] = Field(
+        default=list(RULES), description="The rules to compare, whichever the policy chooses."
+    )
+    per_transformation: int = Field(
+        default=8, description="Plantings of each transformation and of each hard negative."
+    )
+    background: int = Field(default=100, description="Documents that stay as they are.")
+    seed: int = Field(default=0, description="Another one plants other items in other places.")
+
+
+@asset(
+    deps=[
+        AssetDep(records, partition_mapping=AllPartitionMapping()),
+        AssetDep(corpus, partition_mapping=AllPartitionMapping()),
+    ],
+    group_name=GROUP,
+    kinds={"csv"},
+    code_version="1",
+)
+def scorecard(context: AssetExecutionContext, decon: Decon, config: ScorecardConfig) -> None:
+    """What each rule finds of leaks that were planted on purpose, and what it flags for nothing.
+
+    Items of the registered benchmarks, in some forty ways changed, go into documents of the
+    registered corpus; every rule scans them. Nothing else depends on it.
+    """
+    from decon_core.scorecard.corpora import hosts_of_packs
+    from decon_core.scorecard.page import recall_table
+    from decon_core.scorecard.run import run_scorecard
+
+    with permanent_failures():
+        settings = decon.config()
+        store = decon.store_of(settings)
+        versions = current_versions(settings, store)
+        folder = store.root / "scorecard"
+        card = run_scorecard(
+            {version.benchmark: load_records(store, version) for version in versions},
+            hosts_of_packs(list_packs(store)),
+            replace(settings.policy, detectors=tuple(config.detectors)),
+            folder,
+            per_transformation=config.per_transformation,
+            n_background=config.background,
+            seed=config.seed,
+            about={"made by": "the asset `scorecard`", "texts": "the registered corpus"},
+            on_step=context.log.info,
+        )
+        picture = base64.b64encode(card.picture(shown_width=_DIALOG_WIDTH).encode()).decode()
+        context.add_asset_metadata(
+            {
+                "rules": _totals(card.marks),
+                "recall": MetadataValue.md(recall_table(card.marks, has_intervals=False)),
+                "plot": MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
+                "planted": card.world.n_documents - card.world.n_background,
+                "background": card.world.n_background,
+                "folder": MetadataValue.path(folder),
+            }
+        )
+
+
+def _totals(marks: "Marks") -> MetadataValue:
+    return preview(
+        [
+            {
+                "rule": row["rule"],
+                "recall": row["recall"],
+                "precision": row["precision"],
+                "false alarms": f"{row['n_false_alarms']} of {row['n_negatives']}",
+                "background flagged": f"{row['n_background_flagged']} of {row['n_background']}",
+            }
+            for row in marks.totals.iter_rows(named=True)
+        ]
+    )

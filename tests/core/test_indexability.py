@@ -1,0 +1,321 @@
+"""Which items a rule can see: what is called visible is found where it stands, and nothing else."""
+
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from decon_core.evals import fingerprint_of
+from decon_core.idf import freeze
+from decon_core.indexability import indexability, visibilities, visible_items
+from decon_core.mixture import entries_of_shard
+from decon_core.policy import RULES, Policy
+from decon_core.records import save_records
+from decon_core.report import build_report
+from decon_core.scan import scan_packs
+from decon_core.schemas import INDEXABILITY, RECORDS
+
+ALL = Policy(tokenizer_str="words", detectors=RULES, hot_ngram_records=10)
+TEMPLATE = "which one of the following four statements is true of the thing named above"
+
+
+def words(seed, n):
+    rng = random.Random(str(seed))
+    return " ".join(f"word{rng.randrange(10_000)}" for _ in range(n))
+
+
+def dots(n):
+    return ". " * n
+
+
+FILLER = [(words(("filler", n), 30), None, None) for n in range(4)]
+
+
+def rows_of(bench, items, *rules, **settings):
+    """What is said of benchmark b of these items, by item and rule; b2 is there for idf."""
+    chosen = {"detectors": rules or RULES, **settings}
+    bench.policy = Policy(tokenizer_str="words", **chosen)
+    versions = bench.prepare({"b": items, "b2": FILLER})
+    table = indexability(bench.store, versions, bench.policy)
+    assert table.schema.equals(INDEXABILITY)
+    rows = [row for row in table.to_pylist() if row["benchmark"] == "b"]
+    return {(row["instance_index"], row["rule"]): row for row in rows}
+
+
+# What is visible is found -------------------------------------------------------------------------
+
+
+def mixed_items():
+    """Items of all lengths and kinds; some that repeat others, in part or wholly."""
+    rng = random.Random("mixed")
+    items = []
+    for n in range(26):
+        answers = (None, words(("a", n), 1), words(("a", n), 2 + n % 11))
+        for kind, answer in enumerate(answers):
+            question = words(("q", n, kind), n)
+            passage = words(("p", n, kind), 25) if rng.random() < 0.4 else None
+            items.append((question, answer, passage))
+    items += [(TEMPLATE, words(("t", n), 1 + n % 4), words(("tp", n), 12)) for n in range(30)]
+    items += [(TEMPLATE, words(("t", n), 12), None) for n in range(5)]
+    items += [(f"{dots(n)}{words(n, 1)}", words(n, n % 9), None) for n in range(3, 30, 2)]
+    items += [("จงหาค่าของ x ที่ทำให้สมการเป็นจริง", "๑๒ และ ๑๓", words(n, 30)) for n in range(3)]
+    items += [(f"{words(('s', n), 5)}. {words(('u', n), 9)}?", words(n, 6), None) for n in range(5)]
+    return [*items, *items[40:60], *items[:3]]
+
+
+def as_document(item, number):
+    texts = (words(("before", number), 60), item[2], item[0], item[1], words(("after", number), 60))
+    return " ".join(text for text in texts if text)
+
+
+@pytest.mark.parametrize("normalize", ["none", "whitespace", "decon"])
+def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
+    items = mixed_items()
+    bench.policy = Policy(
+        tokenizer_str="words", detectors=RULES, hot_ngram_records=10, normalize=normalize
+    )
+    versions = bench.prepare({"b": items})
+    pack = bench.pack({"a.jsonl": [as_document(item, n) for n, item in enumerate(items)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    (shard,) = pack.shards
+    entries = entries_of_shard(
+        bench.store, shard, versions, bench.policy, bench.scan, source="web"
+    ).to_pylist()
+    rows = indexability(bench.store, versions, bench.policy).to_pylist()
+    assert {row["reason"] for row in rows} >= {
+        None,
+        "too few tokens",
+        "question too short",
+        "question too short to count",
+        "no field long enough",
+        "only hot n-grams",
+        "empty question",
+    }
+    for rule in RULES:
+        found = {
+            entry["instance_index"]
+            for entry in entries
+            if entry["is_contaminated"] and entry["detector"] == rule
+        }
+        seen = {row["instance_index"] for row in rows if row["rule"] == rule and row["is_visible"]}
+        assert 0 < len(seen) < len(items)
+        assert found == seen, rule
+
+
+def test_it_does_not_depend_on_what_else_is_looked_for(bench):
+    bench.policy = ALL
+    items = mixed_items()
+    versions = bench.prepare({"b": items[::2], "c": items[1::2]})
+    together = indexability(bench.store, versions, ALL)
+    alone = [indexability(bench.store, [version], ALL) for version in versions]
+    assert together.equals(pa.concat_tables(alone))
+
+
+# Reasons ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "item", "reason", "detail"),
+    [
+        ("decon", (words(1, 20), None, None), None, None),
+        ("decon", (words(1, 19), None, None), "too few tokens", None),
+        ("decon", ("one two three " * 7, None, None), "too few different words", None),
+        ("decon", ("?!", words(1, 20), None), "empty question", None),
+        ("decon", (words(1, 4), words(2, 30), None), "question too short", "4 of 5 tokens"),
+        ("ratcliff", (words(1, 8), None, None), None, None),
+        ("ratcliff", (words(1, 7), words(2, 30), None), "question too short", "7 of 8 tokens"),
+        ("ratcliff", ("", words(2, 30), None), "empty question", None),
+        ("ratcliff", (dots(20), None, None), "nothing to screen by", None),
+        ("longest_match", (words(1, 8), words(2, 8), None), None, "question, answer"),
+        ("longest_match", (words(1, 8), words(2, 7), None), None, "question"),
+        ("longest_match", (words(1, 7), words(2, 8), None), None, "answer"),
+        ("longest_match", ("", words(2, 8), None), None, "answer"),
+        ("longest_match", (words(1, 7), words(2, 7), None), "no field long enough", None),
+        ("longest_match", (dots(20), "yes", None), "nothing to screen by", None),
+        ("longest_match", ("", None, None), "empty question", None),
+        ("exact", (words(1, 6), None, None), None, "question"),
+        (
+            "exact",
+            (f"{words(1, 6)}. {words(2, 6)}", words(3, 2), None),
+            None,
+            "question, question and answer, continuation",
+        ),
+        ("exact", ("2 + 2 = 4", None, None), "nothing to screen by", None),
+        ("exact", ("shorter than any other", None, None), "not telling", None),
+        ("exact", ("", None, None), "empty question", None),
+        ("ngram_any", (words(1, 13), None, None), None, None),
+        ("ngram_any", (words(1, 12), None, None), "question too short to count", "12 of 13 tokens"),
+        ("ngram_any", (words(1, 7), None, None), "question too short", "7 of 8 tokens"),
+        ("ngram_any", ("?!", words(1, 30), None), "empty question", None),
+    ],
+)
+def test_a_reason_is_given_where_a_rule_sees_nothing(bench, rule, item, reason, detail):
+    row = rows_of(bench, [item], rule)[0, rule]
+    assert (row["reason"], row["detail"]) == (reason, detail)
+    assert row["is_visible"] == (reason is None)
+
+
+def test_a_question_of_hot_ngrams_alone_is_not_visible(bench):
+    items = [(TEMPLATE, words(n, 12), None) for n in range(30)]
+    rows = rows_of(bench, items, "decon", hot_ngram_records=10)
+    assert {row["reason"] for row in rows.values()} == {"only hot n-grams"}
+    rows = rows_of(bench, items, "decon", hot_ngram_records=30)
+    assert {row["reason"] for row in rows.values()} == {None}
+
+
+def test_a_benchmark_of_a_single_record_says_nothing_by_idf(bench):
+    versions = bench.prepare({"b": [(words("q", 30), None, None)]})
+    (row,) = indexability(bench.store, versions, bench.policy).to_pylist()
+    assert row["reason"] == "not telling"
+
+
+def test_a_phrase_of_many_questions_is_not_telling_by_itself(bench):
+    items = [(TEMPLATE, None, words(n, 20)) for n in range(30)]
+    rows = rows_of(bench, [*items, (words("q", 12), None, None)], "exact")
+    assert rows[0, "exact"]["reason"] == "not telling"
+    assert rows[30, "exact"]["is_visible"]
+
+
+def test_a_repeat_is_as_visible_as_what_it_repeats(bench):
+    seen, unseen = (words("q", 30), None, None), ("   ", words("a", 30), None)
+    rows = rows_of(bench, [seen, unseen, seen, unseen], "decon")
+    told = [(row["is_visible"], row["reason"], row["detail"]) for row in rows.values()]
+    assert told == [
+        (True, None, None),
+        (False, "empty question", None),
+        (True, None, "exact repeat of test 0"),
+        (False, "empty question", "exact repeat of test 1"),
+    ]
+
+
+def test_an_item_is_as_visible_as_the_best_of_its_records(bench):
+    def record(number, sub, question, answer):
+        return {
+            "benchmark": "b", "config": "c", "split": "test", "instance_index": number,
+            "sub_index": sub, "question": question, "answer": answer,
+            "fingerprint": fingerprint_of(None, question, answer),
+        }  # fmt: skip
+
+    bench.policy = Policy(tokenizer_str="words", detectors=("ngram_any", "longest_match"))
+    rows = [
+        record(4, 0, words("few", 4), None),
+        record(4, 1, words("more", 12), None),
+        record(9, 0, words("some", 5), words("x", 3)),
+        record(9, 1, words("many", 20), words("y", 3)),
+        record(9, 2, words("none", 2), words("z", 3)),
+    ]
+    version = save_records(bench.store, "b", pa.Table.from_pylist(rows, schema=RECORDS))
+    bench.index([version], freeze(bench.store, [version], bench.policy))
+    found = indexability(bench.store, [version], bench.policy).to_pylist()
+    assert [
+        (row["instance_index"], row["rule"], row["n_records"], row["reason"]) for row in found
+    ] == [
+        (4, "ngram_any", 2, "question too short to count"),
+        (9, "ngram_any", 3, None),
+        (4, "longest_match", 2, None),
+        (9, "longest_match", 3, None),
+    ]
+    assert {row["config"] for row in found} == {"c"}
+
+
+# Counts -------------------------------------------------------------------------------------------
+
+
+def test_counts_are_those_of_the_table(bench):
+    bench.policy = ALL
+    items = mixed_items()
+    versions = bench.prepare({"b": items, "a": items[:20]})
+    rows = indexability(bench.store, versions, ALL).to_pylist()
+    counts = visible_items(bench.store, versions, ALL)
+    assert list(counts) == [(name, rule) for name in ("a", "b") for rule in RULES]
+    for (name, rule), n in counts.items():
+        own = [row for row in rows if (row["benchmark"], row["rule"]) == (name, rule)]
+        assert n == sum(row["is_visible"] for row in own)
+    for one in visibilities(bench.store, versions, ALL):
+        assert one.n_visible + sum(one.why_not.values()) == one.n_items
+        assert [*one.why_not.values()] == sorted(one.why_not.values(), reverse=True)
+
+
+def test_a_benchmark_without_records_is_seen_by_no_rule(bench):
+    bench.policy = ALL
+    versions = bench.prepare({"b": [], "b2": FILLER})
+    assert visible_items(bench.store, versions, ALL)["b", "exact"] == 0
+    assert visibilities(bench.store, versions, ALL)[0].share == 0.0
+    assert indexability(bench.store, versions[:1], ALL).num_rows == 0
+    assert indexability(bench.store, [], ALL).num_rows == 0
+
+
+# Report -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reported(bench):
+    """One document holds items 0 and 2 whole, another half of item 0, a third item 1."""
+    items = [(words("q", 30), words("a", 8), None), (words("r", 14), None, None)]
+    items += [(words("s", 6), None, None), (words("t", 3), None, None)]
+    bench.policy = Policy(tokenizer_str="words", detectors=("decon", "ngram_any", "exact"))
+    versions = bench.prepare({"b": items, "b2": FILLER})
+    half = " ".join(items[0][0].split()[:16])
+    texts = (f"{items[0][0]} {items[0][1]} or {items[2][0]}", half, items[1][0])
+    pack = bench.pack({"a.jsonl": [f"{words(n, 30)} {text} ." for n, text in enumerate(texts)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    summary = build_report(bench.store, [pack], versions, bench.policy)
+    with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+        yield summary, lambda query: connection.execute(query).fetchall()
+
+
+def test_an_item_has_leaked_when_any_rule_says_so(reported):
+    summary, rows = reported
+    assert rows("SELECT status, n_documents, found_by FROM item_status WHERE benchmark = 'b'") == [
+        ("leaked", 2, "decon, exact, ngram_any"),
+        ("leaked", 1, "exact, ngram_any"),
+        ("leaked", 1, "exact"),
+        ("not indexable", 0, None),
+    ]
+    assert rows("FROM by_benchmark WHERE benchmark = 'b'") == [("b", "test", 4, 3, 1, 0.75, 4)]
+    assert rows("FROM by_source") == [("web", 3, 0, 3, 3, 1.0)]
+    assert rows("FROM by_benchmark_and_source") == [("b", "web", 3, 3)]
+    assert (summary.n_leaked, summary.n_matches, summary.n_contaminated_documents) == (3, 4, 3)
+
+
+def test_the_report_says_what_each_rule_found_and_what_only_it_did(reported):
+    _, rows = reported
+    assert rows("FROM by_rule WHERE benchmark = 'b'") == [
+        ("b", "decon", 1, 1, 0),
+        ("b", "exact", 3, 2, 1),
+        ("b", "ngram_any", 2, 3, 0),
+    ]
+    query = "SELECT rule, status, n_documents, reason FROM items_by_rule WHERE benchmark = 'b' "
+    assert rows(f"{query} AND instance_index = 1 ORDER BY rule") == [
+        ("decon", "not indexable", 0, "too few tokens"),
+        ("exact", "leaked", 1, None),
+        ("ngram_any", "leaked", 1, None),
+    ]
+    assert rows("SELECT DISTINCT n_leaked, n_documents FROM by_rule WHERE benchmark = 'b2'") == [
+        (0, 0)
+    ]
+
+
+def test_the_report_says_how_much_each_rule_can_see(reported):
+    _, rows = reported
+    assert rows("FROM indexability_by_rule WHERE benchmark = 'b'") == [
+        ("b", "decon", 4, 1, 0.25, "too few tokens"),
+        ("b", "exact", 4, 3, 0.75, "not telling"),
+        ("b", "ngram_any", 4, 2, 0.5, "question too short"),
+    ]
+    query = "SELECT is_indexed, why_not_indexed FROM items WHERE benchmark = 'b'"
+    assert rows(query) == [(True, None)] * 3 + [(False, "too few tokens")]
+
+
+def test_an_item_that_decon_cannot_see_is_no_longer_lost_when_another_rule_can(bench):
+    items = [(words("q", 14), None, None)]
+    for rules, expected in ((("decon",), "not indexable"), (("decon", "exact"), "clean")):
+        bench.policy = Policy(tokenizer_str="words", detectors=rules)
+        versions = bench.prepare({"b": items, "b2": FILLER})
+        pack = bench.pack({"a.jsonl": [words("other", 40)]})
+        scan_packs(bench.store, [pack], versions, bench.policy)
+        build_report(bench.store, [pack], versions, bench.policy)
+        with duckdb.connect(str(bench.store.report), read_only=True) as connection:
+            status = connection.execute("SELECT status FROM item_status WHERE benchmark = 'b'")
+            assert status.fetchall() == [(expected,)]
