@@ -172,7 +172,7 @@ def scorecard(options: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """As one types it to get the same again; what depends on the machine is left out."""
+    """As one types it to get the same again, wherever it is to go."""
     parts = ["decon-assets scorecard", f"--evals {shlex.quote(str(options.evals))}"]
     parts.append(f"--texts {shlex.quote(str(options.texts))}")
     if options.policy:
@@ -181,8 +181,6 @@ def _command(options: argparse.Namespace) -> str:
         parts.append(f"--detectors {','.join(options.detectors)}")
     parts.append(f"--per-transformation {options.per_transformation}")
     parts += [f"--background {options.background}", f"--seed {options.seed}", "--out DIR"]
-    if options.page:
-        parts.append(f"--page {shlex.quote(str(options.page))}")
     return " ".join(parts)
 
 

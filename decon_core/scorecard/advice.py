@@ -16,13 +16,14 @@ _ABOUT = (
 
 _OF_RULE = {
     "decon": (
-        "**To clean a corpus, `decon`.** No hard negative and no background was flagged, so what "
-        "it removes is a leak; case, punctuation and line breaks do not matter to it. It wants the "
-        "answer with the question: where an item has an answer, the question alone ends just below "
-        "the default threshold, and so does one whose answer stands far behind it. If questions "
-        "without answers are leaks to you, set `contamination_score_threshold` to 0.7: no scan is "
-        "needed, and on these data still no hard negative was flagged at 0.6. Edits cost it much: "
-        "one word in twenty about half of the items, one in ten nearly all."
+        "**To clean a corpus, `decon`.** It flagged no hard negative and no background, and does "
+        "not mind case, punctuation or line breaks. It wants the answer with the question: where "
+        "an item has an answer, the question alone ends just below the default threshold, and so "
+        "does one whose answer stands far behind it. If questions without answers are leaks to "
+        "you, set `contamination_score_threshold` to 0.7: no scan is needed, nearly all of them "
+        "are then found, and no hard negative was flagged even at 0.6. Edits cost it much: one "
+        "word in twenty about half of the items, one in ten nearly all; HTML and LaTeX within "
+        "sentences a third to a half."
     ),
     "ratcliff": (
         "**To find what was edited, `ratcliff`.** It has the highest recall of all at its default "
@@ -42,8 +43,8 @@ _OF_RULE = {
     "exact": (
         "**To count occurrences, `exact`.** One changed character hides an item, so what it counts "
         "is a lower bound, and never a measure of how clean a corpus is. With "
-        '`normalize = "decon"` it sees through lines, case and punctuation. It has no false '
-        "alarms, as questions of common phrases stay below its threshold."
+        '`normalize = "decon"` it sees through lines, case and punctuation. It flagged no hard '
+        "negative: questions of common phrases stay below its threshold."
     ),
     "ngram_any": (
         "**To compare with published numbers, `ngram_any`.** One run in common is enough, so it "
@@ -55,9 +56,9 @@ _OF_RULE = {
 }
 
 _TOGETHER = (
-    "**Several at once.** Rules fail on different items: what one rule sees and the others do not "
-    "is in the last columns below. `decon` with `ratcliff` beside it covers most kinds of leak: "
-    "remove what `decon` calls, and have a person look at what `ratcliff` adds."
+    "**Several at once.** Rules fail on different items; how many one rule alone finds is told "
+    "below, in brackets. `decon` with `ratcliff` beside it covers most kinds of leak: remove what "
+    "`decon` calls, and have a person look at what `ratcliff` adds."
 )
 _NONE = (
     "**What none of them sees**: paraphrases, translations that keep no formula, and items "

@@ -87,6 +87,7 @@ def run_scorecard(
 
     `about` goes onto the page: where records and texts are from, and how to make it again.
     """
+    out = out.absolute()
     _require_own(out)
     # Every item is planted some forty times: what is common here is not so in the corpus.
     policy = replace(policy, leave_out_common=False)

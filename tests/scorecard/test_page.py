@@ -85,6 +85,16 @@ def test_everything_stands_within_the_picture(marked):
         if element.get("x"):
             assert 0 <= float(element.get("x")) <= width
             assert 0 <= float(element.get("y")) <= height
+        for point in (element.get("points") or "").split():
+            x, y = map(float, point.split(","))
+            assert width / 2 < x < width
+            assert 90 < y < height
+
+
+def test_the_picture_can_be_shown_smaller(marked):
+    whole, small = ET.fromstring(svg(marked)), ET.fromstring(svg(marked, shown_width=500))
+    assert small.get("width") == "500"
+    assert small.get("viewBox") == whole.get("viewBox")
 
 
 def test_the_same_marks_give_the_same_picture(marked):
