@@ -35,7 +35,7 @@ done, 1 a stage failed or something is incomplete, 2 an input is wrong.
 """
 
 
-_STOPPED = "stopped; what was finished is kept, and the same command goes on"
+_STOPPED = "stopped; what was written is whole, and the same command begins where it can"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,9 +6,10 @@ import re
 from bisect import bisect_right
 
 from decon_core.policy import Policy
-from decon_core.text import clean, clean_with_offsets
+from decon_core.text import WHITE_SPACE, clean, clean_with_offsets
 
-_WORD = re.compile(r"\S+")
+# What is white space here is so in canonical text, or the two forms would differ in their words.
+_WORD = re.compile(f"[^{re.escape(WHITE_SPACE)}]+")
 
 
 def formed(text: str, policy: Policy) -> str:
@@ -44,7 +45,9 @@ def original_places(
 def _in_words(
     words: list[tuple[int, int]], starts: list[int], start: int, stop: int
 ) -> tuple[int, int]:
+    """A space stands for all the white space between two words."""
     first = bisect_right(starts, start) - 1
-    last = bisect_right(starts, stop - 1) - 1
     begin = min(words[first][0] + start - starts[first], words[first][1])
-    return begin, min(words[last][0] + stop - starts[last], words[last][1])
+    last = bisect_right(starts, stop - 1) - 1
+    end = words[last][0] + stop - starts[last]
+    return begin, end if end <= words[last][1] else words[last + 1][0]

@@ -134,9 +134,10 @@ class Continuations:
 def continuations(question: str, answer: str | None) -> Continuations:
     """The question; with its answer; and, of several sentences, the last one with the answer.
 
-    With a single sentence there is no continuation apart: it would be the answered question.
+    With a single sentence there is no continuation apart: it would be the answered question. An
+    answer to nothing is not looked for.
     """
-    if not answer:
+    if not answer or not answer.strip() or not question.strip():
         return Continuations(question, None, None)
     sentence = last_sentence(question)
     has_more = sentence != question.lstrip()
@@ -152,11 +153,12 @@ def joined(first: str, second: str) -> str:
 
 
 # Behind . ! ? … only where white space follows, so that 3.14 stays whole, and a closing quotation
-# mark or bracket belongs to what it closes; behind the full-width ones and line breaks always.
+# mark or bracket belongs to what it closes; behind the full-width ones and line breaks always. A
+# sign is never cut off those that stand with it: 「何？」 is one sentence.
 # An abbreviation ("Dr. Smith") does end a sentence here: the text is looked for, not read.
-_CLOSING = "[\"'”’»)\\]」』）]*"
+_CLOSING = "[\"'”’»)\\]」』）]*+"
 _SENTENCE_END = re.compile(
-    rf"(?:[.!?…]+{_CLOSING}(?=\s)|[。！？]+{_CLOSING}|[\r\n\u2028\u2029])\s*(?=\S)"
+    rf"(?:[.!?…]+{_CLOSING}(?=\s)|[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*(?=\S)"
 )
 
 

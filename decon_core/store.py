@@ -14,6 +14,7 @@
       common/<fingerprint>.parquet, common/current.json    common n-grams, as they were frozen
       mixtures/<name>/<pack>/                        shards without the leaks, and a manifest
       report/contamination.duckdb                    the answer
+      scorecard/                                     what each rule sees of planted leaks
       drafts/                                        mixtures that are being written
 
 Paths are made here and nowhere else. Names that hold a fingerprint never change their content, so a
@@ -114,6 +115,10 @@ class Store:
     @property
     def report(self) -> Path:
         return self.root / "report" / "contamination.duckdb"
+
+    @property
+    def scorecard(self) -> Path:
+        return self.root / "scorecard"
 
 
 @contextmanager

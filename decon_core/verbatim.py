@@ -16,15 +16,18 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.counts import grams_of
+from decon_core.counts import Grams, grams_of
+from decon_core.entries import count_entries, entries_of
 from decon_core.forms import formed
-from decon_core.idf import Snapshot, current_snapshot
+from decon_core.idf import current_snapshot
+from decon_core.kernels import grams as kernels
 from decon_core.kernels import runs, screen
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
@@ -42,6 +45,8 @@ _log = logging.getLogger(__name__)
 QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION = range(4)
 NAMES = ("question", "answer", "question and answer", "continuation")
 _WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
+_FIELDS = (QUESTION, ANSWER)
+NOTHING = -1
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
 _FILTER_BITS = 16
@@ -50,8 +55,16 @@ _TABLE_MB = 256
 _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
 
-# Behind this, a sentence ends and the next one begins.
-_SENTENCE_END = re.compile(r"(?:[.!?…]+[\"'”’)\]]*\s+|[。！？]+|\n+)(?=\S)")
+# Counted up when the arrays change, or an old file would be taken for a new one.
+_LAYOUT = "2"
+
+# What ends a sentence that another one follows: a full stop or the like before white space (3.14 is
+# one word), a full-width one, a line break. Quotation marks and brackets close with it. Rows of
+# signs are looked at once and taken whole, so that a long one is not gone through from each place.
+_CLOSING = "[\"'”’»)\\]」』）]*+"
+_SENTENCE_END = re.compile(
+    rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +89,25 @@ class Verbatim:
     use_record: Integers
     use_kind: npt.NDArray[np.uint8]
     use_weight: npt.NDArray[np.float64]  # how telling it is: mean idf of its n-grams over ln N
+    part_offsets: Integers  # records before each benchmark
+    field_texts: npt.NDArray[np.int32]  # of each record its question, then its answer; or NOTHING
 
     @property
     def n_texts(self) -> int:
         return int(self.texts.offsets.size - 1)
+
+    def n_tokens(self, text: int) -> int:
+        return int(self.aligned.offsets[text + 1] - self.aligned.offsets[text])
+
+    def has_opening(self, text: int) -> bool:
+        """Whether a comparison with it can be opened at all."""
+        start, stop = self.aligned.offsets[text], self.aligned.offsets[text + 1]
+        return bool(self.opens[start:stop].any())
+
+    def fields(self, part: int, record: int) -> tuple[int, int]:
+        """The texts of a record's question and answer; `NOTHING` for one that it lacks."""
+        question, answer = self.field_texts[2 * (self.part_offsets[part] + record) :][:2].tolist()
+        return question, answer
 
 
 def open_verbatim(
@@ -89,7 +117,7 @@ def open_verbatim(
 
     `ids` are those of the union of their index parts.
     """
-    path = store.search(scan, f"{search_name(versions)}-verbatim")
+    path = _path(store, versions, scan)
     for _ in range(2):  # another process may clear away what was there a moment ago
         with suppress(FileNotFoundError):
             arrays, about = map_arrays(path)
@@ -103,19 +131,23 @@ def build_verbatim(
     store: Store, versions: Sequence[Version], ids: Integers, policy: Policy, *, scan: str
 ) -> None:
     """Gather the texts of these versions, unless that was done before."""
-    path = store.search(scan, f"{search_name(versions)}-verbatim")
+    path = _path(store, versions, scan)
     if path.is_file():
         with suppress(FileNotFoundError):
             path.touch()
         return
     tokenizer = load_tokenizer(policy.tokenizer_str)
-    snapshot = current_snapshot(store, policy)
     pool = _Pool()
     for part, version in enumerate(versions):
         _gather(pool, part, _records(store, version), policy)
-    arrays = _arrays(pool, ids, versions, snapshot, tokenizer, policy)
+    arrays = _arrays(pool, ids, versions, tokenizer, policy)
+    arrays["use_weight"] = _weights(pool, store, versions, tokenizer, policy)
     is_screened = arrays.pop("is_screened")
     write_arrays(path, arrays, about={"is_screened": "yes" if is_screened else "no"})
+
+
+def _path(store: Store, versions: Sequence[Version], scan: str) -> Path:
+    return store.search(scan, f"{search_name(versions)}-verbatim-{_LAYOUT}")
 
 
 def _records(store: Store, version: Version) -> list[dict[str, Any]]:
@@ -139,6 +171,15 @@ class _Pool:
             number = self.numbers.setdefault(text, len(self.numbers))
             self.uses.append((number, part, record, kind))
 
+    @property
+    def texts(self) -> list[str]:
+        return list(self.numbers)
+
+    def table(self) -> Integers:
+        """Uses in order: text, part, record, kind."""
+        uses = np.array(self.uses, np.int64).reshape(-1, 4)
+        return uses[np.lexsort(uses.T[::-1])]
+
 
 def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:
     for row, record in enumerate(records):
@@ -147,7 +188,8 @@ def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy
         if not answer:
             continue
         pool.add(formed(answer, policy), part, row, ANSWER)
-        if record["is_correct"] is False:
+        is_wrong = record["is_correct"] is False
+        if is_wrong or not question.strip() or not answer.strip():
             continue
         pool.add(formed(followed(question, answer), policy), part, row, QUESTION_AND_ANSWER)
         last = last_sentence(question)
@@ -163,8 +205,11 @@ def followed(question: str, answer: str) -> str:
 
 def last_sentence(question: str) -> str | None:
     """What a continuation goes on from; None for a question of one sentence."""
-    ends = [end.end() for end in _SENTENCE_END.finditer(question)]
-    return question[ends[-1] :] if ends else None
+    # Without white space at the end: some text stands behind every row of it then.
+    ends = [end.end() for end in _SENTENCE_END.finditer(question.rstrip())]
+    if not ends or not question[: ends[-1]].strip():
+        return None
+    return question[ends[-1] :]
 
 
 # Arrays -------------------------------------------------------------------------------------------
@@ -174,29 +219,21 @@ def _arrays(
     pool: _Pool,
     ids: Integers,
     versions: Sequence[Version],
-    snapshot: Snapshot,
     tokenizer: Tokenizer,
     policy: Policy,
 ) -> dict[str, Any]:
-    texts = list(pool.numbers)
-    uses = np.array(pool.uses, np.int64).reshape(-1, 4)
-    uses = uses[np.lexsort((uses[:, 3], uses[:, 2], uses[:, 1], uses[:, 0]))]
+    texts, uses = pool.texts, pool.table()
     is_of = [
         np.isin(np.arange(len(texts)), uses[uses[:, 3] == kind, 0]) for kind in range(len(NAMES))
     ]
     as_bytes = _bytes(texts)
-    offsets = as_bytes["offsets"]
-    pieces = _pieces(texts, is_of[QUESTION] | is_of[ANSWER], tokenizer)
-    tokens = _tokens(pieces, offsets)
-    rows = Ragged(tokens.pop("tokens").astype(np.uint32), tokens["token_offsets"])
-    grams = _gram_ranges(rows, tokens, policy.shared_ngram_size)
-    whole = np.flatnonzero(np.any([is_of[kind] for kind in _WHOLE], axis=0))
-    wholes = _Ranges(whole, whole, offsets[whole], offsets[whole + 1])
-    windows, is_gram_open, is_whole_open = _windows(as_bytes, grams, wholes)
-    opens = np.zeros(rows.values.size, np.uint8)
-    opens[grams.numbers] = is_gram_open
-    is_whole = np.zeros(len(texts), np.uint8)
-    is_whole[whole] = is_whole_open
+    tokens = _tokens(texts, is_of[QUESTION] | is_of[ANSWER], tokenizer, as_bytes["offsets"])
+    rows = Ragged(tokens.pop("tokens"), tokens["token_offsets"])
+    windows, opens, is_whole = _windows(
+        as_bytes,
+        _gram_ranges(rows, tokens, policy.shared_ngram_size),
+        _whole_ranges(np.any([is_of[kind] for kind in _WHOLE], axis=0), as_bytes["offsets"]),
+    )
     questions = [
         text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
     ]
@@ -206,7 +243,7 @@ def _arrays(
         **as_bytes,
         **tokens,
         **windows,
-        "opens": opens,
+        "opens": np.concatenate([opens, np.zeros(rows.values.size - opens.size, np.uint8)]),
         "is_whole": is_whole,
         **_canonical_screen(canonical, policy.ngram_any_floor),
         **_named("aligned", texts_of(rows, policy.shared_ngram_size)),
@@ -215,8 +252,16 @@ def _arrays(
         "use_part": uses[:, 1].astype(np.int32),
         "use_record": uses[:, 2],
         "use_kind": uses[:, 3].astype(np.uint8),
-        "use_weight": _weights(texts, uses, versions, snapshot, tokenizer, policy),
+        **_field_texts(uses, versions),
     }
+
+
+def _field_texts(uses: Integers, versions: Sequence[Version]) -> dict[str, Array]:
+    part_offsets = _edges([version.n_records for version in versions])
+    fields = np.full((int(part_offsets[-1]), len(_FIELDS)), NOTHING, np.int32)
+    text, part, record, kind = uses[np.isin(uses[:, 3], _FIELDS)].T
+    fields[part_offsets[part] + record, kind] = text
+    return {"part_offsets": part_offsets[:-1], "field_texts": fields.ravel()}
 
 
 _NONE = np.empty(0, np.int64)
@@ -241,17 +286,17 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _pieces(
-    texts: Sequence[str], is_wanted: npt.NDArray[np.bool_], tokenizer: Tokenizer
-) -> list[Pieces]:
-    return [
+def _tokens(
+    texts: Sequence[str],
+    is_wanted: npt.NDArray[np.bool_],
+    tokenizer: Tokenizer,
+    offsets: Integers,
+) -> dict[str, Any]:
+    """Tokens of the wanted texts, numbered, and the bytes that a text with the same must have."""
+    pieces = [
         tokenizer.pieces(text) if wanted else _NO_PIECES
         for text, wanted in zip(texts, is_wanted.tolist(), strict=True)
     ]
-
-
-def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
-    """Tokens of all texts, numbered, and the bytes that a text with the same tokens must have."""
     n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
     token_offsets = _edges(n_tokens)
     base = np.repeat(offsets[:-1], n_tokens)
@@ -265,7 +310,7 @@ def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
     first[1:] = np.where(starts[1:] < stops[:-1], np.maximum(starts[1:], stops[:-1]), starts[1:])
     last[:-1] = np.where(stops[:-1] > starts[1:], np.minimum(stops[:-1], starts[1:]), stops[:-1])
     return {
-        "tokens": np.searchsorted(ids, of_tokens) + 1,
+        "tokens": (np.searchsorted(ids, of_tokens) + 1).astype(np.uint32),
         "ids": ids,
         "token_offsets": token_offsets,
         "token_starts": first,
@@ -275,23 +320,24 @@ def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Ranges:
-    """Stretches of bytes that are looked for, in order."""
+    """Stretches of bytes that are looked for, some of them."""
 
-    numbers: Integers  # of n-grams: their first token; of whole texts: their number
-    texts: Integers  # that they lie in
+    is_wanted: npt.NDArray[np.uint8]
     starts: Integers
     stops: Integers
 
-    def only(self, is_kept: npt.NDArray[np.bool_]) -> _Ranges:
-        return _Ranges(*(getattr(self, field.name)[is_kept] for field in fields(self)))
-
 
 def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
-    n_left = np.repeat(rows.offsets[1:], rows.lengths) - np.arange(rows.values.size)
-    first = np.flatnonzero(n_left >= size)
-    texts = np.repeat(np.arange(len(rows)), rows.lengths)[first]
-    starts, stops = tokens["token_starts"][first], tokens["token_stops"][first + size - 1]
-    return _Ranges(first, texts, starts, stops)
+    """For every token the n-gram that begins with it, where its text has so many more tokens."""
+    n = max(rows.values.size - size + 1, 0)
+    is_wanted = np.ones(rows.values.size, np.uint8)
+    for step in range(1, size):
+        is_wanted[np.maximum(rows.offsets[1:] - step, rows.offsets[:-1])[rows.lengths > 0]] = 0
+    return _Ranges(is_wanted[:n], tokens["token_starts"][:n], tokens["token_stops"][size - 1 :])
+
+
+def _whole_ranges(is_wanted: npt.NDArray[np.bool_], offsets: Integers) -> _Ranges:
+    return _Ranges(is_wanted.astype(np.uint8), offsets[:-1], offsets[1:])
 
 
 # Windows ------------------------------------------------------------------------------------------
@@ -299,24 +345,34 @@ def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
 
 def _windows(
     texts: Mapping[str, Any], grams: _Ranges, wholes: _Ranges
-) -> tuple[dict[str, Array], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+) -> tuple[dict[str, Array], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Windows of both sizes; which n-grams open a comparison, and which texts are found whole."""
-    data, n = texts["data"], int(texts["offsets"][-1])
+    data, offsets = texts["data"], texts["offsets"]
     eights = data.view(np.uint64)
-    marks = np.zeros(n, np.uint8)
-    screen.mark_beginnings(eights, n, marks)
+    places = _beginnings(eights, int(offsets[-1]))
+    threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)
+    screen.count_bytes(data, int(offsets[-1]), threes, fours)
     arrays: dict[str, Array] = {}
-    are_open = [np.zeros(ranges.numbers.size, np.bool_) for ranges in (grams, wholes)]
+    are_open = [np.zeros(ranges.is_wanted.size, np.uint8) for ranges in (grams, wholes)]
     for name, size in _SIZES.items():
-        ranks = _ranks(data, marks, size)
+        ranks = np.empty(places.size, np.uint64)
+        screen.rank_windows(data, eights, places, size, threes, fours, ranks)
         chosen = []
         for ranges, is_open in zip((grams, wholes), are_open, strict=True):
-            wanted, left = np.flatnonzero(~is_open), ranges.only(~is_open)
-            places = np.empty(wanted.size, np.int64)
-            screen.choose(marks, ranks, left.starts, left.stops, size, places)
-            has_one = places != screen.NONE
-            is_open[wanted[has_one]] = True
-            chosen.append(_Uses.of(places[has_one], left.only(has_one)))
+            before, after = np.full((2, places.size), screen.NEVER, np.uint32)
+            screen.choose(
+                data,
+                places,
+                ranks,
+                ranges.starts,
+                ranges.stops,
+                size,
+                ranges.is_wanted,
+                is_open,
+                before,
+                after,
+            )
+            chosen.append(_Uses.of(places, offsets, before, after))
         entered = _numbered(data, eights, size, *chosen)
         arrays |= {f"{name}.{array}": value for array, value in entered.items()}
     first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
@@ -327,21 +383,13 @@ def _windows(
     return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
 
 
-def _ranks(
-    data: npt.NDArray[np.uint8], marks: npt.NDArray[np.uint8], size: int
-) -> npt.NDArray[np.uint64]:
-    """Windows by how rare they are: the less often one is met, the less is compared."""
-    places = np.flatnonzero(marks)
-    threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)
-    screen.count_bytes(data, marks.size, threes, fours)
-    rates, digests = np.empty(places.size), np.empty(places.size, np.uint64)
-    screen.rate_windows(data, places, size, threes, fours, rates)
-    screen.digest_windows(data.view(np.uint64), places, size, digests)
-    # Of windows about as rare always the same one: fewer are kept.
-    level = ((rates - rates.min(initial=0.0)) * 0.5).astype(np.uint64)
-    ranks = np.empty(marks.size, np.uint64)
-    ranks[places] = (level << np.uint64(40)) | (digests >> np.uint64(24))
-    return ranks
+def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
+    """Where windows may begin. In stretches: room for every byte of all texts would be too much."""
+    room, found = np.empty(screen.STRETCH + 2, np.int64), [_NONE]
+    for start in range(0, n, screen.STRETCH):
+        n_found = screen.find_beginnings(eights, start, min(start + screen.STRETCH, n), room)
+        found.append(room[:n_found].copy())
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,21 +398,20 @@ class _Uses:
 
     places: Integers
     texts: Integers  # that they lie in
-    before: Integers  # bytes that all have before the place for which it stands there, at least
-    after: Integers  # and from it on
+    before: npt.NDArray[np.uint32]  # bytes that all have before the place for which it stands there
+    after: npt.NDArray[np.uint32]  # and from it on, at least
 
     @staticmethod
-    def of(places: Integers, ranges: _Ranges) -> _Uses:
-        order = np.argsort(places, kind="stable")
-        different, first = np.unique(places[order], return_index=True)
-        if not first.size:
-            return _Uses(_NONE, _NONE, _NONE, _NONE)
-        return _Uses(
-            different,
-            ranges.texts[order][first],
-            np.minimum.reduceat((places - ranges.starts)[order], first),
-            np.minimum.reduceat((ranges.stops - places)[order], first),
-        )
+    def of(
+        places: Integers,
+        offsets: Integers,
+        before: npt.NDArray[np.uint32],
+        after: npt.NDArray[np.uint32],
+    ) -> _Uses:
+        is_used = before != screen.NEVER
+        used = places[is_used]
+        texts = np.searchsorted(offsets, used, side="right") - 1
+        return _Uses(used, texts, before[is_used], after[is_used])
 
 
 def _numbered(
@@ -391,8 +438,8 @@ def _numbered(
         arrays[f"{name}s"] = uses.places[order]
         arrays[f"{name}_texts"] = uses.texts[order].astype(np.uint32)
         if name == "gram":
-            arrays["gram_before"] = uses.before[order].astype(np.uint32)
-            arrays["gram_after"] = uses.after[order].astype(np.uint32)
+            arrays["gram_before"] = uses.before[order]
+            arrays["gram_after"] = uses.after[order]
     return arrays
 
 
@@ -424,11 +471,13 @@ def _encode(
     return encoder.encode(data, edges[:-1], edges[1:])
 
 
+# Weights ------------------------------------------------------------------------------------------
+
+
 def _weights(
-    texts: Sequence[str],
-    uses: Integers,
+    pool: _Pool,
+    store: Store,
     versions: Sequence[Version],
-    snapshot: Snapshot,
     tokenizer: Tokenizer,
     policy: Policy,
 ) -> npt.NDArray[np.float64]:
@@ -437,37 +486,51 @@ def _weights(
     A benchmark that the snapshot was not counted over is counted on top, as its index part is, so
     a weight does not depend on what else is scanned.
     """
+    uses = pool.table()
+    is_weighed = np.isin(uses[:, 3], _WHOLE)
+    wanted = {*uses[is_weighed, 0].tolist()}
+    texts = [text if number in wanted else "" for number, text in enumerate(pool.texts)]
+    grams, ids = _grams(texts, tokenizer, policy)
+    snapshot = current_snapshot(store, policy)
+    counted = snapshot.counts.gram_frequency("question", grams.tokens, ids)
+    weights = np.zeros(len(uses))
+    for part, version in enumerate(versions):
+        own = np.flatnonzero(is_weighed & (uses[:, 1] == part))
+        numbers, text_of = np.unique(uses[own, 0], return_inverse=True)
+        rows = grams.rows.take(numbers)
+        df, n_records = counted[rows.values], snapshot.counts.n_records
+        if not snapshot.has(version):
+            counts = count_entries(
+                entries_of(load_records(store, version), policy, tokenizer), policy
+            )
+            different, gram_of = np.unique(rows.values, return_inverse=True)
+            tokens = grams.tokens.reshape(-1, grams.size)[different].ravel()
+            df = df + counts.gram_frequency("question", tokens, ids)[gram_of]
+            n_records += counts.n_records
+        weights[own] = _mean_idf(df, rows.offsets, n_records)[text_of]
+    return weights
+
+
+def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[Grams, Integers]:
+    """The n-grams of texts, and the ids that their tokens number."""
     vocabulary = GrowingVocabulary()
     rows = _encode(texts, vocabulary, tokenizer, policy)
     ids = vocabulary.ids
     order = np.argsort(ids)
     rank = np.zeros(ids.size + 1, np.uint32)
     rank[order + 1] = np.arange(1, ids.size + 1)
-    grams = grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size)
-    counted = snapshot.counts.gram_frequency("question", grams.tokens, ids[order])
-    weights = np.zeros(len(uses))
-    for part, version in enumerate(versions):
-        is_own = uses[:, 1] == part
-        df, n_records = counted, snapshot.counts.n_records
-        if not snapshot.has(version):
-            questions = uses[is_own & (uses[:, 3] == QUESTION)]
-            df = counted + _holders(grams.rows, questions[:, 0], len(grams))
-            n_records += len(questions)
-        weight = np.log(n_records / np.clip(df, 1, n_records)) / max(math.log(n_records), 1e-9)
-        of_gram = weight[grams.rows.values]
-        sums = np.add.reduceat(np.append(of_gram, 0.0), grams.rows.offsets[:-1])
-        lengths = grams.rows.lengths
-        of_text = np.where(lengths > 0, sums / np.maximum(lengths, 1), 0.0)
-        weights[is_own] = of_text[uses[is_own, 0]]
-    return weights
+    return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids[order]
 
 
-def _holders(rows: Ragged, texts: Integers, n: int) -> Integers:
-    """In how many of these texts, some of them more than once, each n-gram stands."""
-    times = np.bincount(texts, minlength=len(rows))
-    return np.bincount(rows.values, weights=np.repeat(times, rows.lengths), minlength=n).astype(
-        np.int64
-    )
+def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> npt.NDArray[np.float64]:
+    """Of the n-grams of each row, in shares of the most that it can be."""
+    different, weight_of = np.unique(df, return_inverse=True)
+    # By Python's logarithm and in order: the same to the last bit wherever it is computed.
+    most = math.log(max(n_records, 1)) or 1.0
+    weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in different.tolist()]
+    totals = np.zeros(offsets.size - 1)
+    kernels.sum_in_order(np.array(weights), weight_of.astype(np.uint32), offsets, totals)
+    return totals / np.maximum(np.diff(offsets), 1)
 
 
 # Read back ----------------------------------------------------------------------------------------
@@ -493,6 +556,7 @@ def _of_arrays(
             name: arrays[name]
             for name in (
                 *("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
+                *("part_offsets", "field_texts"),
                 *("beginnings", "is_whole", "opens", "canonical_pairs", "canonical_filter"),
             )
         },

@@ -66,7 +66,7 @@ def scorecard(context: AssetExecutionContext, decon: Decon, config: ScorecardCon
         settings = decon.config()
         store = decon.store_of(settings)
         versions = current_versions(settings, store)
-        folder = store.root / "scorecard"
+        folder = store.scorecard
         card = run_scorecard(
             {version.benchmark: load_records(store, version) for version in versions},
             hosts_of_packs(list_packs(store)),

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from decon_core.detectors.found import Found
+from decon_core.detectors.found import Found, in_order
 from decon_core.detectors.sharing import Screened
 from decon_core.verbatim import ANSWER, NAMES, Verbatim
 
 
-def count(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
+def count(screened: Screened, verbatim: Verbatim) -> list[Found]:
     """One row per document, record and text."""
+    by_kind = sorted(
+        _counted(screened, verbatim), key=lambda one: NAMES.index(one.looked_for or "")
+    )
+    return in_order(by_kind)
+
+
+def _counted(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
     texts = verbatim.texts
     before, content = -1, b""
     for document, text in screened.wholes.tolist():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 Span = tuple[int, int]
@@ -25,3 +26,11 @@ class Found:
     question_bytes: Span | None = None
     answer_bytes: Span | None = None
     looked_for: str | None = None
+
+
+def in_order(found: Iterable[Found]) -> list[Found]:
+    """By document and record; several of one record stay as they are.
+
+    Texts are numbered through all benchmarks of a scan, which no tile may show.
+    """
+    return sorted(found, key=lambda one: (one.document, one.part, one.record))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from decon_core.detectors.found import Found
 from decon_core.detectors.sharing import Shared
-from decon_core.kernels import runs
 from decon_core.policy import Policy
 from decon_core.verbatim import ANSWER, QUESTION, Verbatim
 
@@ -18,46 +17,39 @@ _FIELDS = (QUESTION, ANSWER)
 
 def measure(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Found]:
     """All records of which a document holds enough of either field."""
-    aligned: runs.Texts = verbatim.aligned
-    # For each record the number of its field's text among those of the document.
-    records: dict[tuple[int, int], dict[int, int]] = {}
     enough: set[tuple[int, int]] = set()
-    for number, text in enumerate(document.texts.tolist()):
-        length = int(aligned.offsets[text + 1] - aligned.offsets[text])
-        is_enough = document.lengths[number] >= policy.longest_match_floor * length
+    for text, run in zip(document.texts.tolist(), document.lengths.tolist(), strict=True):
+        if run / verbatim.n_tokens(text) < policy.longest_match_floor:
+            continue
         for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
-            kind = int(verbatim.use_kind[use])
-            if kind in _FIELDS:
-                record = int(verbatim.use_part[use]), int(verbatim.use_record[use])
-                records.setdefault(record, {})[kind] = number
-                if is_enough:
-                    enough.add(record)
-    for record in sorted(enough):
-        yield _found(document, aligned, record, records[record])
+            if int(verbatim.use_kind[use]) in _FIELDS:
+                enough.add((int(verbatim.use_part[use]), int(verbatim.use_record[use])))
+    for part, record in sorted(enough):
+        yield _found(document, verbatim, part, record)
 
 
-def _found(
-    document: Shared, aligned: runs.Texts, record: tuple[int, int], texts: dict[int, int]
-) -> Found:
-    scores, spans, lengths = {}, {}, {}
-    for kind, number in texts.items():
-        text, run = document.texts[number], int(document.lengths[number])
-        start = int(document.starts[number])
-        lengths[kind] = int(aligned.offsets[text + 1] - aligned.offsets[text])
-        scores[kind], spans[kind] = run / lengths[kind], (start, start + run)
-    better = max(_FIELDS, key=lambda kind: scores.get(kind, -1.0))
-    part, row = record
-    question, answer = spans.get(QUESTION), spans.get(ANSWER)
+def _found(document: Shared, verbatim: Verbatim, part: int, record: int) -> Found:
+    texts = verbatim.fields(part, record)
+    lengths = [verbatim.n_tokens(text) if text >= 0 else 0 for text in texts]
+    runs = [document.run_of(text) for text in texts]
+    # None: it cannot be searched for, which is not the same as not found.
+    scores = [
+        len(run or ()) / length if text >= 0 and verbatim.has_opening(text) else None
+        for text, run, length in zip(texts, runs, lengths, strict=True)
+    ]
+    better = max(_FIELDS, key=lambda field: scores[field] or 0.0)
+    question, answer = ((run.start, run.stop) if run else None for run in runs)
+    matched = runs[better]
     return Found(
         document=document.number,
         part=part,
-        record=row,
-        score=scores[better],
-        question_overlap=scores.get(QUESTION, 0.0),
-        answer_overlap=scores.get(ANSWER),
-        n_matched=spans[better][1] - spans[better][0],
-        question_tokens=lengths.get(QUESTION, 0),
-        total_tokens=sum(lengths.values()),
+        record=record,
+        score=scores[better] or 0.0,
+        question_overlap=scores[QUESTION] or 0.0,
+        answer_overlap=scores[ANSWER],
+        n_matched=len(matched or ()),
+        question_tokens=lengths[QUESTION],
+        total_tokens=sum(lengths),
         question=question,
         answer=answer,
         question_bytes=document.bytes_of(*question) if question else None,

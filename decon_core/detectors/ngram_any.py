@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decon_core.detectors.found import Found
+from decon_core.detectors.found import Found, in_order
 from decon_core.kernels import runs, screen
 from decon_core.policy import Policy
-from decon_core.verbatim import Verbatim
+from decon_core.verbatim import QUESTION, Verbatim
 from decon_core.words import Ragged
 
 
@@ -26,8 +26,11 @@ class NgramAny:
         self._place = np.zeros((verbatim.n_texts, 2), np.int64)
         self._touched = np.empty(verbatim.n_texts, np.int64)
 
-    def find(self, documents: Ragged) -> Iterator[Found]:
+    def find(self, documents: Ragged) -> list[Found]:
         """All questions that share a run with a document."""
+        return in_order(self._found(documents))
+
+    def _found(self, documents: Ragged) -> Iterator[Found]:
         verbatim, texts = self._verbatim, self._verbatim.canonical
         shares = np.zeros(len(documents), np.uint8)
         screen.screen_runs(
@@ -67,7 +70,7 @@ class NgramAny:
     def _uses(self, number: int, text: int, run: int, first: int, length: int) -> Iterator[Found]:
         verbatim = self._verbatim
         for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
-            if verbatim.use_kind[use]:
+            if verbatim.use_kind[use] != QUESTION:
                 continue  # the same text, but as somebody's answer
             yield Found(
                 document=number,

@@ -10,15 +10,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decon_core.detectors.found import Found
+from decon_core.detectors.found import Found, in_order
 from decon_core.detectors.sharing import Shared
 from decon_core.kernels import runs
 from decon_core.policy import Policy
 from decon_core.verbatim import QUESTION, Verbatim
 
 
-def align(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Found]:
+def align(document: Shared, verbatim: Verbatim, policy: Policy) -> list[Found]:
     """All prompts that a document shares enough of."""
+    return in_order(_aligned(document, verbatim, policy))
+
+
+def _aligned(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Found]:
     least, tokens = policy.ratcliff_min_block, document.tokens
     aligned = verbatim.aligned
     slots = np.zeros(2 * tokens.size + 1, np.uint32)
@@ -30,13 +34,13 @@ def align(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Foun
         start, stop = int(aligned.offsets[text]), int(aligned.offsets[text + 1])
         length = stop - start
         most = runs.covered(tokens, slots, least, aligned.tokens, start, stop)
-        if most < policy.ratcliff_floor * length:
+        if most / length < policy.ratcliff_floor:
             continue
         blocks = np.empty((length // least + 1, 3), np.int64)
         n = runs.matching_blocks(tokens, aligned.tokens[start:stop], least, blocks)
         blocks = blocks[:n]
         matched = int(blocks[:, runs.LENGTH].sum())
-        if matched < policy.ratcliff_floor * length:
+        if matched / length < policy.ratcliff_floor:
             continue
         first, last = blocks[0], blocks[-1]
         span = int(first[runs.DOCUMENT]), int(last[runs.DOCUMENT] + last[runs.LENGTH])

@@ -46,6 +46,14 @@ class Shared:
     lengths: Integers
     starts: Integers  # token of the document
 
+    def run_of(self, text: int) -> range | None:
+        """The tokens that it shares with a text; None when they are not compared."""
+        at = int(np.searchsorted(self.texts, text))
+        if at == self.texts.size or self.texts[at] != text:
+            return None
+        start = int(self.starts[at])
+        return range(start, start + int(self.lengths[at]))
+
     def bytes_of(self, start: int, stop: int) -> tuple[int, int]:
         """The bytes behind a range of tokens."""
         return int(self.pieces.starts[start]), int(self.pieces.stops[stop - 1])
@@ -81,11 +89,11 @@ class Sharing:
         self._policy = policy
         self._tokenizer = tokenizer
         self._vocabulary = FixedVocabulary(verbatim.ids)
-        aligned = {"ratcliff", "longest_match"} & {*policy.detectors}
-        self._n_tokens = policy.shared_ngram_size if aligned else 0
+        is_aligned = {"ratcliff", "longest_match"} & {*policy.detectors} and verbatim.is_screened
+        self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_ROOM, 2), np.int64)
         self._eights = np.zeros(0, np.uint64)
-        self._places = np.empty((3, 0), np.int64)
+        self._places = np.empty((3, screen.STRETCH + 2), np.int64)
         self._best = np.zeros(verbatim.n_texts, np.int64)
         self._place = np.zeros((verbatim.n_texts, 2), np.int64)
         self._touched = np.empty(verbatim.n_texts, np.int64)
@@ -93,19 +101,11 @@ class Sharing:
     def look(self, batch: Batch) -> Screened:
         """Screen all documents of a batch."""
         content = _Contents(batch, self._policy)
-        if not self._verbatim.is_screened:
-            every = np.ones(batch.starts.size, np.bool_)
-            return Screened(content.of, every, self._all_wholes(batch.starts.size))
         shares = np.zeros(batch.starts.size, np.uint8)
         wholes = np.unique(np.concatenate([*self._screened(content, shares)]), axis=0)
+        if not self._verbatim.is_screened:
+            shares[:] = 1
         return Screened(content.of, shares.astype(np.bool_), wholes)
-
-    def _all_wholes(self, n: int) -> Integers:
-        texts = np.flatnonzero(self._verbatim.is_whole)
-        pairs = np.empty((n * texts.size, 2), np.int64)
-        pairs[:, screen.DOCUMENT] = np.repeat(np.arange(n), texts.size)
-        pairs[:, screen.TEXT] = np.tile(texts, n)
-        return pairs
 
     def _screened(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
         data, starts, stops = content.data()
@@ -115,23 +115,10 @@ class Sharing:
         with_spare = eights.view(np.uint8)
         with_spare[: data.size] = data
         verbatim = self._verbatim
-        room = data.size // 2 + 5
-        if self._places.shape[1] < room:
-            self._places = np.empty((3, room), np.int64)
-        every, *left = self._places
-        n = screen.find_beginnings(eights, data.size, every)
-        n_left = screen.sift(
-            eights,
-            every[:n],
-            verbatim.beginnings,
-            verbatim.long.filter,
-            verbatim.short.filter,
-            *left,
-        )
         yield self._found[:0]
         sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
-        for (size, windows), own, n_own in zip(sizes, left, n_left, strict=True):
-            offsets = np.searchsorted(own[:n_own], np.append(starts, data.size))
+        for (size, windows), places in zip(sizes, self._sifted(data.size), strict=True):
+            firsts = np.searchsorted(places, starts)
             document = 0
             while document < starts.size:
                 before = document
@@ -140,8 +127,8 @@ class Sharing:
                     eights,
                     starts,
                     stops,
-                    own,
-                    offsets,
+                    places,
+                    firsts,
                     document,
                     size,
                     windows,
@@ -152,6 +139,26 @@ class Sharing:
                 )
                 yield self._found[:n].copy()
                 self._make_room(document == before)
+
+    def _sifted(self, n: int) -> tuple[Integers, Integers]:
+        """Where in so many bytes a long window may stand, and where a short one."""
+        verbatim = self._verbatim
+        every, *left = self._places
+        found: list[list[Integers]] = [[every[:0]], [every[:0]]]
+        for start in range(0, n, screen.STRETCH):
+            stop = min(start + screen.STRETCH, n)
+            n_every = screen.find_beginnings(self._eights, start, stop, every)
+            n_left = screen.sift(
+                self._eights,
+                every[:n_every],
+                verbatim.beginnings,
+                verbatim.long.filter,
+                verbatim.short.filter,
+                *left,
+            )
+            for own, places, n_own in zip(found, left, n_left, strict=True):
+                own.append(places[:n_own].copy())
+        return np.concatenate(found[0]), np.concatenate(found[1])
 
     def _make_room(self, is_full: bool) -> None:
         if is_full:
@@ -214,19 +221,14 @@ class Sharing:
     def characters(
         self, text: str, content: bytes, places: list[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Characters of a document's own text behind bytes of its form."""
-        in_form = [
-            (_n_characters(content, start), _n_up_to(content, stop)) for start, stop in places
-        ]
-        return original_places(text, in_form, self._policy)
+        """Characters of a document's own text behind bytes of its form, with those that are cut."""
+        edges = _first_bytes(content)
+        starts, stops = np.array(places, np.int64).reshape(-1, 2).T
+        first = np.searchsorted(edges, starts, side="right") - 1
+        in_form = zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)
+        return original_places(text, [*in_form], self._policy)
 
 
-def _n_characters(content: bytes, stop: int) -> int:
-    """Whole characters before a byte."""
-    return len(content[:stop].decode(errors="ignore"))
-
-
-def _n_up_to(content: bytes, stop: int) -> int:
-    """Characters before a byte, counting one that the byte cuts."""
-    is_cut = stop < len(content) and content[stop] & 0xC0 == 0x80
-    return _n_characters(content, stop) + is_cut
+def _first_bytes(content: bytes) -> Integers:
+    """Where each character begins: at bytes that do not go on with another."""
+    return np.flatnonzero((np.frombuffer(content, np.uint8) & 0xC0) != 0x80)

@@ -19,12 +19,13 @@ Words64 = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
 
 NONE = -1
+NEVER = 0xFFFFFFFF
 # Sizes of windows. The longer one says more, and most n-grams have room for it.
 LONG, SHORT = 20, 12
 SPARE = 32  # bytes behind the last one that are read with it
+STRETCH = 1 << 20  # bytes in which places are looked for at once
 
 
 class Windows(NamedTuple):
@@ -69,6 +70,9 @@ _THREE = np.uint64(3)
 _SEVEN = np.uint64(7)
 _TOP = np.uint64(56)
 _EACH = np.uint64(0x0101010101010101)
+
+_WIDE = np.uint8(0xC0)  # the first byte of a character beyond ASCII, at least
+_MOST_RATE = 1024.0  # more than seventeen bytes of which each is met once in all texts
 
 # Eight bytes in one number: a byte plus one of these has its high bit set from that character on.
 _LOW_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -182,18 +186,6 @@ def _beginnings(eight: np.uint64, is_inside: np.uint64) -> tuple[np.uint64, np.u
 
 
 @kernel
-def mark_beginnings(eights: Words64, n: int, marks: Flags) -> None:
-    """Where windows may begin: 1 behind a sign, 2 with a character beyond ASCII."""
-    inside = _ZERO
-    for group in range((n + 7) // 8):
-        begins, inside = _beginnings(eights[group], inside)
-        for step in range(min(8, n - 8 * group)):
-            if begins >> np.uint64(8 * step + 7) & _ONE:
-                is_wide = eights[group] >> np.uint64(8 * step + 7) & _ONE
-                marks[8 * group + step] = np.uint8(2 if is_wide else 1)
-
-
-@kernel
 def _few_bytes(data: Bytes, at: int, size: int, n: int) -> int:
     """A place among n for a few bytes in a row."""
     number = _ZERO
@@ -211,12 +203,19 @@ def count_bytes(data: Bytes, n: int, threes: Numbers, fours: Numbers) -> None:
 
 
 @kernel
-def rate_windows(
-    data: Bytes, places: Integers, size: int, threes: Numbers, fours: Numbers, rates: Floats
+def rank_windows(
+    data: Bytes,
+    eights: Words64,
+    places: Integers,
+    size: int,
+    threes: Numbers,
+    fours: Numbers,
+    ranks: Words64,
 ) -> None:
     """How likely each window is: the higher, the more often a text has it that has no part in this.
 
-    By how often each byte comes behind the three before it, in all texts.
+    By how often each byte comes behind the three before it, in all texts. Of windows about as
+    likely it is always the same that comes first, wherever they stand: so fewer are kept.
     """
     for number in range(places.size):
         rate = 0.0
@@ -226,7 +225,9 @@ def rate_windows(
             rate += np.log(of_four / of_three)
             if at == places[number]:
                 rate += np.log(of_three)
-        rates[number] = rate
+        level = np.uint64(np.int64((rate + _MOST_RATE) * 0.5))
+        digest = _digest(eights, places[number], size)
+        ranks[number] = level << np.uint64(40) | digest >> np.uint64(24)
 
 
 @kernel
@@ -238,18 +239,38 @@ def digest_windows(eights: Words64, places: Integers, size: int, digests: Words6
 
 @kernel
 def choose(
-    marks: Flags, ranks: Words64, starts: Integers, stops: Integers, size: int, places: Integers
+    data: Bytes,
+    places: Integers,
+    ranks: Words64,
+    starts: Integers,
+    stops: Integers,
+    size: int,
+    is_wanted: Flags,
+    is_open: Flags,
+    before: Numbers,
+    after: Numbers,
 ) -> None:
-    """The window of the least rank in each range of bytes; `NONE` where there is none.
+    """The window of the least rank in each wanted range of bytes that has one: it is open then.
 
-    A word that begins with the range does not count: what stands before it may be a part of it.
+    `before` and `after` take for the place of each window how many bytes any range that chose it
+    has before the place and from there on, at least; they come as `NEVER`. A word that begins with
+    the range does not count: what stands before it may be a part of it.
     """
     for number in range(starts.size):
-        places[number] = NONE
-        least = ~_ZERO
-        for at in range(starts[number], stops[number] - size + 1):
-            if marks[at] and ranks[at] < least and (marks[at] == 2 or at > starts[number]):
-                places[number], least = at, ranks[at]
+        if not is_wanted[number]:
+            continue
+        start, last = starts[number], stops[number] - size
+        best = NONE
+        at = _first_at_least(places, 0, places.size, start)
+        while at < places.size and places[at] <= last:
+            is_behind = places[at] > start or data[places[at]] >= _WIDE
+            if is_behind and (best == NONE or ranks[at] < ranks[best]):
+                best = at
+            at += 1
+        if best != NONE:
+            is_wanted[number], is_open[number] = 0, 1
+            before[best] = min(before[best], np.uint32(places[best] - start))
+            after[best] = min(after[best], np.uint32(stops[number] - places[best]))
 
 
 @kernel
@@ -374,14 +395,17 @@ def _use_window(
 
 
 @kernel
-def find_beginnings(eights: Words64, n: int, places: Integers) -> int:
-    """Where in so many bytes windows may begin; how many such places there are.
+def find_beginnings(eights: Words64, start: int, stop: int, places: Integers) -> int:
+    """Where between two bytes windows may begin; how many such places there are.
 
-    `places` has room for one more than every second byte, and for three behind that.
+    `start` begins eight bytes. `places` has room for every byte and two more: what lies between
+    documents may be anything.
     """
     n_places = 0
     inside = _ZERO
-    for group in range((n + 7) >> 3):
+    if start:
+        _, inside = _beginnings(eights[(start >> 3) - 1], inside)
+    for group in range(start >> 3, (stop + 7) >> 3):
         begins, inside = _beginnings(eights[group], inside)
         begins >>= _SEVEN
         base = group << 3
@@ -438,7 +462,7 @@ def screen(
     starts: Integers,
     stops: Integers,
     places: Integers,
-    offsets: Integers,
+    firsts: Integers,
     first_document: int,
     size: int,
     windows: Windows,
@@ -449,16 +473,16 @@ def screen(
 ) -> tuple[int, int]:
     """Which documents share the bytes of `n_tokens` tokens, and which hold all of a text.
 
-    `eights` are the bytes in numbers of eight, with some to spare; `places` what `sift` left,
-    of each document from `offsets` on. 0
-    tokens: only whole texts are looked for. Returns how many rows of `found` there are and the
-    document to go on with, when it is full.
+    `eights` are the bytes in numbers of eight, with some to spare; `places` what `sift` left, those
+    of each document from the number in `firsts` on: documents lie in any order. 0 tokens: only
+    whole texts are looked for. Returns how many rows of `found` there are and the document to go on
+    with, when it is full.
     """
     n_found = 0
     for document in range(first_document, starts.size):
         start, stop = starts[document], stops[document]
         n_before = n_found
-        for number in range(offsets[document], offsets[document + 1]):
+        for number in range(firsts[document], places.size):
             at = places[number]
             if at + size > stop:
                 break
