@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from decon_core.common import current_common, has_common
 from decon_core.corpus import Pack
 from decon_core.errors import MissingError, Problem
 from decon_core.idf import read_current
@@ -30,7 +31,7 @@ from decon_core.mixture import (
 )
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
-from decon_core.schemas import ENTRIES, INDEXABILITY
+from decon_core.schemas import COMMON, ENTRIES, INDEXABILITY
 from decon_core.store import Store, aside, read_json
 from decon_core.tiles import scan_fingerprint
 
@@ -66,6 +67,10 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
     "indexability": (
         "One row per item and chosen rule: whether the rule could find it in any document, why not",
         INDEXABILITY,
+    ),
+    "common_ngrams": (
+        "One row per source and n-gram of a benchmark that many of its documents hold",
+        COMMON,
     ),
     "shards": (
         "One row per shard of the corpus: what was read of it",
@@ -195,10 +200,14 @@ def build_report(
         "runs": _runs(store, packs, versions, policy, scan),
     }
     matches = _matches(store, packs, versions, policy, scan)
+    common = COMMON.empty_table()
+    if has_common(store, packs, versions, policy, scan):
+        common = current_common(store, scan, policy)[1]
     with aside(store.report) as draft, duckdb.connect(str(draft)) as connection:
         for name, rows in tables.items():
             _load(connection, name, pa.Table.from_pylist(rows, schema=_TABLES[name][1]))
         _load(connection, "indexability", seen)
+        _load(connection, "common_ngrams", common)
         _load(connection, "matches", matches)
         connection.execute(_VIEWS.read_text(encoding="utf-8"))
         return _summary(connection)
