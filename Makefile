@@ -26,7 +26,7 @@ demo: setup
 
 # Kernels are tested compiled, then as plain Python: there numbers that run over say so.
 UNCOMPILED := tests/core/test_words.py tests/core/test_batches.py tests/core/test_prop_json_lines.py \
-	tests/reference/test_prop_engine.py tests/reference/test_prop_rules.py
+	tests/core/test_screen.py tests/reference/test_prop_engine.py tests/reference/test_prop_rules.py
 
 test: setup
 	$(BIN)/pytest

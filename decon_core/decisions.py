@@ -23,7 +23,7 @@ _BEST_FIRST = ("is_contaminated", "score", "is_correct")
 _ELSE_FIRST = ("record", "question_stop")
 _ITEM = [
     *("shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for"),
-    "question_start",
+    "place",
 ]
 
 
@@ -33,13 +33,16 @@ def decide(matches: pa.Table, policy: Policy) -> pa.Table:
     judged = matches.append_column("score", pa.array(score)).append_column(
         "is_contaminated", pa.array(is_contaminated)
     )
-    frame = pl.DataFrame(judged.cast(ENTRIES))
+    # Only `decon` tells places of a document apart.
+    place = pl.when(pl.col("detector") == "decon").then(pl.col("question_start"))
+    frame = pl.DataFrame(judged.cast(ENTRIES)).with_columns(place.alias("place"))
     best = (
         frame.sort(
             [*_ITEM, *(pl.col(name).fill_null(False) for name in _BEST_FIRST), *_ELSE_FIRST],
             descending=[False] * len(_ITEM) + [True] * len(_BEST_FIRST) + [False] * 2,
         )
         .unique(_ITEM, keep="first", maintain_order=True)
+        .drop("place")
         .to_arrow()
     )
     return best.cast(ENTRIES)

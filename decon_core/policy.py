@@ -275,6 +275,7 @@ def _detector_problems(value: object) -> list[Problem]:
 
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
+_AT_LEAST_TWO = {"ngram_size", "shared_ngram_size", "ngram_any_floor"}
 _MAY_BE_ZERO = {
     "eval_min_token_length",
     "eval_min_unique_word_count",
@@ -288,7 +289,7 @@ def _range_problems(policy: Policy) -> list[Problem]:
     problems = []
     for field in fields(policy):
         value = getattr(policy, field.name)
-        least = 0 if field.name in _MAY_BE_ZERO else 2 if field.name == "ngram_size" else 1
+        least = 0 if field.name in _MAY_BE_ZERO else 2 if field.name in _AT_LEAST_TWO else 1
         if type(field.default) is int and value < least:
             problems.append(Problem(f"policy.{field.name}", repr(value), f"{least} or more"))
     problems += _floor_problems(policy)

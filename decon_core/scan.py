@@ -26,7 +26,7 @@ import pyarrow as pa
 from decon_core.batches import Batch, Block, compile_reader, read_blocks
 from decon_core.common import GramCounts, gram_counts
 from decon_core.config import Source
-from decon_core.corpus import Pack, Shard, Unreadable
+from decon_core.corpus import Document, Pack, Shard, Unreadable
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.index import has_part, missing_part
@@ -314,7 +314,8 @@ class _Scanner:
         """Have every kernel compiled, on a text of two words."""
         text = np.frombuffer(b"two words", np.uint8).copy()
         start, stop = np.zeros(1, np.int64), np.array([9])
-        batch = Batch(text, start, stop, start, 9, [], lambda _: None)
+        document = Document(row=0, id=None, text="two words", raw=None)
+        batch = Batch(text, start, stop, start, 9, [], lambda _: document)
         self._rules.compile(batch, self._encoder.encode(text, start, stop), self._encoder)
         self._encoder.places(0, "two words")
 

@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from decon_core.counts import Grams, grams_of
-from decon_core.entries import count_entries, entries_of
+from decon_core.entries import REASONS, Entries, count_entries
 from decon_core.forms import formed
 from decon_core.idf import current_snapshot
+from decon_core.index import open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels import runs, screen
 from decon_core.policy import Policy
@@ -46,6 +48,7 @@ QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION = range(4)
 NAMES = ("question", "answer", "question and answer", "continuation")
 _WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
 _FIELDS = (QUESTION, ANSWER)
+_TOO_SHORT = [REASONS.index(reason) for reason in ("too few tokens", "too few different words")]
 NOTHING = -1
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
@@ -63,7 +66,7 @@ _LAYOUT = "2"
 # signs are looked at once and taken whole, so that a long one is not gone through from each place.
 _CLOSING = "[\"'”’»)\\]」』）]*+"
 _SENTENCE_END = re.compile(
-    rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
+    rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|(?<![。！？])[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
 )
 
 
@@ -483,8 +486,9 @@ def _weights(
 ) -> npt.NDArray[np.float64]:
     """How telling each text is where it is used: 1 when no other record has any of its n-grams.
 
-    A benchmark that the snapshot was not counted over is counted on top, as its index part is, so
-    a weight does not depend on what else is scanned.
+    By the frozen snapshot, and by what of the benchmark itself is not in it: all of it when it was
+    not counted over, and in any case what is too short to be indexed, which is where questions
+    stand that ask nothing by themselves. So a weight does not depend on what else is scanned.
     """
     uses = pool.table()
     is_weighed = np.isin(uses[:, 3], _WHOLE)
@@ -492,6 +496,7 @@ def _weights(
     texts = [text if number in wanted else "" for number, text in enumerate(pool.texts)]
     grams, ids = _grams(texts, tokenizer, policy)
     snapshot = current_snapshot(store, policy)
+    index = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
     counted = snapshot.counts.gram_frequency("question", grams.tokens, ids)
     weights = np.zeros(len(uses))
     for part, version in enumerate(versions):
@@ -499,16 +504,29 @@ def _weights(
         numbers, text_of = np.unique(uses[own, 0], return_inverse=True)
         rows = grams.rows.take(numbers)
         df, n_records = counted[rows.values], snapshot.counts.n_records
+        entries = open_part(store, version, index).entries
         if not snapshot.has(version):
-            counts = count_entries(
-                entries_of(load_records(store, version), policy, tokenizer), policy
-            )
+            counts = count_entries(entries, policy)
             different, gram_of = np.unique(rows.values, return_inverse=True)
             tokens = grams.tokens.reshape(-1, grams.size)[different].ravel()
             df = df + counts.gram_frequency("question", tokens, ids)[gram_of]
             n_records += counts.n_records
+        short = _too_short(load_records(store, version, columns=["fingerprint"]), entries)
+        asked = uses[own][(uses[own, 3] == QUESTION) & np.isin(uses[own, 2], short), 0]
+        times = np.bincount(np.searchsorted(numbers, asked), minlength=numbers.size)
+        held = np.bincount(rows.values, np.repeat(times, rows.lengths), minlength=len(grams))
+        df = df + held[rows.values].astype(np.int64)
+        n_records += short.size
         weights[own] = _mean_idf(df, rows.offsets, n_records)[text_of]
     return weights
+
+
+def _too_short(records: pa.Table, entries: Entries) -> Integers:
+    """The records that were not indexed because they are short, of several alike the first."""
+    short = np.flatnonzero(np.isin(entries.dropped, _TOO_SHORT))
+    alike = records["fingerprint"].to_pylist()
+    first = {alike[row]: row for row in reversed(short.tolist())}
+    return np.sort(np.fromiter(first.values(), np.int64, len(first)))
 
 
 def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[Grams, Integers]:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from decon_core.detectors.found import Found, in_order
 from decon_core.detectors.sharing import Screened
+from decon_core.kernels import screen
 from decon_core.verbatim import ANSWER, NAMES, Verbatim
 
 
@@ -23,15 +26,12 @@ def count(screened: Screened, verbatim: Verbatim) -> list[Found]:
 
 
 def _counted(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
-    texts = verbatim.texts
-    before, content = -1, b""
-    for document, text in screened.wholes.tolist():
-        if document != before:
-            before, content = document, screened.content(document)
-        wanted = texts.data[texts.offsets[text] : texts.offsets[text + 1]].tobytes()
-        places = [*_places(content, wanted)]
-        if not places:
-            continue
+    wholes = screened.wholes
+    named = wholes[:, : screen.PLACE]
+    first = np.flatnonzero(np.append(True, (named[1:] != named[:-1]).any(axis=1))[: len(wholes)])
+    times = np.diff(first, append=len(wholes))
+    for (document, text, place), n in zip(wholes[first].tolist(), times.tolist(), strict=True):
+        length = int(verbatim.texts.offsets[text + 1] - verbatim.texts.offsets[text])
         for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
             kind = int(verbatim.use_kind[use])
             if kind == ANSWER:
@@ -42,17 +42,9 @@ def _counted(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
                 record=int(verbatim.use_record[use]),
                 score=float(verbatim.use_weight[use]),
                 question_overlap=1.0,
-                n_matched=len(places),
+                n_matched=n,
                 question_tokens=0,
                 total_tokens=0,
-                question_bytes=(places[0], places[0] + len(wanted)),
+                question_bytes=(place, place + length),
                 looked_for=NAMES[kind],
             )
-
-
-def _places(content: bytes, wanted: bytes) -> Iterator[int]:
-    """Where it stands, one within another too."""
-    at = content.find(wanted)
-    while at >= 0:
-        yield at
-        at = content.find(wanted, at + 1)

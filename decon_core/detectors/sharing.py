@@ -31,7 +31,7 @@ class Screened:
 
     content: Callable[[int], bytes]  # of a document, by its number
     is_sharing: npt.NDArray[np.bool_]  # whether it may share an n-gram with a text as it stands
-    wholes: Integers  # documents, each with a text that it may hold as a whole
+    wholes: Integers  # where documents hold a text as a whole, in order: columns as in `screen`
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Sharing:
         self._vocabulary = FixedVocabulary(verbatim.ids)
         is_aligned = {"ratcliff", "longest_match"} & {*policy.detectors} and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
-        self._found = np.empty((_ROOM, 2), np.int64)
+        self._found = np.empty((_ROOM, 3), np.int64)
         self._eights = np.zeros(0, np.uint64)
         self._places = np.empty((3, screen.STRETCH + 2), np.int64)
         self._best = np.zeros(verbatim.n_texts, np.int64)
@@ -102,10 +102,10 @@ class Sharing:
         """Screen all documents of a batch."""
         content = _Contents(batch, self._policy)
         shares = np.zeros(batch.starts.size, np.uint8)
-        wholes = np.unique(np.concatenate([*self._screened(content, shares)]), axis=0)
+        wholes = np.concatenate([*self._screened(content, shares)])
         if not self._verbatim.is_screened:
             shares[:] = 1
-        return Screened(content.of, shares.astype(np.bool_), wholes)
+        return Screened(content.of, shares.astype(np.bool_), wholes[np.lexsort(wholes.T[::-1])])
 
     def _screened(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
         data, starts, stops = content.data()
@@ -162,7 +162,7 @@ class Sharing:
 
     def _make_room(self, is_full: bool) -> None:
         if is_full:
-            self._found = np.empty((2 * self._found.shape[0], 2), np.int64)
+            self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
     def shared(self, screened: Screened) -> Iterator[Shared]:
         """The documents that share a run with a text, in order."""

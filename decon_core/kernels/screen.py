@@ -25,7 +25,7 @@ NEVER = 0xFFFFFFFF
 # Sizes of windows. The longer one says more, and most n-grams have room for it.
 LONG, SHORT = 20, 12
 SPARE = 32  # bytes behind the last one that are read with it
-STRETCH = 1 << 20  # bytes in which places are looked for at once
+STRETCH = 1 << 18  # bytes in which places are looked for at once
 
 
 class Windows(NamedTuple):
@@ -54,8 +54,8 @@ class Texts(NamedTuple):
     token_stops: Integers
 
 
-# Columns of what is found: a document, and a text that it may hold as a whole.
-DOCUMENT, TEXT = 0, 1
+# Columns of what is found: a document, a text that it holds as a whole, and at which of its bytes.
+DOCUMENT, TEXT, PLACE = 0, 1, 2
 
 _A = np.uint64(0xD6E8FEB86659FD93)
 _B = np.uint64(0x9E3779B97F4A7C15)
@@ -390,6 +390,7 @@ def _use_window(
         if _is_same(data, begin, texts.data, texts.offsets[text], length):
             if n_found < found.shape[0]:
                 found[n_found, DOCUMENT], found[n_found, TEXT] = document, text
+                found[n_found, PLACE] = begin - start
             n_found += 1
     return n_found
 
@@ -471,7 +472,7 @@ def screen(
     shares: Flags,
     found: Integers,
 ) -> tuple[int, int]:
-    """Which documents share the bytes of `n_tokens` tokens, and which hold all of a text.
+    """Which documents share the bytes of `n_tokens` tokens, and where they hold all of a text.
 
     `eights` are the bytes in numbers of eight, with some to spare; `places` what `sift` left, those
     of each document from the number in `firsts` on: documents lie in any order. 0 tokens: only

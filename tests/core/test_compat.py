@@ -39,9 +39,7 @@ def report(bench, make_words, tmp_path):
     scan_packs(bench.store, [pack], versions, bench.policy)
     (shard,) = pack.shards
     records = {version.benchmark: load_records(bench.store, version) for version in versions}
-    entries = entries_of_shard(
-        bench.store, shard, versions, bench.policy, bench.scan, source="web"
-    )
+    entries = entries_of_shard(bench.store, shard, versions, bench.policy, bench.scan, source="web")
     write_report(tmp_path / "compat", shard, pack.source, entries, records, bench.policy)
     path = tmp_path / "compat" / report_name(shard.name, bench.policy)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
