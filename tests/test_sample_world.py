@@ -118,7 +118,7 @@ def test_the_verdict_on_the_readme_s_first_screen_is_the_report_s(finished, four
 def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):
     (before, _, _), (after, (benchmarks, _), said) = finished
     assert {path: after[path] for path in before} == before
-    assert len(set(after) - set(before)) == 8
+    assert len(set(after) - set(before)) == 16  # a tile for each shard, and its counts
     assert n_shards_read(said) == 8  # every shard once
     (orchard,) = [found for found in benchmarks if found.benchmark == "orchard_code"]
     assert orchard.n_found == orchard.n_planted >= 4
