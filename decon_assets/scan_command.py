@@ -71,14 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--detectors",
-        type=_names,
+        type=rule_names,
         metavar="RULES",
         help=f"rules to look by, with commas between: {', '.join(RULES)} (default: the policy's, "
         "decon); docs/detectors.md says what to choose when",
     )
     parser.add_argument(
         "--workers",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="processes, or threads where there is little to scan (default 1; there are "
@@ -120,7 +120,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
+def rule_names(text: str) -> tuple[str, ...]:
+    """Rules as a person types them."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     unknown = sorted({*names} - {*RULES})
     if unknown or not names or len({*names}) < len(names):
@@ -130,7 +131,8 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not 1 or more")

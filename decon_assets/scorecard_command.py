@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.scan_command import Progress, announced
+from decon_assets.scan_command import Progress, announced, positive, rule_names
 from decon_assets.tables import text_table
 from decon_core.policy import RULES, Policy
 
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--per-transformation",
-        type=_positive,
+        type=positive,
         default=20,
         metavar="N",
         help="plantings of each transformation and hard negative (default 20; with 60, a share "
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default 0)")
     parser.add_argument(
-        "--workers", type=_positive, default=1, metavar="N", help="processes or threads (default 1)"
+        "--workers", type=positive, default=1, metavar="N", help="processes or threads (default 1)"
     )
     parser.add_argument(
         "--page",
@@ -109,21 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _rules(text: str) -> tuple[str, ...]:
-    if text == "all":
-        return RULES
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names or {*names} - {*RULES} or len({*names}) < len(names):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not some of {', '.join(RULES)}, each once, with commas between"
-        )
-    return names
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
-    return number
+    return RULES if text == "all" else rule_names(text)
 
 
 def _not_negative(text: str) -> int:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 # What of a record a text is. The last two are only looked for whole.
 QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION = range(4)
 NAMES = ("question", "answer", "question and answer", "continuation")
-_WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
+WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
 _FIELDS = (QUESTION, ANSWER)
 _TOO_SHORT = [REASONS.index(reason) for reason in ("too few tokens", "too few different words")]
 NOTHING = -1
@@ -68,6 +68,15 @@ _CLOSING = "[\"'”’»)\\]」』）]*+"
 _SENTENCE_END = re.compile(
     rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|(?<![。！？])[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
 )
+
+
+class Use(NamedTuple):
+    """A record that has a text, and what of the record it is."""
+
+    part: int  # number of the benchmark
+    record: int
+    kind: int
+    weight: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +103,14 @@ class Verbatim:
     use_weight: npt.NDArray[np.float64]  # how telling it is: mean idf of its n-grams over ln N
     part_offsets: Integers  # records before each benchmark
     field_texts: npt.NDArray[np.int32]  # of each record its question, then its answer; or NOTHING
+
+    def uses(self, text: int, kinds: Collection[int]) -> Iterator[Use]:
+        """Who uses a text as one of these kinds, by benchmark and record."""
+        for at in range(int(self.use_offsets[text]), int(self.use_offsets[text + 1])):
+            kind = int(self.use_kind[at])
+            if kind in kinds:
+                part, record = int(self.use_part[at]), int(self.use_record[at])
+                yield Use(part, record, kind, float(self.use_weight[at]))
 
     @property
     def n_texts(self) -> int:
@@ -235,7 +252,7 @@ def _arrays(
     windows, opens, is_whole = _windows(
         as_bytes,
         _gram_ranges(rows, tokens, policy.shared_ngram_size),
-        _whole_ranges(np.any([is_of[kind] for kind in _WHOLE], axis=0), as_bytes["offsets"]),
+        _whole_ranges(np.any([is_of[kind] for kind in WHOLE], axis=0), as_bytes["offsets"]),
     )
     questions = [
         text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
@@ -491,7 +508,7 @@ def _weights(
     stand that ask nothing by themselves. So a weight does not depend on what else is scanned.
     """
     uses = pool.table()
-    is_weighed = np.isin(uses[:, 3], _WHOLE)
+    is_weighed = np.isin(uses[:, 3], WHOLE)
     wanted = {*uses[is_weighed, 0].tolist()}
     texts = [text if number in wanted else "" for number, text in enumerate(pool.texts)]
     grams, ids = _grams(texts, tokenizer, policy)

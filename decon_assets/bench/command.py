@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import statistics
 import subprocess
 import sys
@@ -136,7 +137,8 @@ class _Work:
         n_bytes = read["n_text_bytes"]
         page = Page(
             f"{read['n_documents']:,} documents, {n_bytes / 1e6:.0f} MB of text{made}; "
-            f"{len(index['benchmarks'])} benchmarks, {index['n_records']:,} records."
+            f"{len(index['benchmarks'])} benchmarks, {index['n_records']:,} records.",
+            shlex.join(["decon-assets", *sys.argv[1:]]),
         )
         page.ours.append(_line("read shards", n_bytes, read))
         stages = self._median("stages", job, None)

@@ -33,6 +33,7 @@ class Page:
     """Everything that was measured in one run."""
 
     data: str
+    command: str
     ours: list[Line] = field(default_factory=list)
     index: list[Line] = field(default_factory=list)
     peers: list[Line] = field(default_factory=list)
@@ -47,6 +48,7 @@ def markdown(page: Page) -> str:
         _INTRODUCTION,
         _machine(page.versions),
         f"Data: {page.data}",
+        f"Command: `{page.command}`",
         "## The scan",
         _table(page.ours),
         "## The index",

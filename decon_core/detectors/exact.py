@@ -14,7 +14,7 @@ import numpy as np
 from decon_core.detectors.found import Found, in_order
 from decon_core.detectors.sharing import Screened
 from decon_core.kernels import screen
-from decon_core.verbatim import ANSWER, NAMES, Verbatim
+from decon_core.verbatim import NAMES, WHOLE, Verbatim
 
 
 def count(screened: Screened, verbatim: Verbatim) -> list[Found]:
@@ -32,19 +32,16 @@ def _counted(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
     times = np.diff(first, append=len(wholes))
     for (document, text, place), n in zip(wholes[first].tolist(), times.tolist(), strict=True):
         length = int(verbatim.texts.offsets[text + 1] - verbatim.texts.offsets[text])
-        for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
-            kind = int(verbatim.use_kind[use])
-            if kind == ANSWER:
-                continue
+        for use in verbatim.uses(text, WHOLE):
             yield Found(
                 document=document,
-                part=int(verbatim.use_part[use]),
-                record=int(verbatim.use_record[use]),
-                score=float(verbatim.use_weight[use]),
+                part=use.part,
+                record=use.record,
+                score=use.weight,
                 question_overlap=1.0,
                 n_matched=n,
                 question_tokens=0,
                 total_tokens=0,
                 question_bytes=(place, place + length),
-                looked_for=NAMES[kind],
+                looked_for=NAMES[use.kind],
             )

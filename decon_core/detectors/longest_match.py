@@ -21,9 +21,7 @@ def measure(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Fo
     for text, run in zip(document.texts.tolist(), document.lengths.tolist(), strict=True):
         if run / verbatim.n_tokens(text) < policy.longest_match_floor:
             continue
-        for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
-            if int(verbatim.use_kind[use]) in _FIELDS:
-                enough.add((int(verbatim.use_part[use]), int(verbatim.use_record[use])))
+        enough |= {(use.part, use.record) for use in verbatim.uses(text, _FIELDS)}
     for part, record in sorted(enough):
         yield _found(document, verbatim, part, record)
 

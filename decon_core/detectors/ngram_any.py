@@ -68,14 +68,11 @@ class NgramAny:
         self._longest_runs(documents, 0, 0)
 
     def _uses(self, number: int, text: int, run: int, first: int, length: int) -> Iterator[Found]:
-        verbatim = self._verbatim
-        for use in range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1])):
-            if verbatim.use_kind[use] != QUESTION:
-                continue  # the same text, but as somebody's answer
+        for use in self._verbatim.uses(text, (QUESTION,)):
             yield Found(
                 document=number,
-                part=int(verbatim.use_part[use]),
-                record=int(verbatim.use_record[use]),
+                part=use.part,
+                record=use.record,
                 score=run / length,
                 question_overlap=run / length,
                 n_matched=run,

@@ -39,7 +39,7 @@ def _aligned(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[F
     slots = np.zeros(2 * tokens.size + 1, np.uint32)
     runs.enter_grams(tokens, 0, tokens.size, least, slots)
     for text in document.texts.tolist():
-        uses = _prompts(text, verbatim)
+        uses = [*verbatim.uses(text, (QUESTION,))]
         if not uses:
             continue
         start, stop = int(aligned.offsets[text]), int(aligned.offsets[text + 1])
@@ -56,8 +56,8 @@ def _aligned(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[F
         for use in uses:
             yield Found(
                 document=document.number,
-                part=int(verbatim.use_part[use]),
-                record=int(verbatim.use_record[use]),
+                part=use.part,
+                record=use.record,
                 score=matched / length,
                 question_overlap=matched / length,
                 n_matched=matched,
@@ -119,9 +119,3 @@ class _Matching:
     def _aligned(self, tokens: Numbers, prompt: Numbers) -> Integers:
         blocks = np.empty((min(tokens.size, prompt.size) // self._least + 1, 3), np.int64)
         return blocks[: runs.matching_blocks(tokens, prompt, self._least, blocks)]
-
-
-def _prompts(text: int, verbatim: Verbatim) -> list[int]:
-    """The uses of a text as a question."""
-    uses = range(int(verbatim.use_offsets[text]), int(verbatim.use_offsets[text + 1]))
-    return [use for use in uses if verbatim.use_kind[use] == QUESTION]

@@ -346,7 +346,7 @@ def choices_shuffled(m: Material) -> str | None:
 
 _LABELS: dict[str, Callable[[int], str]] = {
     "1. 2. 3.": lambda at: f"{at + 1}. ",
-    "bullets": lambda at: "• ",  # noqa: ARG005
+    "bullets": lambda at: "• ",  # noqa: ARG005 - as the others are called
 }
 
 
