@@ -53,13 +53,13 @@ NOTHING = -1
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
 _FILTER_BITS = 16
-_BEGINNING_BITS = 7  # it is looked into most often, and should fit the processor's cache
+_BEGINNING_BITS = 4  # at least; looked into most often: it should fit the processor's cache
 _TABLE_MB = 256
 _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
 
 # Counted up when the arrays change, or an old file would be taken for a new one.
-_LAYOUT = "2"
+_LAYOUT = "3"
 
 # What ends a sentence that another one follows: a full stop or the like before white space (3.14 is
 # one word), a full-width one, a line break. Quotation marks and brackets close with it. Rows of
@@ -396,10 +396,8 @@ def _windows(
         entered = _numbered(data, eights, size, *chosen)
         arrays |= {f"{name}.{array}": value for array, value in entered.items()}
     first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
-    digests = np.empty(first.size, np.uint64)
-    screen.digest_windows(eights, first, screen.SHORT, digests)
-    beginnings = np.zeros(first.size * _BEGINNING_BITS // 64 + 1, np.uint64)
-    screen.enter_filter(digests, beginnings)
+    beginnings = np.zeros(1 << max((first.size * _BEGINNING_BITS // 64).bit_length(), 1), np.uint64)
+    screen.enter_beginnings(eights, first, beginnings)
     return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import mmap
-import string
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +38,7 @@ _ROUND_WORDS = 1 << 14
 _ROUND_BYTES = 1 << 20
 _ROUND_PATCHES = 1 << 16
 _FIRST_SLOTS = 1 << 16
+_STRETCH_BYTES = 1 << 17  # of text whose words are cut together: the processor's cache holds them
 # A slot: key and value, the bytes of a long word, some tokens.
 _BYTES_PER_SLOT = 16 + 80 + 8
 _FEWEST_SLOTS = 1 << 10
@@ -153,6 +153,7 @@ class Encoder:
         self._punctuation = punctuation
         self._is_separable = keeps_words_apart(tokenizer)
         self._classes = classes(punctuation)
+        self._cutting = _Cutting()
         self._table = _WordTable(table_mb * 1_000_000 // _BYTES_PER_SLOT)
         # Of the words of the latest batch, and where those of each text begin.
         self._values = np.empty(0, np.uint64)
@@ -165,10 +166,14 @@ class Encoder:
         offsets = self._values_of(text, starts, stops)
         values, table = self._values[: offsets[-1]], self._table
         token_offsets = np.zeros_like(offsets)
-        word_stream.count_tokens(values, offsets, table.arena, table.passing, token_offsets)
-        tokens = np.empty(token_offsets[-1] + word_stream.MOST_NEAR, np.uint32)
-        word_stream.expand(values, table.arena, table.passing, tokens)
-        return Ragged(tokens[: token_offsets[-1]], token_offsets)
+        room = (word_stream.MOST_NEAR + 1) * (values.size + 1)
+        while True:
+            tokens = np.empty(room, np.uint32)
+            if word_stream.expand(
+                values, offsets, table.arena, table.passing, tokens, token_offsets
+            ):
+                return Ragged(tokens[: token_offsets[-1]], token_offsets)
+            room *= 2
 
     def places(self, number: int, text: str) -> Places:
         """Where the words of a text stand in it, and which tokens belong to which word.
@@ -209,52 +214,53 @@ class Encoder:
     def _values_of(self, text: Bytes, starts: Integers, stops: Integers) -> Integers:
         """Put a value for every word into `self._values`; where those of each text begin."""
         self._table.begin()
-        room = int((stops - starts).sum()) // 2 + starts.size
-        if self._values.size < room:
-            self._values = np.empty(room, np.uint64)
-        self._offsets = np.zeros(starts.size + 1, np.int64)
-        self._look_up(_Texts.of(text, starts, stops, self._classes), self._offsets)
-        return self._offsets
+        waiting = _Waiting()
+        offsets = self._offsets = np.zeros(starts.size + 1, np.int64)
+        document = 0
+        while document < starts.size:
+            following = self._cut(text, starts, stops, document)
+            if following == document:
+                following = self._cut_lowered(text[starts[document] : stops[document]], document)
+            first, stop = int(offsets[document]), int(offsets[following])
+            if self._values.size < stop:
+                self._values = _longer(self._values, 2 * stop)
+            self._look_up(first, stop - first, waiting)
+            document = following
+        self._settle(waiting)
+        return offsets
 
-    def _look_up(self, texts: _Texts, offsets: Integers) -> None:
-        """Put a value for every word into `self._values`."""
-        at = _Resume(byte=int(texts.starts[0]) if texts.starts.size else 0)
-        while True:
-            status = self._stream(texts, at, offsets)
-            if status == word_stream.DONE:
-                return
-            if status == word_stream.SPECIAL:
-                self._look_up_lowered(texts, at, offsets)
+    def _cut(self, text: Bytes, starts: Integers, stops: Integers, document: int) -> int:
+        """The words of some texts, from one on; which text is the next.
 
-    def _stream(self, texts: _Texts, at: _Resume, offsets: Integers) -> int:
-        """Go on as far as possible without help; nothing is pending then."""
-        while True:
-            status = self._table.stream(texts, at, self._classes, self._values, offsets)
-            if at.n_pending:
-                ids, lengths = self._tokenizer.encode_words(*self._table.pending_words(at))
-                self._table.settle(at, self._numbered(ids, lengths), self._values)
-            if status != word_stream.FULL:
-                return status
-            self._table.make_room(at)
-
-    def _look_up_lowered(self, texts: _Texts, at: _Resume, offsets: Integers) -> None:
-        """A document with letters whose lower case depends on their place, from its start.
-
-        Python lowers it as a whole; what is left to do is the same.
+        It is the same when that one has letters whose lower case depends on their place.
         """
-        number, start = at.document, int(offsets[at.document])
-        original = texts.data[texts.starts[number] : texts.stops[number]].tobytes().decode()
-        lowered = np.frombuffer(original.lower().encode(), np.uint8)
-        left = texts.stops[number + 1 :] - texts.starts[number + 1 :]
-        room = start + lowered.size // 2 + int(left.sum()) // 2 + texts.starts.size
-        if self._values.size < room:
-            self._values = _longer(self._values, room)
-        end = np.zeros(2, np.int64)
-        alone = _Texts.of(lowered, end[:1], np.array([lowered.size]), self._classes)
-        self._stream(alone, _Resume(n_values=start), end)
-        at.n_values = offsets[number + 1] = int(end[1])
-        at.document = number + 1
-        at.byte = int(texts.starts[number + 1]) if number + 1 < texts.starts.size else 0
+        self._cutting.make_room(int(stops[document] - starts[document]))
+        return self._cutting.cut(text, starts, stops, document, self._classes, self._offsets)
+
+    def _cut_lowered(self, text: Bytes, document: int) -> int:
+        """Python lowers such a text as a whole; what is left to do is the same."""
+        lowered = np.frombuffer(text.tobytes().decode().lower().encode(), np.uint8)
+        offsets = self._offsets[document : document + 2]
+        bounds = np.array([0, lowered.size])
+        self._cutting.make_room(lowered.size)
+        self._cutting.cut(lowered, bounds[:1], bounds[1:], 0, self._classes, offsets)
+        return document + 1
+
+    def _look_up(self, first: int, n_words: int, waiting: _Waiting) -> None:
+        """Give the words that were cut their values, or have them wait for one."""
+        word = 0
+        while True:
+            word = self._table.look_up(self._cutting, word, n_words, first, self._values, waiting)
+            if word == n_words:
+                return
+            self._settle(waiting)
+            self._table.make_room()
+
+    def _settle(self, waiting: _Waiting) -> None:
+        """Have the words tokenized that the table lacked."""
+        if waiting.n_words:
+            ids, lengths = self._tokenizer.encode_words(*self._table.pending_words(waiting))
+            self._table.settle(waiting, self._numbered(ids, lengths), self._values)
 
     def _numbered(self, ids: Integers, lengths: Integers) -> Ragged:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -270,36 +276,39 @@ class Encoder:
         return self._numbered(*flat([next(following) if cleaned else [] for cleaned in texts]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Texts:
-    """Stretches of a text, and the text in numbers of eight bytes where the kernel may use them."""
+class _Cutting:
+    """The words of a stretch of texts in lower case, one stretch after the other."""
 
-    data: Bytes
-    eights: npt.NDArray[np.uint64]
-    starts: Integers
-    stops: Integers
+    def __init__(self) -> None:
+        self.edges = np.empty(0, np.int64)
+        self.lowered = np.empty(0, np.uint8)
 
-    @staticmethod
-    def of(data: Bytes, starts: Integers, stops: Integers, classes: Classes) -> _Texts:
-        if data.ctypes.data % 8:
-            data = data.copy()
-        is_usual = (classes[0][_LETTERS_AND_DIGITS] == _IN_LOWER_CASE).all()
-        eights = data[: data.size // 8 * 8 if is_usual else 0].view(np.uint64)
-        data = data.view()
-        # As arrays of mapped files are: the kernel is compiled for one kind.
-        data.flags.writeable = eights.flags.writeable = False
-        return _Texts(data, eights, starts, stops)
+    def make_room(self, n_bytes: int) -> None:
+        """For a text of so many bytes, at least."""
+        room = word_stream.room_for(max(n_bytes, _STRETCH_BYTES)) // 8 * 8 + 8
+        if self.lowered.size < room:
+            self.edges, self.lowered = np.empty(room, np.int64), np.empty(room, np.uint8)
+
+    def cut(
+        self,
+        text: Bytes,
+        starts: Integers,
+        stops: Integers,
+        document: int,
+        in_classes: Classes,
+        offsets: Integers,
+    ) -> int:
+        return word_stream.cut_words(
+            text, starts, stops, document, *in_classes, self.lowered, self.edges, offsets
+        )
 
 
 @dataclass
-class _Resume:
-    """Where a look-up stands: the fields of the kernel's `resume`."""
+class _Waiting:
+    """Words that the table lacked, and what waits for them."""
 
-    document: int = 0
-    byte: int = 0
-    n_values: int = 0
-    n_pending: int = 0
-    n_pending_bytes: int = 0
+    n_words: int = 0
+    n_bytes: int = 0
     n_patches: int = 0
 
 
@@ -334,43 +343,47 @@ class _WordTable:
             self._forget_words()
             self._forget_tokens()
 
-    def stream(
+    def look_up(
         self,
-        texts: _Texts,
-        at: _Resume,
-        classes: Classes,
+        cutting: _Cutting,
+        word: int,
+        n_words: int,
+        first: int,
         values: npt.NDArray[np.uint64],
-        offsets: Integers,
+        waiting: _Waiting,
     ) -> int:
-        resume = np.array([*vars(at).values(), self._n_kept, self._n_words])
-        status = word_stream.stream_words(
-            texts.data,
-            texts.eights,
-            texts.starts,
-            texts.stops,
-            resume,
-            *classes,
+        """Values for words of a stretch, from one on; which one did not find room."""
+        if self._pending_bytes.size < 2 * cutting.lowered.size:
+            self._pending_bytes = _longer(self._pending_bytes, 2 * cutting.lowered.size)
+        counts = np.array([*vars(waiting).values(), self._n_kept, self._n_words])
+        word = word_stream.look_up(
+            cutting.lowered,
+            cutting.lowered.view(np.uint64),
+            cutting.edges,
+            word,
+            n_words,
+            first,
+            counts,
             self._slots,
             self._kept,
             values,
-            offsets,
             self._pending_slots,
             self._pending_offsets,
             self._pending_bytes,
             self._patches,
         )
-        at.document, at.byte, at.n_values, *waiting, self._n_kept, self._n_words = resume.tolist()
-        at.n_pending, at.n_pending_bytes, at.n_patches = waiting
-        return status
+        waiting.n_words, waiting.n_bytes, waiting.n_patches = counts[:3].tolist()
+        self._n_kept, self._n_words = counts[3:].tolist()
+        return word
 
-    def pending_words(self, at: _Resume) -> tuple[bytes, Integers]:
+    def pending_words(self, waiting: _Waiting) -> tuple[bytes, Integers]:
         """A space and a word, a space and a word; and where each begins, and the last one ends."""
-        data = self._pending_bytes[: at.n_pending_bytes].tobytes()
-        return data, self._pending_offsets[: at.n_pending + 1]
+        data = self._pending_bytes[: waiting.n_bytes].tobytes()
+        return data, self._pending_offsets[: waiting.n_words + 1]
 
-    def settle(self, at: _Resume, tokens: Ragged, values: npt.NDArray[np.uint64]) -> None:
+    def settle(self, waiting: _Waiting, tokens: Ragged, values: npt.NDArray[np.uint64]) -> None:
         """Give the pending words of a round their tokens."""
-        room = tokens.values.size + at.n_pending
+        room = tokens.values.size + waiting.n_words
         if self._n_arena + room > self.arena.size:
             self.arena = _longer(self.arena, 2 * (self._n_arena + room))
         if self._n_passing + room > self.passing.size:
@@ -378,21 +391,21 @@ class _WordTable:
         self._n_arena, self._n_passing = word_stream.settle(
             tokens.values,
             tokens.offsets,
-            self._pending_slots[: at.n_pending],
+            self._pending_slots[: waiting.n_words],
             self._slots,
             self._kept,
             values,
-            self._patches[: at.n_patches],
+            self._patches[: waiting.n_patches],
             self.arena,
             self._n_arena,
             self.passing,
             self._n_passing,
             self._settled,
         )
-        at.n_pending = at.n_pending_bytes = at.n_patches = 0
+        waiting.n_words = waiting.n_bytes = waiting.n_patches = 0
 
-    def make_room(self, at: _Resume) -> None:
-        """Whatever made the look-up stop, it finds room afterwards. Nothing may be pending."""
+    def make_room(self) -> None:
+        """For some more words. Nothing may be waiting."""
         n_slots = self._slots.size // 2
         if self._n_words >= n_slots * 3 // 4:
             if n_slots >= self._most_slots:
@@ -401,13 +414,8 @@ class _WordTable:
             larger = _new_slots(4 * n_slots)
             word_stream.rehash(self._slots, larger)
             self._slots = larger
-        elif self._n_kept + word_stream.LONGEST_KEPT > self._kept.size:
+        elif self._n_kept + word_stream.MOST_CHUNKS > self._kept.size:
             self._kept = _longer(self._kept, 2 * self._kept.size)
-        elif at.byte == self._stuck_at:
-            self._pending_bytes = np.empty(2 * self._pending_bytes.size, np.uint8)
-        self._stuck_at = at.byte
-
-    _stuck_at = -1
 
 
 def _new_slots(n: int) -> npt.NDArray[np.uint64]:
@@ -447,9 +455,6 @@ def classes(punctuation: str) -> Classes:
     in_bytes[:128] = np.where(plain < 0, word_stream.SEPARATOR, plain)
     return in_bytes, characters
 
-
-_LETTERS_AND_DIGITS = np.frombuffer((string.ascii_letters + string.digits).encode(), np.uint8)
-_IN_LOWER_CASE = np.frombuffer((2 * string.ascii_lowercase + string.digits).encode(), np.uint8)
 
 # No character above the last cased script (Adlam, today) has another lower case.
 _LAST_CASED = max(point for point in range(0x20000) if chr(point).lower() != chr(point))

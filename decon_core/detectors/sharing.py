@@ -23,6 +23,7 @@ from decon_core.words import FixedVocabulary
 Integers = npt.NDArray[np.int64]
 
 _ROOM = 1 << 12
+_NO_PLACES = np.empty((2, 0), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class Sharing:
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_ROOM, 3), np.int64)
         self._eights = np.zeros(0, np.uint64)
-        self._places = np.empty((3, screen.STRETCH + 2), np.int64)
+        self._places = np.empty((4, screen.STRETCH + 2), np.int64)
         self._best = np.zeros(verbatim.n_texts, np.int64)
         self._place = np.zeros((verbatim.n_texts, 2), np.int64)
         self._touched = np.empty(verbatim.n_texts, np.int64)
@@ -117,17 +118,17 @@ class Sharing:
         verbatim = self._verbatim
         yield self._found[:0]
         sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
-        for (size, windows), places in zip(sizes, self._sifted(data.size), strict=True):
+        for (size, windows), (places, numbers) in zip(sizes, self._there(data.size), strict=True):
             firsts = np.searchsorted(places, starts)
             document = 0
             while document < starts.size:
                 before = document
                 n, document = screen.screen(
                     with_spare,
-                    eights,
                     starts,
                     stops,
                     places,
+                    numbers,
                     firsts,
                     document,
                     size,
@@ -140,25 +141,29 @@ class Sharing:
                 yield self._found[:n].copy()
                 self._make_room(document == before)
 
-    def _sifted(self, n: int) -> tuple[Integers, Integers]:
-        """Where in so many bytes a long window may stand, and where a short one."""
-        verbatim = self._verbatim
-        every, *left = self._places
-        found: list[list[Integers]] = [[every[:0]], [every[:0]]]
+    def _there(self, n: int) -> list[npt.NDArray[np.int64]]:
+        """The long windows in so many bytes, then the short ones: at which place, which one."""
+        verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
+        every, left, *both = self._places
+        sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
+        found: list[list[Integers]] = [[_NO_PLACES] for _ in sizes]
         for start in range(0, n, screen.STRETCH):
             stop = min(start + screen.STRETCH, n)
             n_every = screen.find_beginnings(self._eights, start, stop, every)
-            n_left = screen.sift(
-                self._eights,
-                every[:n_every],
-                verbatim.beginnings,
-                verbatim.long.filter,
-                verbatim.short.filter,
-                *left,
-            )
-            for own, places, n_own in zip(found, left, n_left, strict=True):
-                own.append(places[:n_own].copy())
-        return np.concatenate(found[0]), np.concatenate(found[1])
+            n_left = screen.sift(self._eights, every[:n_every], verbatim.beginnings, left)
+            for own, (size, windows) in zip(found, sizes, strict=True):
+                n_there = screen.find_windows(
+                    self._eights,
+                    left[:n_left],
+                    size,
+                    windows.filter,
+                    windows.slots,
+                    windows.first,
+                    text_eights,
+                    *both,
+                )
+                own.append(np.stack([array[:n_there] for array in both]))
+        return [np.concatenate(own, axis=1) for own in found]
 
     def _make_room(self, is_full: bool) -> None:
         if is_full:

@@ -66,9 +66,11 @@ _SIX = np.uint64(6)
 _SIX_BITS = np.uint64(63)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+_TWO = np.uint64(2)
 _THREE = np.uint64(3)
 _SEVEN = np.uint64(7)
 _TOP = np.uint64(56)
+_BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)
 _EACH = np.uint64(0x0101010101010101)
 
 _WIDE = np.uint8(0xC0)  # the first byte of a character beyond ASCII, at least
@@ -107,6 +109,16 @@ def _filter_bits(digest: np.uint64) -> np.uint64:
 def _may_hold(in_filter: Words64, digest: np.uint64) -> bool:
     bits = _filter_bits(digest)
     return in_filter[_scaled(digest, in_filter.size)] & bits == bits
+
+
+@kernel
+def enter_beginnings(eights: Words64, places: Integers, in_filter: Words64) -> None:
+    """The first bytes of windows into a filter that comes as zeros: a power of two of them."""
+    shift = _shift_for(in_filter) + _SIX
+    for number in range(places.size):
+        digest = _quick_digest(eights, places[number])
+        bits = _ONE << ((digest >> _BIT_1) & _SIX_BITS) | _ONE << ((digest >> _BIT_2) & _SIX_BITS)
+        in_filter[np.int64(digest >> shift)] |= bits
 
 
 @kernel
@@ -161,6 +173,18 @@ def _digest(eights: Words64, at: int, size: int) -> np.uint64:
     if size == LONG:
         return _mixed((digest ^ second) * _B + (_eight(eights, at + 16) & _LOW) * _A)
     return _mixed(digest + (second & _LOW) * _B)
+
+
+@kernel
+def _quick_digest(eights: Words64, at: int) -> np.uint64:
+    """Of twelve bytes, in few steps, the upper bits the better ones: it is taken at every word."""
+    place = np.uint64(at)
+    shift = (place & _SEVEN) << _THREE
+    group = place >> _THREE
+    middle = eights[group + _ONE]
+    first = eights[group] >> shift | (middle << _ONE) << (_SIX_BITS - shift)
+    second = middle >> shift | (eights[group + _TWO] << _ONE) << (_SIX_BITS - shift)
+    return (first ^ (second & _LOW) * _B) * _A
 
 
 @kernel
@@ -228,13 +252,6 @@ def rank_windows(
         level = np.uint64(np.int64((rate + _MOST_RATE) * 0.5))
         digest = _digest(eights, places[number], size)
         ranks[number] = level << np.uint64(40) | digest >> np.uint64(24)
-
-
-@kernel
-def digest_windows(eights: Words64, places: Integers, size: int, digests: Words64) -> None:
-    """Of the windows at these places."""
-    for number in range(places.size):
-        digests[number] = _digest(eights, places[number], size)
 
 
 @kernel
@@ -340,8 +357,7 @@ def _use_window(
     start: int,
     stop: int,
     at: int,
-    digest: np.uint64,
-    size: int,
+    number: int,
     windows: Windows,
     texts: Texts,
     n_tokens: int,
@@ -350,20 +366,7 @@ def _use_window(
     n_found: int,
 ) -> int:
     """Look whether what a window stands for is there; how many texts were found by now."""
-    slot = _scaled(digest, windows.slots.size)
-    number = NONE
-    while windows.slots[slot] and number == NONE:
-        if windows.slots[slot] & _HIGH == digest & _HIGH:
-            number = np.int64(windows.slots[slot] & _LOW) - 1
-            if not _is_same(data, at, texts.data, windows.first[number], size):
-                number = NONE
-        slot += 1
-        if slot == windows.slots.size:
-            slot = 0
-    if number == NONE:
-        first = last = 0
-    else:
-        first, last = windows.gram_offsets[number], windows.gram_offsets[number + 1]
+    first, last = windows.gram_offsets[number], windows.gram_offsets[number + 1]
     use = first
     while use < last and n_tokens and not shares[document]:
         place, text = windows.grams[use], np.int64(windows.gram_texts[use])
@@ -379,8 +382,7 @@ def _use_window(
                 if token < end and texts.token_stops[token] <= place + n_after:
                     shares[document] = 1
         use += 1
-    if number != NONE:
-        first, last = windows.whole_offsets[number], windows.whole_offsets[number + 1]
+    first, last = windows.whole_offsets[number], windows.whole_offsets[number + 1]
     for use in range(first, last):
         place, text = windows.wholes[use], np.int64(windows.whole_texts[use])
         begin = at - (place - texts.offsets[text])
@@ -431,38 +433,76 @@ def _lowest(marks: np.uint64) -> int:
 
 
 @kernel
-def sift(
+def sift(eights: Words64, places: Integers, beginnings: Words64, left: Integers) -> int:
+    """The places that a window may begin at, by a filter; how many. There is room for all and one.
+
+    By itself, so that the loop which goes over everything is a short one.
+    """
+    shift = _shift_for(beginnings) + _SIX
+    n = _ZERO
+    for number in range(places.size):
+        digest = _quick_digest(eights, places[number])
+        bits = beginnings[digest >> shift]
+        left[n] = places[number]
+        n += (
+            (bits >> ((digest >> _BIT_1) & _SIX_BITS))
+            & (bits >> ((digest >> _BIT_2) & _SIX_BITS))
+            & _ONE
+        )
+    return np.int64(n)
+
+
+@kernel
+def find_windows(
     eights: Words64,
     places: Integers,
+    size: int,
     in_filter: Words64,
-    long_filter: Words64,
-    short_filter: Words64,
-    long_left: Integers,
-    short_left: Integers,
-) -> tuple[int, int]:
-    """The places whose windows the filters let through; there is room for all.
+    slots: Words64,
+    firsts: Integers,
+    text_eights: Words64,
+    left: Integers,
+    numbers: Integers,
+) -> int:
+    """Which of these places have a window, and which one; how many, with room for all.
 
-    By itself, so that the loop which goes over everything is a short one. The first filter holds
-    the beginnings of all windows.
+    By itself, too: the tables are far larger than the processor's cache, and a short loop waits for
+    several places at once.
     """
-    n_long = n_short = 0
-    for number in range(places.size):
-        at = places[number]
-        digest = _digest(eights, at, SHORT)
-        if _may_hold(in_filter, digest):
-            short_left[n_short] = long_left[n_long] = at
-            n_short += np.int64(_may_hold(short_filter, digest))
-            n_long += np.int64(_may_hold(long_filter, _digest(eights, at, LONG)))
-    return n_long, n_short
+    n = 0
+    for at in places:
+        digest = _digest(eights, at, size)
+        if not _may_hold(in_filter, digest):
+            continue
+        slot = _scaled(digest, slots.size)
+        while slots[slot]:
+            if slots[slot] & _HIGH == digest & _HIGH:
+                number = np.int64(slots[slot] & _LOW) - 1
+                first = firsts[number]
+                differs = _eight(eights, at) ^ _eight(text_eights, first)
+                second = _eight(eights, at + 8) ^ _eight(text_eights, first + 8)
+                if size == LONG:
+                    third = _eight(eights, at + 16) ^ _eight(text_eights, first + 16)
+                    differs |= second | (third & _LOW)
+                else:
+                    differs |= second & _LOW
+                if differs == _ZERO:
+                    left[n], numbers[n] = at, number
+                    n += 1
+                    break
+            slot += 1
+            if slot == slots.size:
+                slot = 0
+    return n
 
 
 @kernel
 def screen(
     data: Bytes,
-    eights: Words64,
     starts: Integers,
     stops: Integers,
     places: Integers,
+    numbers: Integers,
     firsts: Integers,
     first_document: int,
     size: int,
@@ -474,27 +514,25 @@ def screen(
 ) -> tuple[int, int]:
     """Which documents share the bytes of `n_tokens` tokens, and where they hold all of a text.
 
-    `eights` are the bytes in numbers of eight, with some to spare; `places` what `sift` left, those
-    of each document from the number in `firsts` on: documents lie in any order. 0 tokens: only
-    whole texts are looked for. Returns how many rows of `found` there are and the document to go on
-    with, when it is full.
+    `places` and `numbers` say where which window is; those of each document come from the number in
+    `firsts` on: documents lie in any order. 0 tokens: only whole texts are looked for. Returns how
+    many rows of `found` there are and the document to go on with, when it is full.
     """
     n_found = 0
     for document in range(first_document, starts.size):
         start, stop = starts[document], stops[document]
         n_before = n_found
-        for number in range(firsts[document], places.size):
-            at = places[number]
-            if at + size > stop:
+        for at in range(firsts[document], places.size):
+            place = places[at]
+            if place + size > stop:
                 break
             n_found = _use_window(
                 data,
                 document,
                 start,
                 stop,
-                at,
-                _digest(eights, at, size),
-                size,
+                place,
+                numbers[at],
                 windows,
                 texts,
                 n_tokens,

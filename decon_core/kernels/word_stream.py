@@ -29,12 +29,12 @@ NOT_ASCII = 0xFF
 WIDE_SEPARATOR = -1  # in the table of characters
 WIDE_SPECIAL = -2  # its lower case is longer, or depends on the letters around it
 
-# Why the loop stopped.
-DONE, SPECIAL, FULL = 0, 1, 2
+SPARE = 16  # bytes that are loaded with the last ones of a word
 
 # A longer "word" (text of a script without spaces) hardly ever comes twice: it is not remembered.
 LONGEST_KEPT = 64
 _KEPT_CHUNKS = LONGEST_KEPT // 8
+MOST_CHUNKS = _KEPT_CHUNKS + 2  # of a word that is kept, with its length and its value
 _GROUP = 64
 
 PENDING = 0xFF  # in the top byte of a value
@@ -53,16 +53,6 @@ _SEVEN = np.uint64(7)
 _SIXTY_THREE = np.uint64(63)
 _CHUNK_BITS = np.uint64(64)
 
-# Eight bytes in one number: a byte plus one of these has its high bit set from that character on.
-_ONES = np.uint64(0x0101010101010101)
-_LOW_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_HIGH_BITS = np.uint64(0x8080808080808080)
-_FROM_UPPER_A = np.uint64((0x80 - ord("A")) * 0x0101010101010101)
-_ABOVE_UPPER_Z = np.uint64((0x7F - ord("Z")) * 0x0101010101010101)
-_FROM_A = np.uint64((0x80 - ord("a")) * 0x0101010101010101)
-_ABOVE_Z = np.uint64((0x7F - ord("z")) * 0x0101010101010101)
-_FROM_0 = np.uint64((0x80 - ord("0")) * 0x0101010101010101)
-_ABOVE_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
 _LONG_KEY = np.uint64(0xFF) << _TOP
 _PENDING_VALUE = np.uint64(PENDING) << _TOP
 _HASH_BITS = (np.uint64(1) << _TOP) - np.uint64(1)
@@ -104,301 +94,241 @@ def _packed(point: int) -> tuple[int, int]:
 
 
 @kernel
-def _copy_lower(
+def cut_words(
     text: Bytes,
-    start: int,
-    stop: int,
+    starts: Integers,
+    stops: Integers,
+    document: int,
     byte_class: Bytes,
     char_class: CodePoints,
-    out: Bytes,
-    at: int,
+    lowered: Bytes,
+    edges: Integers,
+    word_offsets: Integers,
 ) -> int:
-    """Write a word of any length in lower case; where it ends in `out`."""
-    while start < stop:
-        kind = byte_class[text[start]]
-        if kind != NOT_ASCII:
-            out[at] = kind
-            at += 1
-            start += 1
-            continue
-        point, size = _character(text, start)
-        start += size
-        packed, size = _packed(char_class[point] if point < char_class.size else point)
-        for _ in range(size):
-            out[at] = packed & 0xFF
-            packed >>= 8
-            at += 1
-    return at
+    """Write texts in lower case, and where each of their words begins and ends there.
+
+    From a document on, as many whole ones as there is room for; which one comes next. It is the
+    same when that one holds a letter that Python has to lower. `word_offsets` goes on from the
+    number of words before the document. Room: `room_for` each of them in `lowered`, as much in
+    `edges`.
+    """
+    n_points = char_class.size
+    first_word = word_offsets[document]
+    # Unsigned: an index that may be negative costs a comparison more for every byte.
+    out = edge = _ZERO
+    while document < starts.size:
+        at, stop = np.uint64(starts[document]), np.uint64(stops[document])
+        if np.int64(out) + room_for(np.int64(stop - at)) > lowered.size:
+            return document
+        inside = _ZERO
+        while at < stop:
+            kind = byte_class[text[at]]
+            if kind != NOT_ASCII:
+                # Without a branch: no processor can guess where a word ends. An edge is written
+                # for each byte, and the next one over it unless it was one.
+                is_letter = np.uint64(kind < SEPARATOR)
+                lowered[out] = kind
+                edges[edge] = out
+                edge += is_letter ^ inside
+                inside = is_letter
+                out += _ONE
+                at += _ONE
+                continue
+            point, size = _character(text, np.int64(at))
+            at += np.uint64(size)
+            if point < n_points:
+                point = np.int64(char_class[point])
+            if point == WIDE_SPECIAL:
+                return document
+            is_letter = np.uint64(point != WIDE_SEPARATOR)
+            edges[edge] = out
+            edge += is_letter ^ inside
+            inside = is_letter
+            if not is_letter:
+                continue
+            packed, size = _packed(point)
+            for _ in range(size):
+                lowered[out] = packed & 0xFF
+                packed >>= 8
+                out += _ONE
+        edges[edge] = out
+        edge += inside
+        document += 1
+        word_offsets[document] = first_word + np.int64(edge >> _ONE)
+    return document
 
 
 @kernel
-def stream_words(
-    text: Bytes,
+def room_for(n_bytes: int) -> int:
+    """The bytes that a text may have in lower case, and those that are loaded with the last.
+
+    Where the original takes two, lower case takes three at most.
+    """
+    return n_bytes + (n_bytes + 1) // 2 + SPARE
+
+
+@kernel
+def look_up(
+    lowered: Bytes,
     eights: Words64,
-    starts: Integers,
-    stops: Integers,
-    resume: Integers,
-    byte_class: Bytes,
-    char_class: CodePoints,
+    edges: Integers,
+    word: int,
+    n_words: int,
+    first_value: int,
+    counts: Integers,
     table: Words64,
     kept: Words64,
     values: Words64,
-    value_offsets: Integers,
     pending_slots: Integers,
     pending_offsets: Integers,
     pending_bytes: Bytes,
     patches: Integers,
 ) -> int:
-    """Look up the words of all documents, from where `resume` says until one of the arrays is full.
+    """Look up words, from one on until all are done or an array is full; which comes next.
 
-    `eights` is the text in numbers of eight bytes, or empty where letters and digits are not all
-    parts of words. `resume` holds: document, byte, values, pending words, their bytes, patches,
-    kept chunks, words in the table. A word that the table lacks is put there as pending; its bytes
-    go to `pending_bytes` behind a space, and the places in `values` that wait for it to `patches`.
+    `eights` is `lowered` in numbers of eight bytes. `counts` holds how many there are so far:
+    pending words, their bytes, patches, kept chunks, words in the table. A word that the table
+    lacks is put there as pending; its bytes go to `pending_bytes` behind a space, and the places in
+    `values` that wait for it to `patches`.
     """
     mask = np.uint64(table.size // 2 - 1)
-    # Words are cut in groups, then looked up: the table does not fit the processor's caches, and
-    # look-ups that do not wait for each other's text are under way at the same time.
+    # In groups: the table does not fit the processor's caches, and look-ups that do not wait for
+    # each other are under way at the same time.
     chunks = np.zeros(_GROUP * _KEPT_CHUNKS, np.uint64)
     keys = np.zeros(_GROUP, np.uint64)
     slots = np.zeros(_GROUP, np.uint64)
     keys_there = np.zeros(_GROUP, np.uint64)
-    firsts = np.zeros(_GROUP, np.uint64)
-    ends = np.zeros(_GROUP, np.uint64)
-    lengths = np.zeros(_GROUP, np.int64)
-    n_points = char_class.size
-    document, n_values, n_pending = resume[0], resume[2], resume[3]
-    n_bytes, n_patches, n_kept, n_words = resume[4], resume[5], resume[6], resume[7]
-    # Unsigned: an index that may be negative costs a comparison more for every byte.
-    at = np.uint64(resume[1])
-    # Where eight bytes, and those that are loaded with them, end within the text.
-    last_eight = np.uint64(max(8 * eights.size - 15, 0))
+    values_there = np.zeros(_GROUP, np.uint64)
+    n_pending, n_bytes, n_patches, n_kept, n_known = counts
     # Three quarters full: a smaller table is worth more than a shorter search, for the table does
     # not fit the processor's caches.
-    most_words = table.size * 3 // 8
-    status = DONE
-    while document < starts.size:
-        stop = np.uint64(stops[document])
-        is_through = False
-        while status == DONE and not is_through:
-            n_cut = 0
-            while n_cut < _GROUP:
-                # To the first character of a word.
-                while at < stop:
-                    kind = byte_class[text[at]]
-                    if kind == SEPARATOR:
-                        at += _ONE
-                        continue
-                    if kind != NOT_ASCII:
-                        break
-                    point, size = _character(text, np.int64(at))
-                    if point >= n_points or char_class[point] != WIDE_SEPARATOR:
-                        break
-                    at += np.uint64(size)
-                if at >= stop:
-                    is_through = True
-                    break
-
-                # The word, in chunks of eight bytes.
-                first = at
-                base = n_cut * _KEPT_CHUNKS
-                n_full = 0
-                chunk = _ZERO
-                bits = _ZERO  # of the chunk that are taken
-                digest = _ZERO
-                is_special = False
-                while at < stop:
-                    if bits == _ZERO and at < last_eight:
-                        # Eight bytes at once, without a branch for each: no processor can guess how
-                        # long a word is. Two aligned loads make an unaligned one.
-                        eighth = at >> _THREE
-                        offset = (at & _SEVEN) << _THREE
-                        chunk = eights[eighth] >> offset
-                        chunk |= (eights[eighth + _ONE] << _ONE) << (_SIXTY_THREE - offset)
-                        low = chunk & _LOW_SEVENS
-                        is_upper = (
-                            (low + _FROM_UPPER_A) & ~(low + _ABOVE_UPPER_Z) & _HIGH_BITS & ~chunk
-                        )
-                        chunk |= is_upper >> np.uint64(2)
-                        low |= is_upper >> np.uint64(2)
-                        is_plain = (low + _FROM_A) & ~(low + _ABOVE_Z)
-                        is_plain |= (low + _FROM_0) & ~(low + _ABOVE_9)
-                        others = ~(is_plain & ~chunk) & _HIGH_BITS
-                        if others:
-                            # How many bytes stand before the first other one.
-                            below = (others & (~others + _ONE)) - _ONE
-                            n_here = ((below & _ONES) * _ONES >> _TOP) - _ONE
-                        else:
-                            n_here = _EIGHT
-                        n_here = min(n_here, stop - at)
-                        at += n_here
-                        if n_here == _EIGHT:
-                            chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
-                            n_full += 1
-                            digest = (digest ^ chunk) * _MIX
-                            digest ^= digest >> _HALF
-                            chunk = _ZERO
-                            continue
-                        bits = n_here << _THREE
-                        chunk &= (_ONE << bits) - _ONE
-                        if at >= stop:
-                            break
-                    kind = byte_class[text[at]]
-                    if kind < SEPARATOR:
-                        chunk |= np.uint64(kind) << bits
-                        bits += _EIGHT
-                        at += _ONE
-                        if bits == _CHUNK_BITS:
-                            chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
-                            n_full += 1
-                            digest = (digest ^ chunk) * _MIX
-                            digest ^= digest >> _HALF
-                            chunk = _ZERO
-                            bits = _ZERO
-                        continue
-                    if kind == SEPARATOR:
-                        break
-                    point, size = _character(text, np.int64(at))
-                    if point < n_points:
-                        point = np.int64(char_class[point])
-                        if point < 0:
-                            is_special = point == WIDE_SPECIAL
-                            break
-                    at += np.uint64(size)
-                    packed, size = _packed(point)
-                    for _ in range(size):
-                        chunk |= np.uint64(packed & 0xFF) << bits
-                        packed >>= 8
-                        bits += _EIGHT
-                        if bits == _CHUNK_BITS:
-                            chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
-                            n_full += 1
-                            digest = (digest ^ chunk) * _MIX
-                            digest ^= digest >> _HALF
-                            chunk = _ZERO
-                            bits = _ZERO
-                length = 8 * n_full + np.int64(bits >> _THREE)
-                if is_special:
-                    status = SPECIAL
-                    break
-
-                if length < 8:
-                    key = chunk | np.uint64(length) << _TOP
-                    place = (key ^ (key >> _HALF)) * _MIX
-                    place = (place ^ (place >> _HALF)) * _MIX_2
-                    place ^= place >> _HALF
-                    chunks[base] = chunk
-                else:
-                    if bits:
-                        chunks[base + (n_full & (_KEPT_CHUNKS - 1))] = chunk
-                    digest = (digest ^ chunk ^ (np.uint64(length) << _TOP)) * _MIX
-                    digest ^= digest >> _HALF
-                    place = (digest * _MIX_2) & _HASH_BITS
-                    place ^= place >> _HALF
-                    key = _LONG_KEY | place
-                keys[n_cut], slots[n_cut] = key, place & mask
-                firsts[n_cut], ends[n_cut], lengths[n_cut] = first, at, length
-                n_cut += 1
-            if status == SPECIAL:
-                break
-            for cut in range(n_cut):
-                keys_there[cut] = table[slots[cut] << _ONE]
-            for cut in range(n_cut):
-                if n_values == values.size or n_patches == patches.size:
-                    at = firsts[cut]
-                    status = FULL
-                    break
-                key, length = keys[cut], lengths[cut]
-                base = cut * _KEPT_CHUNKS
-                value = _ZERO
-                slot = np.int64(slots[cut])
-                is_new = True
-                if keys_there[cut] == key and length < 8:
-                    value = table[2 * slot + 1]
-                    is_new = False
-                elif length > LONGEST_KEPT:
-                    slot = np.int64(NOT_KEPT)
-                else:
-                    while True:
-                        there = table[2 * slot]
-                        if there == key:
-                            is_same = True
-                            value = table[2 * slot + 1]
-                            if length > 7:
-                                origin = np.int64(value)
-                                value = kept[origin + 1]
-                                is_same = kept[origin] == np.uint64(length)
-                                for number in range((length + 7) >> 3):
-                                    if not is_same:
-                                        break
-                                    is_same = kept[origin + 2 + number] == chunks[base + number]
-                            if is_same:
-                                is_new = False
-                                break
-                        elif there == _ZERO:
-                            break
-                        slot = np.int64(np.uint64(slot + 1) & mask)
-                if is_new:
-                    # Lower case takes three bytes at most where the original takes two.
-                    room = (
-                        length if length <= LONGEST_KEPT else 2 * np.int64(ends[cut] - firsts[cut])
-                    )
-                    if (
-                        n_pending == pending_slots.size
-                        or n_bytes + 1 + room > pending_bytes.size
-                        or n_words >= most_words
-                        or n_kept + _KEPT_CHUNKS + 2 > kept.size
-                    ):
-                        at = firsts[cut]
-                        status = FULL
-                        break
-                    value = _PENDING_VALUE | np.uint64(n_pending)
-                    pending_slots[n_pending] = slot
-                    pending_bytes[n_bytes] = _SPACE
-                    n_bytes += 1
-                    if length > LONGEST_KEPT:
-                        n_bytes = _copy_lower(
-                            text,
-                            np.int64(firsts[cut]),
-                            np.int64(ends[cut]),
-                            byte_class,
-                            char_class,
-                            pending_bytes,
-                            n_bytes,
-                        )
-                    else:
-                        table[2 * slot] = key
-                        table[2 * slot + 1] = value if length < 8 else np.uint64(n_kept)
-                        n_words += 1
-                        for number in range(length):
-                            chunk = chunks[base + (number >> 3)]
-                            chunk >>= np.uint64((number & 7) << 3)
-                            pending_bytes[n_bytes + number] = np.uint8(chunk & _LOW_BYTE)
-                        n_bytes += length
-                        if length > 7:
-                            pending_slots[n_pending] = -2 - n_kept
-                            kept[n_kept] = np.uint64(length)
-                            kept[n_kept + 1] = value
-                            n_kept += 2
-                            for number in range((length + 7) >> 3):
-                                kept[n_kept] = chunks[base + number]
-                                n_kept += 1
-                    n_pending += 1
-                    pending_offsets[n_pending] = n_bytes
-                if value >= _PENDING_VALUE:
-                    patches[n_patches] = n_values
-                    n_patches += 1
-                values[n_values] = value
-                n_values += 1
-        if status != DONE:
+    most_known = table.size * 3 // 8
+    while word < n_words:
+        n_cut = min(
+            _GROUP,
+            n_words - word,
+            pending_slots.size - n_pending,
+            patches.size - n_patches,
+            most_known - n_known,
+            (kept.size - n_kept) // MOST_CHUNKS,
+        )
+        while n_cut > 0 and (
+            edges[2 * (word + n_cut) - 1] - edges[2 * word] + n_cut > pending_bytes.size - n_bytes
+        ):
+            n_cut //= 2
+        if n_cut <= 0:
             break
-        document += 1
-        value_offsets[document] = n_values
-        if document < starts.size:
-            at = np.uint64(starts[document])
-    resume[0], resume[1], resume[2], resume[3] = document, np.int64(at), n_values, n_pending
-    resume[4], resume[5], resume[6], resume[7] = n_bytes, n_patches, n_kept, n_words
-    return status
+        for cut in range(n_cut):
+            at = np.uint64(edges[2 * (word + cut)])
+            length = np.uint64(edges[2 * (word + cut) + 1]) - at
+            # Two aligned loads make an unaligned one.
+            eighth = at >> _THREE
+            offset = (at & _SEVEN) << _THREE
+            chunk = eights[eighth] >> offset
+            chunk |= (eights[eighth + _ONE] << _ONE) << (_SIXTY_THREE - offset)
+            if length < _EIGHT:
+                key = chunk & ((_ONE << (length << _THREE)) - _ONE) | length << _TOP
+                place = (key ^ (key >> _HALF)) * _MIX
+                place = (place ^ (place >> _HALF)) * _MIX_2
+                place ^= place >> _HALF
+            elif length > np.uint64(LONGEST_KEPT):
+                place = _ZERO
+                key = _LONG_KEY
+            else:
+                base = cut * _KEPT_CHUNKS
+                digest = length
+                left = length
+                while left > _EIGHT:
+                    chunks[base] = chunk
+                    base += 1
+                    digest = (digest ^ chunk) * _MIX
+                    digest ^= digest >> _HALF
+                    eighth += _ONE
+                    left -= _EIGHT
+                    chunk = eights[eighth] >> offset
+                    chunk |= (eights[eighth + _ONE] << _ONE) << (_SIXTY_THREE - offset)
+                chunk <<= _CHUNK_BITS - (left << _THREE)
+                chunks[base] = chunk
+                digest = (digest ^ chunk) * _MIX
+                digest ^= digest >> _HALF
+                place = (digest * _MIX_2) & _HASH_BITS
+                place ^= place >> _HALF
+                key = _LONG_KEY | place
+            keys[cut], slots[cut] = key, place & mask
+        for cut in range(n_cut):
+            keys_there[cut] = table[slots[cut] << _ONE]
+            values_there[cut] = table[(slots[cut] << _ONE) | _ONE]
+        for cut in range(n_cut):
+            key = keys[cut]
+            value = values_there[cut]
+            if keys_there[cut] == key and key < _LONG_KEY:
+                if value >= _PENDING_VALUE:
+                    patches[n_patches] = first_value + word + cut
+                    n_patches += 1
+                values[first_value + word + cut] = value
+                continue
+            start, stop = edges[2 * (word + cut)], edges[2 * (word + cut) + 1]
+            length = np.uint64(stop - start)
+            base = cut * _KEPT_CHUNKS
+            slot = np.int64(slots[cut])
+            is_new = True
+            if length > np.uint64(LONGEST_KEPT):
+                slot = np.int64(NOT_KEPT)
+            else:
+                while True:
+                    there = table[2 * slot]
+                    if there == key:
+                        is_same = True
+                        value = table[2 * slot + 1]
+                        if length > _SEVEN:
+                            origin = np.int64(value)
+                            value = kept[origin + 1]
+                            is_same = kept[origin] == length
+                            for number in range((np.int64(length) + 7) >> 3):
+                                if not is_same:
+                                    break
+                                is_same = kept[origin + 2 + number] == chunks[base + number]
+                        if is_same:
+                            is_new = False
+                            break
+                    elif there == _ZERO:
+                        break
+                    slot = np.int64(np.uint64(slot + 1) & mask)
+            if is_new:
+                value = _PENDING_VALUE | np.uint64(n_pending)
+                pending_slots[n_pending] = slot
+                pending_bytes[n_bytes] = _SPACE
+                n_bytes += 1
+                for at in range(start, stop):
+                    pending_bytes[n_bytes] = lowered[at]
+                    n_bytes += 1
+                if slot != NOT_KEPT:
+                    table[2 * slot] = key
+                    table[2 * slot + 1] = value if length < _EIGHT else np.uint64(n_kept)
+                    n_known += 1
+                    if length > _SEVEN:
+                        pending_slots[n_pending] = -2 - n_kept
+                        kept[n_kept] = length
+                        kept[n_kept + 1] = value
+                        n_kept += 2
+                        for number in range((np.int64(length) + 7) >> 3):
+                            kept[n_kept] = chunks[base + number]
+                            n_kept += 1
+                n_pending += 1
+                pending_offsets[n_pending] = n_bytes
+            if value >= _PENDING_VALUE:
+                patches[n_patches] = first_value + word + cut
+                n_patches += 1
+            values[first_value + word + cut] = value
+        word += n_cut
+    counts[0], counts[1], counts[2], counts[3], counts[4] = (
+        n_pending,
+        n_bytes,
+        n_patches,
+        n_kept,
+        n_known,
+    )
+    return word
 
 
 @kernel
@@ -494,45 +424,44 @@ def _far_size(value: np.uint64, arena: Tokens, passing: Tokens) -> int:
 
 
 @kernel
-def count_tokens(
+def expand(
     values: Words64,
     value_offsets: Integers,
     arena: Tokens,
     passing: Tokens,
+    out: Tokens,
     token_offsets: Integers,
-) -> None:
-    """How many tokens come before each document."""
-    n = 0
-    for document in range(value_offsets.size - 1):
-        for at in range(value_offsets[document], value_offsets[document + 1]):
-            size = np.int64(values[at] >> _TOP)
-            n += size if size != FAR else _far_size(values[at], arena, passing)
-        token_offsets[document + 1] = n
+) -> bool:
+    """The tokens of all words, one after the other, and where those of each document begin.
 
-
-@kernel
-def expand(values: Words64, arena: Tokens, passing: Tokens, out: Tokens) -> None:
-    """The tokens of all words, one after the other, and room for `MOST_NEAR` more behind them."""
+    False when there is not room for them: `MOST_NEAR` for every word, and all of a longer one.
+    """
     n = np.uint64(0)
-    for value in values:
-        size = value >> _TOP
-        if size != np.uint64(FAR):
-            # Three are written, whatever the number: a guess at it would often be wrong.
-            out[n] = np.uint32(value & _NEAR)
-            out[n + _ONE] = np.uint32((value >> np.uint64(_NEAR_BITS)) & _NEAR)
-            out[n + _TWO] = np.uint32((value >> np.uint64(2 * _NEAR_BITS)) & _NEAR)
-            n += size
-            continue
-        start = np.int64(value & _PLACE) + 1
-        stop = start + _far_size(value, arena, passing)
-        if value & _PASSING:
-            for at in range(start, stop):
-                out[n] = passing[at]
-                n += _ONE
-        else:
-            for at in range(start, stop):
-                out[n] = arena[at]
-                n += _ONE
+    for document in range(value_offsets.size - 1):
+        for word in range(value_offsets[document], value_offsets[document + 1]):
+            value = values[word]
+            size = value >> _TOP
+            if size != np.uint64(FAR):
+                # Three are written, whatever the number: a guess at it would often be wrong.
+                out[n] = np.uint32(value & _NEAR)
+                out[n + _ONE] = np.uint32((value >> np.uint64(_NEAR_BITS)) & _NEAR)
+                out[n + _TWO] = np.uint32((value >> np.uint64(2 * _NEAR_BITS)) & _NEAR)
+                n += size
+                continue
+            start = np.int64(value & _PLACE) + 1
+            stop = start + _far_size(value, arena, passing)
+            if np.int64(n) + stop - start + MOST_NEAR * (values.size - word) > out.size:
+                return False
+            if value & _PASSING:
+                for at in range(start, stop):
+                    out[n] = passing[at]
+                    n += _ONE
+            else:
+                for at in range(start, stop):
+                    out[n] = arena[at]
+                    n += _ONE
+        token_offsets[document + 1] = np.int64(n)
+    return True
 
 
 @kernel
