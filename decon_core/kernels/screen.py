@@ -238,12 +238,13 @@ def rank_windows(
 ) -> None:
     """How likely each window is: the higher, the more often a text has it that has no part in this.
 
-    By how often each byte comes behind the three before it, in all texts. Of windows about as
-    likely it is always the same that comes first, wherever they stand: so fewer are kept.
+    By how often each of the first bytes, which the filter of beginnings holds, comes behind the
+    three before it, in all texts. Of windows about as likely it is always the same that comes
+    first, wherever they stand: so fewer are kept.
     """
     for number in range(places.size):
         rate = 0.0
-        for at in range(places[number], places[number] + size - 3):
+        for at in range(places[number], places[number] + SHORT - 3):
             of_four = np.float64(fours[_few_bytes(data, at, 4, fours.size)]) + 1.0
             of_three = np.float64(threes[_few_bytes(data, at, 3, threes.size)]) + 1.0
             rate += np.log(of_four / of_three)
