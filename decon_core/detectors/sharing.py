@@ -93,8 +93,8 @@ class Sharing:
         is_aligned = {"ratcliff", "longest_match"} & {*policy.detectors} and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_ROOM, 3), np.int64)
-        self._eights = np.zeros(0, np.uint64)
-        self._places = np.empty((4, screen.STRETCH + 2), np.int64)
+        self._room = self._eights = np.zeros(0, np.uint64)
+        self._places = np.empty((4, screen.STRETCH + 3), np.int64)
         self._best = np.zeros(verbatim.n_texts, np.int64)
         self._place = np.zeros((verbatim.n_texts, 2), np.int64)
         self._touched = np.empty(verbatim.n_texts, np.int64)
@@ -110,21 +110,19 @@ class Sharing:
 
     def _screened(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
         data, starts, stops = content.data()
-        if self._eights.size < (data.size + screen.SPARE) // 8 + 1:
-            self._eights = np.zeros((data.size + screen.SPARE) // 8 + 1, np.uint64)
-        eights = self._eights
-        with_spare = eights.view(np.uint8)
-        with_spare[: data.size] = data
+        n = int(stops.max(initial=0))
+        data, self._eights = self._with_spare(data, n)
         verbatim = self._verbatim
         yield self._found[:0]
         sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
-        for (size, windows), (places, numbers) in zip(sizes, self._there(data.size), strict=True):
+        for (size, windows), (places, numbers) in zip(sizes, self._there(n), strict=True):
             firsts = np.searchsorted(places, starts)
+            screen.fetch(numbers, windows, verbatim.texts)
             document = 0
             while document < starts.size:
                 before = document
-                n, document = screen.screen(
-                    with_spare,
+                n_found, document = screen.screen(
+                    data,
                     starts,
                     stops,
                     places,
@@ -138,8 +136,23 @@ class Sharing:
                     shares,
                     self._found,
                 )
-                yield self._found[:n].copy()
+                yield self._found[:n_found].copy()
                 self._make_room(document == before)
+
+    def _with_spare(
+        self, data: npt.NDArray[np.uint8], n: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+        """So many bytes with more behind them, as they are and in numbers of eight.
+
+        In their place, where a reader left room.
+        """
+        n_eights = (n + screen.SPARE) // 8 + 1
+        if data.size < 8 * n_eights or data.ctypes.data % 8 or not data.flags.writeable:
+            if self._room.size < n_eights:
+                self._room = np.zeros(n_eights, np.uint64)
+            self._room.view(np.uint8)[:n] = data[:n]
+            return self._room.view(np.uint8), self._room
+        return data, data[: 8 * n_eights].view(np.uint64)
 
     def _there(self, n: int) -> list[npt.NDArray[np.int64]]:
         """The long windows in so many bytes, then the short ones: at which place, which one."""

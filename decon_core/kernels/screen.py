@@ -465,35 +465,83 @@ def find_windows(
     left: Integers,
     numbers: Integers,
 ) -> int:
-    """Which of these places have a window, and which one; how many, with room for all.
+    """Which of these places have a window, and which one; how many, with room for all and one.
 
-    By itself, too: the tables are far larger than the processor's cache, and a short loop waits for
-    several places at once.
+    In short loops, each over all that the one before it left: the tables are far larger than the
+    processor's cache, and so it waits for several places at once.
     """
-    n = 0
+    n_held = 0
     for at in places:
         digest = _digest(eights, at, size)
-        if not _may_hold(in_filter, digest):
-            continue
-        slot = _scaled(digest, slots.size)
-        while slots[slot]:
-            if slots[slot] & _HIGH == digest & _HIGH:
-                number = np.int64(slots[slot] & _LOW) - 1
-                first = firsts[number]
-                differs = _eight(eights, at) ^ _eight(text_eights, first)
-                second = _eight(eights, at + 8) ^ _eight(text_eights, first + 8)
-                if size == LONG:
-                    third = _eight(eights, at + 16) ^ _eight(text_eights, first + 16)
-                    differs |= second | (third & _LOW)
-                else:
-                    differs |= second & _LOW
-                if differs == _ZERO:
-                    left[n], numbers[n] = at, number
-                    n += 1
-                    break
-            slot += 1
-            if slot == slots.size:
-                slot = 0
+        left[n_held], numbers[n_held] = at, _scaled(digest, slots.size)
+        n_held += np.int64(_may_hold(in_filter, digest))
+    n_likely = 0
+    for place in range(n_held):
+        digest = _digest(eights, left[place], size)
+        slot = _likely_slot(digest, numbers[place], slots)
+        left[n_likely], numbers[n_likely] = left[place], slot
+        n_likely += np.int64(slot != NONE)
+    first = np.empty(n_likely, np.int64)
+    for place in range(n_likely):
+        first[place] = firsts[np.int64(slots[numbers[place]] & _LOW) - 1]
+    n = 0
+    for place in range(n_likely):
+        at, slot = left[place], numbers[place]
+        digest = _digest(eights, at, size)
+        is_same = _are_same(eights, at, text_eights, first[place], size)
+        while not is_same and slot != NONE:  # two windows with one digest: hardly ever
+            slot = _likely_slot(digest, (slot + 1) % slots.size, slots)
+            if slot != NONE:
+                other = firsts[np.int64(slots[slot] & _LOW) - 1]
+                is_same = _are_same(eights, at, text_eights, other, size)
+        if is_same:
+            left[n], numbers[n] = at, np.int64(slots[slot] & _LOW) - 1
+            n += 1
+    return n
+
+
+@kernel
+def _likely_slot(digest: np.uint64, slot: int, slots: Words64) -> int:
+    """The first slot from one on, up to a free one, with the upper half of a digest."""
+    while slots[slot]:
+        if slots[slot] & _HIGH == digest & _HIGH:
+            return slot
+        slot += 1
+        if slot == slots.size:
+            slot = 0
+    return NONE
+
+
+@kernel
+def _are_same(eights: Words64, at: int, others: Words64, other_at: int, size: int) -> bool:
+    """Whether two windows of a size have the same bytes."""
+    first = _eight(eights, at) ^ _eight(others, other_at)
+    second = _eight(eights, at + 8) ^ _eight(others, other_at + 8)
+    if size == LONG:
+        third = _eight(eights, at + 16) ^ _eight(others, other_at + 16)
+        return first | second | (third & _LOW) == _ZERO
+    return first | (second & _LOW) == _ZERO
+
+
+@kernel
+def fetch(numbers: Integers, windows: Windows, texts: Texts) -> int:
+    """Have what `screen` will ask of these windows brought to the processor, many at once.
+
+    The sum says nothing; without it, nothing would be read.
+    """
+    n = 0
+    for number in numbers:
+        n += windows.gram_offsets[number] + windows.whole_offsets[number]
+    for number in numbers:
+        first = windows.gram_offsets[number]
+        if first < windows.gram_offsets[number + 1]:
+            n += np.int64(windows.gram_texts[first]) + np.int64(windows.gram_after[first])
+            n += np.int64(windows.gram_before[first]) + windows.grams[first]
+    for number in numbers:
+        first = windows.gram_offsets[number]
+        if first < windows.gram_offsets[number + 1]:
+            n += np.int64(texts.data[windows.grams[first]])
+            n += texts.offsets[np.int64(windows.gram_texts[first])]
     return n
 
 
