@@ -15,7 +15,7 @@ from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
 from decon_core.index import has_part, index_fingerprint, open_part
 from decon_core.indexability import Visibility, visibilities
-from decon_core.mixture import DECONTAMINATED, MANIFEST, verify
+from decon_core.mixtures.build import MANIFEST, damage
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, plan
 from decon_core.store import read_json
@@ -128,12 +128,13 @@ def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents in are documents out plus documents removed, and the bytes are those written."""
     config = decon.config()
     store = decon.store_of(config)
-    built = [
-        pack
+    folders = [
+        store.mixture(declared.name, pack.name)
+        for declared in config.mixtures
         for pack in list_packs(store)
-        if (store.mixture(DECONTAMINATED, pack.name) / MANIFEST).is_file()
     ]
-    return _result([problem for pack in built for problem in verify(store, pack)])
+    built = [folder for folder in folders if (folder / MANIFEST).is_file()]
+    return _result([problem for folder in built for problem in damage(folder)])
 
 
 @asset_check(asset=report)

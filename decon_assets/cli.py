@@ -176,7 +176,6 @@ def _run(options: argparse.Namespace) -> int:
     load_config(options.config)  # before a history is begun beside a file that is not there
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
-    from decon_core.mixture import DECONTAMINATED
 
     with open_instance(home_for(options.config)) as instance:
         try:
@@ -190,7 +189,8 @@ def _run(options: argparse.Namespace) -> int:
     with suppress(duckdb.Error):  # somebody may hold the new report open already
         _say_what_was_left_out(registered.store.report)
     print(f"\nreport: {registered.store.report}")
-    print(f"mixture: {registered.store.mixtures(DECONTAMINATED)}")
+    for mixture in registered.config.mixtures:
+        print(f"mixture: {registered.store.mixtures(mixture.name)}")
     return 0
 
 
@@ -280,22 +280,23 @@ def _status(options: argparse.Namespace) -> int:
 
 def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> bool:
     """Say which mixtures are today's, and whether the report is; whether all are."""
-    from decon_core.mixture import has_mixture
-    from decon_core.registry import current_versions
+    from decon_core.registry import builder_of
     from decon_core.report import is_current
-    from decon_core.tiles import scan_fingerprint
 
     try:
-        versions = current_versions(config, store)
-        scan = scan_fingerprint(store, config.policy)
+        builder = builder_of(config, store)
+        standing = {
+            mixture.name: sum(builder.stands(mixture, pack) for pack in packs)
+            for mixture in config.mixtures
+        }
     except DeconError as error:
         print(f"  {error}")
         return False
-    n_mixed = sum(has_mixture(store, pack, versions, config.policy, scan) for pack in packs)
-    print(f"  mixture: {n_mixed} of {len(packs)} packs are today's")
-    is_reported = is_current(store, packs, versions, config.policy)
+    for name, n_mixed in standing.items():
+        print(f"  mixture {name}: {n_mixed} of {len(packs)} packs are today's")
+    is_reported = is_current(store, packs, builder.versions, config.policy, config.mixtures)
     print(f"  report: {'today' if is_reported else 'not today'}'s")
-    return n_mixed == len(packs) and is_reported
+    return all(n_mixed == len(packs) for n_mixed in standing.values()) and is_reported
 
 
 def _dev(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""How the work is cut: by benchmark, by pack, and the scan by both.
+"""How the work is cut: by benchmark, by pack, by mixture; the scan and the mixtures by two of them.
 
 A new benchmark shows in the grid as a missing column, new shards as a missing row. Names are
 checked in `decon_core.names` before they come here; Dagster itself would take a name with "|" in it
@@ -17,10 +17,13 @@ from dagster import (
 
 BENCHMARK = "benchmark"
 PACK = "pack"
+MIXTURE = "mixture"
 
 benchmarks = DynamicPartitionsDefinition(name=BENCHMARK)
 packs = DynamicPartitionsDefinition(name=PACK)
+mixtures = DynamicPartitionsDefinition(name=MIXTURE)
 cells = MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
+shares = MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
 
 
 def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:
@@ -32,6 +35,17 @@ def halves(key: str) -> tuple[str, str]:
     """Pack and benchmark of a cell's key; written out it is `benchmark|pack`, by dimension name."""
     dimensions = cells.get_partition_key_from_str(str(key)).keys_by_dimension
     return dimensions[PACK], dimensions[BENCHMARK]
+
+
+def share(*, pack: str, mixture: str) -> MultiPartitionKey:
+    """The key of what a mixture has of a pack."""
+    return MultiPartitionKey({PACK: pack, MIXTURE: mixture})
+
+
+def halves_of_share(key: str) -> tuple[str, str]:
+    """Pack and mixture of a share's key."""
+    dimensions = shares.get_partition_key_from_str(str(key)).keys_by_dimension
+    return dimensions[PACK], dimensions[MIXTURE]
 
 
 def align(
@@ -48,34 +62,33 @@ def align(
 
 @dataclass(frozen=True)
 class Rectangle:
-    """Neighbouring packs by neighbouring benchmarks: what one run can be asked for."""
+    """Neighbouring packs by neighbouring benchmarks, or mixtures: what one run can be asked for."""
 
     packs: tuple[str, ...]
-    benchmarks: tuple[str, ...]
+    others: tuple[str, ...]
 
-    @property
-    def first(self) -> MultiPartitionKey:
-        return cell(pack=self.packs[0], benchmark=self.benchmarks[0])
-
-    @property
-    def last(self) -> MultiPartitionKey:
-        return cell(pack=self.packs[-1], benchmark=self.benchmarks[-1])
+    def corners(self, other: str) -> tuple[MultiPartitionKey, MultiPartitionKey]:
+        """The keys of its first cell and of its last; `other` says what packs are crossed with."""
+        first, last = (
+            MultiPartitionKey({PACK: self.packs[at], other: self.others[at]}) for at in (0, -1)
+        )
+        return first, last
 
 
 def rectangles(
     missing: Mapping[str, frozenset[str]],
     *,
     pack_order: Sequence[str],
-    benchmark_order: Sequence[str],
+    other_order: Sequence[str],
 ) -> list[Rectangle]:
-    """Cover the missing benchmarks of each pack exactly, with few rectangles.
+    """Cover the missing benchmarks, or mixtures, of each pack exactly, with few rectangles.
 
-    No pack is cut across rectangles unless the benchmarks that it lacks are no neighbours.
+    No pack is cut across rectangles unless those that it lacks are no neighbours.
     """
     found: list[Rectangle] = []
     for packs_run in _runs([pack for pack in pack_order if missing.get(pack)], pack_order, missing):
         lacking = missing[packs_run[0]]
-        runs = neighbours(tuple(lacking), benchmark_order)
+        runs = neighbours(tuple(lacking), other_order)
         found += [Rectangle(packs_run, run) for run in runs]
     return found
 

@@ -24,9 +24,11 @@ from decon_assets.definitions import build_definitions
 from decon_assets.instance import COMMAND_LINE_TAG
 from decon_assets.partitions import (
     BENCHMARK,
+    MIXTURE,
     PACK,
     align,
     benchmarks,
+    mixtures,
     neighbours,
     packs,
     rectangles,
@@ -37,9 +39,14 @@ from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
 from decon_core.idf import current_snapshot, require_frozen_from
 from decon_core.index import has_part, index_fingerprint
-from decon_core.mixture import has_mixture
 from decon_core.records import current_version
-from decon_core.registry import benchmarks_of, current_versions, register_packs, stale_benchmarks
+from decon_core.registry import (
+    benchmarks_of,
+    builder_of,
+    current_versions,
+    register_packs,
+    stale_benchmarks,
+)
 from decon_core.store import Store
 from decon_core.tiles import missing_tiles, scan_fingerprint
 from decon_core.tokens import load_tokenizer
@@ -92,6 +99,7 @@ def register(
         echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
     align(instance, benchmarks, list(found))
     align(instance, packs, [pack.name for pack in plan.current])
+    align(instance, mixtures, [mixture.name for mixture in config.mixtures])
     return Registration(config, store, tuple(found), tuple(plan.current))
 
 
@@ -129,20 +137,35 @@ class Pipeline:
         scan = scan_fingerprint(store, config.policy)
         if not has_common(store, registered.packs, versions, config.policy, scan):
             self._stage("common_ngrams")
-        unmixed = [
-            pack.name
-            for pack in registered.packs
-            if not has_mixture(store, pack, versions, config.policy, scan)
-        ]
-        refusal: PipelineError | None = None
-        try:
-            self._stages("mixture", unmixed, PACK)
-        except PipelineError as error:
-            refusal = error  # the report says which rows could not be read
-        self._stage("report")
-        if refusal:
-            raise refusal
+        refusals = self._mix(registered)
+        self._stage("report")  # it says which rows could not be read
+        if refusals:
+            raise PipelineError("\n".join(refusals))
         return registered
+
+    def _mix(self, registered: Registration) -> list[str]:
+        """Build the mixtures that are not today's; what was refused. One does not stop others."""
+        builder = builder_of(registered.config, registered.store)
+        lacking = {
+            pack.name: frozenset(
+                mixture.name for mixture in builder.mixtures if not builder.stands(mixture, pack)
+            )
+            for pack in registered.packs
+        }
+        areas = rectangles(
+            lacking,
+            pack_order=self._instance.get_dynamic_partitions(PACK),
+            other_order=self._instance.get_dynamic_partitions(MIXTURE),
+        )
+        refusals = []
+        for area in areas:
+            try:
+                self._stage("mixture", area.corners(MIXTURE))
+            except PipelineError as error:
+                refusals.append(str(error))
+        if not areas:
+            self._echo("mixture: up to date")
+        return refusals
 
     def _stages(self, asset: str, keys: Sequence[str], dimension: str) -> None:
         """Materialize these partitions, neighbours in one run."""
@@ -163,10 +186,10 @@ class Pipeline:
         areas = rectangles(
             {pack: frozenset(names) for pack, names in lacking.items()},
             pack_order=self._instance.get_dynamic_partitions(PACK),
-            benchmark_order=self._instance.get_dynamic_partitions(BENCHMARK),
+            other_order=self._instance.get_dynamic_partitions(BENCHMARK),
         )
         for area in areas:
-            self._stage("scan", (area.first, area.last))
+            self._stage("scan", area.corners(BENCHMARK))
         if not areas:
             self._echo("scan: up to date")
         return len(areas)

@@ -27,6 +27,9 @@
     [policy]
     contamination_score_threshold = 0.8
 
+    [[mixture]]                         # optional, and as many as are wanted: see variants.py
+    name = "decontaminated"
+
     [store]
     path = ".decon"
 
@@ -45,12 +48,14 @@ from typing import Any
 from decon_core.errors import ConfigError, DeconError, Problem
 from decon_core.names import check_names
 from decon_core.policy import Policy
+from decon_core.variants import Mixture, read_mixtures
 
 _SECTIONS = {
     "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
     "idf": {"snapshot"},
     "corpus": {"pack_shards", "source"},
     "policy": None,
+    "mixture": None,
     "store": {"path"},
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
@@ -87,6 +92,7 @@ class Config:
     sources: tuple[Source, ...]
     pack_shards: int
     policy: Policy
+    mixtures: tuple[Mixture, ...]
     store: Path
 
 
@@ -118,6 +124,8 @@ class _Reader:
         self._unknown("", values, _SECTIONS)
         sections: dict[str, Mapping[str, Any]] = {}
         for name, keys in _SECTIONS.items():
+            if name == "mixture":  # a list of tables
+                continue
             section = values.get(name, {})
             if not isinstance(section, dict):
                 self._wrong(name, section, "a table")
@@ -141,6 +149,12 @@ class _Reader:
             self._wrong("store.path", store, "a path")
         sources = self._sources(corpus.get("source", []))
         policy = self._policy(sections["policy"])
+        mixtures, problems = read_mixtures(
+            values.get("mixture"),
+            where=str(self._path),
+            sources=[source.name for source in sources],
+        )
+        self._problems += problems
         if self._problems or policy is None:
             raise ConfigError(self._problems)
         return Config(
@@ -153,6 +167,7 @@ class _Reader:
             sources=sources,
             pack_shards=pack_shards,
             policy=policy,
+            mixtures=mixtures,
             store=self._folder / store,
         )
 

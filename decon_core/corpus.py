@@ -138,7 +138,7 @@ def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> 
         )
     if problems:
         raise CorpusError(problems)
-    return [_shard(source, path, base, known.get(str(path))) for path in paths]
+    return [shard_at(source, path, base, known.get(str(path))) for path in paths]
 
 
 def _fixed_part(pattern: str) -> Path:
@@ -147,7 +147,8 @@ def _fixed_part(pattern: str) -> Path:
     return Path(*parts[:wild])
 
 
-def _shard(source: Source, path: Path, base: Path, known: Shard | None) -> Shard:
+def shard_at(source: Source, path: Path, base: Path, known: Shard | None = None) -> Shard:
+    """A file as a shard of a source, named from a folder on."""
     status = path.stat()
     is_known = known and (known.n_bytes, known.modified_ns) == (status.st_size, status.st_mtime_ns)
     content = known.content if known and is_known else hash_file(path)
@@ -520,9 +521,43 @@ def _document(
         text, parts = _text(value, source)
     except _NotADocumentError as error:
         return Unreadable(row, offset, error.reason, error.detail, raw)
+    return Document(row, id_of(value, source), text, raw, parts)
+
+
+def id_of(value: Mapping[str, Any], source: Source) -> str | None:
+    """A row's own id, if the source names a field for it."""
     found = _field(value, source.id) if source.id else None
     identity = None if found is None or found is _ABSENT else str(found)
-    return Document(row, identity and _without_lone_surrogates(identity), text, raw, parts)
+    return identity and _without_lone_surrogates(identity)
+
+
+def document_of(value: Mapping[str, Any], row: int, source: Source) -> Document | Unreadable:
+    """What the value of a row says, wherever it came from."""
+    return _document(value, row, None, source, None)
+
+
+def values_of(shard: Shard, rows: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Some rows of a shard with all their fields, in order."""
+    wanted = sorted(rows)
+    path = Path(shard.path)
+    if not wanted:
+        return
+    with open_shard(shard) as file:
+        if format_of(path) in LINE_FORMATS:
+            for block in line_blocks(file, path, block_bytes=_TABLE_AT_ONCE):
+                lines = block.lines[: block.n_bytes].tobytes().split(b"\n")
+                while wanted and wanted[0] < block.row + block.n_lines:
+                    row = wanted.pop(0)
+                    line = lines[row - block.row]
+                    text = line.removeprefix(_BYTE_ORDER_MARK) if row == 0 else line
+                    yield row, cast("dict[str, Any]", _decode(text))
+            return
+        first = 0
+        for batch in table_batches(file, path, None, batch_bytes=_TABLE_AT_ONCE):
+            while wanted and wanted[0] < first + batch.num_rows:
+                row = wanted.pop(0)
+                yield row, batch.slice(row - first, 1).to_pylist()[0]
+            first += batch.num_rows
 
 
 def _without_lone_surrogates(text: str) -> str:
@@ -628,11 +663,14 @@ def _turn(message: object, path: str) -> str:
 
 
 def table_batches(
-    file: ShardFile, path: Path, source: Source, *, batch_bytes: int
+    file: ShardFile, path: Path, source: Source | None, *, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a table, about so many bytes at a time, with the columns that are asked for."""
+    """The rows of a table, about so many bytes at a time, with the columns that a source needs.
+
+    All columns, without one.
+    """
     file.require_unchanged()  # first: libraries say odd things about half-changed tables
-    wanted = _wanted(source)
+    wanted = _wanted(source) if source else None
     read = _parquet_batches if format_of(path) == ".parquet" else _arrow_batches
     try:
         yield from read(path, wanted, batch_bytes)
@@ -657,17 +695,21 @@ def _wanted(source: Source) -> set[str]:
     return {field.partition(".")[0] for field in fields} | set(fields)
 
 
-def _parquet_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(
+    path: Path, wanted: set[str] | None, batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
     # `pre_buffer` would hold what was compressed of the whole file. One core per shard is enough.
     file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_HASH_CHUNK)
-    columns = [name for name in file.schema_arrow.names if name in wanted]
+    columns = [name for name in file.schema_arrow.names if wanted is None or name in wanted]
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
         chunks = [group.column(at) for at in range(group.num_columns)]
         n_bytes = sum(
             chunk.total_uncompressed_size
             for chunk in chunks
-            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted
+            if wanted is None
+            or chunk.path_in_schema in wanted
+            or chunk.path_in_schema.partition(".")[0] in wanted
         )
         yield from file.iter_batches(
             batch_size=_rows_at_once(group.num_rows, n_bytes, batch_bytes),
@@ -681,7 +723,9 @@ def _rows_at_once(n_rows: int, n_bytes: int, batch_bytes: int) -> int:
     return max(1, min(_MOST_ROWS, n_rows * batch_bytes // max(n_bytes, 1)))
 
 
-def _arrow_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(
+    path: Path, wanted: set[str] | None, batch_bytes: int
+) -> Iterator[pa.RecordBatch]:
     for batch in open_arrow(path, wanted).batches:
         for column in batch.columns:
             _require_sound(column)

@@ -38,7 +38,7 @@ from decon_core.evals.folder import records_in
 from decon_core.idf import Snapshot, current_snapshot, freeze
 from decon_core.index import build_part, has_part, index_fingerprint
 from decon_core.indexability import indexability
-from decon_core.mixture import entries_of_shard
+from decon_core.leaks import entries_of_shard
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records, save_records
 from decon_core.scan import Progress, scan_packs

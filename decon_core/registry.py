@@ -15,9 +15,10 @@ from decon_core.corpus import Pack, find_shards, hash_file, plan_packs
 from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, StaleError
 from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
 from decon_core.idf import require_counted_under, require_frozen_from
-from decon_core.mixture import DECONTAMINATED
+from decon_core.mixtures.build import Builder
 from decon_core.records import Version, current_version, recorded_origin
 from decon_core.store import Store, read_json, remove, write_json
+from decon_core.variants import unknown_benchmarks
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
             for name in names
             if name not in known
         ]
+    problems += unknown_benchmarks(config.mixtures, wanted)
     if problems:
         raise ConfigError(problems)
     return {name: found[name] for name in wanted}
@@ -102,6 +104,17 @@ def current_versions(config: Config, store: Store) -> list[Version]:
             for name in stale
         )
     return versions
+
+
+def builder_of(config: Config, store: Store) -> Builder:
+    """What builds the mixtures of a configuration, of today's packs and benchmark versions."""
+    return Builder(
+        store,
+        tuple(list_packs(store)),
+        tuple(current_versions(config, store)),
+        config.policy,
+        config.mixtures,
+    )
 
 
 def list_packs(store: Store) -> list[Pack]:
@@ -189,8 +202,8 @@ def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
 def register_packs(config: Config, store: Store, *, may_retire: bool = False) -> PackPlan:
     """Bring the packs in line with the corpus.
 
-    A pack that goes takes its mixture along, or its documents would stay among the clean ones. When
-    most of the corpus is gone that is more likely a mount that is missing, and needs a word.
+    A pack that goes takes its mixtures along, or its documents would stay among the clean ones.
+    When most of the corpus is gone that is more likely a mount that is missing, and needs a word.
     """
     found = plan(config, store)
     n_registered = sum(len(pack.shards) for pack in list_packs(store))
@@ -207,6 +220,7 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
         write_json(store.pack(pack.name), pack.to_json())
     for pack in found.retired:
         write_json(store.retired_packs / f"{pack.name}.json", pack.to_json())
-        remove(store.mixture(DECONTAMINATED, pack.name))
+        for folder in store.mixtures_of(pack.name):
+            remove(folder)
         remove(store.pack(pack.name))
     return found

@@ -15,6 +15,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from decon_core.common import current_common, has_common
 from decon_core.corpus import Pack
@@ -22,18 +23,20 @@ from decon_core.errors import MissingError, Problem
 from decon_core.idf import read_current
 from decon_core.index import index_fingerprint, open_part
 from decon_core.indexability import indexability
-from decon_core.mixture import (
-    DECONTAMINATED,
-    MANIFEST,
-    entries_of_shard,
-    mixture_fingerprint,
-    require_scanned,
-)
+from decon_core.leaks import entries_of_shard
+from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, require_scanned
+from decon_core.mixtures.choice import Sight
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
-from decon_core.schemas import COMMON, ENTRIES, INDEXABILITY
+from decon_core.schemas import COMMON, ENTRIES, INDEXABILITY, REMOVED
 from decon_core.store import Store, aside, read_json
 from decon_core.tiles import scan_fingerprint
+from decon_core.variants import DEFAULT, Mixture
+
+_ACCOUNT = (
+    *("n_documents_in", "n_documents_out", "n_bytes_in", "n_bytes_out"),
+    *("n_tokens_in", "n_tokens_out", "n_cut", "n_unreadable_left_out"),
+)
 
 _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
     "benchmarks": (
@@ -122,28 +125,19 @@ _TABLES: Mapping[str, tuple[str, pa.Schema]] = {
                 ("source", pa.string()),
                 ("shard_name", pa.string()),
                 ("is_current", pa.bool_()),
-                ("n_documents_in", pa.int64()),
-                ("n_documents_out", pa.int64()),
-                ("n_characters_in", pa.int64()),
-                ("n_characters_out", pa.int64()),
-                ("n_unreadable_left_out", pa.int64()),
+                *((name, pa.int64()) for name in _ACCOUNT),
             ]
         ),
     ),
     "removed": (
-        "One row per document that a mixture leaves out and item that is the reason",
+        "One row per document that a mixture leaves out, or cuts something out of, and reason",
         pa.schema(
             [
                 ("mixture", pa.string()),
                 ("source", pa.string()),
-                ("shard_name", pa.string()),
                 ("is_current", pa.bool_()),
-                ("row", pa.int64()),
-                ("doc_id", pa.string()),
-                ("benchmark", pa.string()),
-                ("split", pa.string()),
-                ("instance_index", pa.int64()),
-                ("score", pa.float64()),
+                ("shard_name", pa.string()),
+                *list(REMOVED)[1:],
             ]
         ),
     ),
@@ -173,11 +167,15 @@ class ReportSummary:
     n_matches: int  # pairs of item and document
     n_contaminated_documents: int
     n_unreadable: int
-    n_shards_without_mixture: int  # none built, or one that is no longer today's
+    n_shards_without_mixture: int  # that lack one, or have one that is no longer today's
 
 
 def build_report(
-    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    mixtures: Sequence[Mixture] = (DEFAULT,),
 ) -> ReportSummary:
     """Gather everything into a new database, and put it in the place of the old one."""
     if not packs:
@@ -186,18 +184,19 @@ def build_report(
         )
     scan = scan_fingerprint(store, policy)
     index = index_fingerprint(store, policy)
+    sight = Sight(store, tuple(versions), policy, scan)
     for pack in packs:
-        require_scanned(store, pack, versions, scan)
-    mixtures = _mixtures(store, packs, versions, policy, scan)
+        require_scanned(sight, pack, versions)
+    builder = Builder(store, tuple(packs), tuple(versions), policy, tuple(mixtures))
+    accounts, removed, n_lacking = _mixtures(builder)
     seen = indexability(store, versions, policy)
     tables = {
         "benchmarks": _benchmarks(store, versions, index),
         "items": _items(store, versions, seen),
         "shards": _shards(store, packs, scan),
         "unreadable": _unreadable(store, packs, scan),
-        "mixtures": [account for account, _ in mixtures],
-        "removed": [row for _, removed in mixtures for row in removed],
-        "runs": _runs(store, packs, versions, policy, scan),
+        "mixtures": accounts,
+        "runs": _runs(builder),
     }
     matches = _matches(store, packs, versions, policy, scan)
     common = COMMON.empty_table()
@@ -206,11 +205,12 @@ def build_report(
     with aside(store.report) as draft, duckdb.connect(str(draft)) as connection:
         for name, rows in tables.items():
             _load(connection, name, pa.Table.from_pylist(rows, schema=_TABLES[name][1]))
+        _load(connection, "removed", removed)
         _load(connection, "indexability", seen)
         _load(connection, "common_ngrams", common)
         _load(connection, "matches", matches)
         connection.execute(_VIEWS.read_text(encoding="utf-8"))
-        return _summary(connection)
+        return _summary(connection, n_lacking)
 
 
 def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
@@ -221,7 +221,7 @@ def _load(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> N
     connection.execute(f"COMMENT ON TABLE {name} IS '{comment}'")
 
 
-def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:
+def _summary(connection: duckdb.DuckDBPyConnection, n_lacking: int) -> ReportSummary:
     row = connection.execute(
         """
         SELECT (SELECT count(*) FROM items),
@@ -229,13 +229,10 @@ def _summary(connection: duckdb.DuckDBPyConnection) -> ReportSummary:
                (SELECT coalesce(sum(n_documents), 0)::BIGINT FROM item_status),
                (SELECT count(DISTINCT (source, shard_name, row))
                 FROM matches WHERE is_contaminated),
-               (SELECT count(*) FROM unreadable),
-               (SELECT count(*) FROM shards s WHERE NOT EXISTS (
-                    FROM mixtures m
-                    WHERE m.is_current AND (m.pack, m.shard_name) = (s.pack, s.shard_name)))
+               (SELECT count(*) FROM unreadable)
         """
     ).fetchone()
-    return ReportSummary(*(row or (0,) * 6))
+    return ReportSummary(*(*(row or (0,) * 5), n_lacking))
 
 
 def _benchmarks(store: Store, versions: Iterable[Version], index: str) -> list[dict[str, Any]]:
@@ -327,47 +324,44 @@ def _matches(
     return pa.concat_tables(tables)
 
 
-def _mixtures(
-    store: Store, packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str
-) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Per shard of every mixture that was built: its account, and the documents it leaves out."""
-    rows = []
-    for pack in packs:
-        manifest_path = store.mixture(DECONTAMINATED, pack.name) / MANIFEST
-        if not manifest_path.is_file():
-            continue
-        manifest = read_json(manifest_path)
-        today = mixture_fingerprint(store, pack, versions, policy, scan)
-        is_current = manifest["fingerprint"] == today
-        for shard in manifest["shards"]:
+def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
+    """Per shard of every mixture that was built its account; what they leave out.
+
+    And how many shards are in packs of which not every mixture is today's.
+    """
+    accounts: list[dict[str, Any]] = []
+    removed = [_TABLES["removed"][1].empty_table()]
+    n_lacking = 0
+    for pack in builder.packs:
+        standing = []
+        for mixture in builder.mixtures:
+            folder = builder.store.mixture(mixture.name, pack.name)
+            is_today = builder.stands(mixture, pack)
+            standing.append(is_today)
+            if not (folder / MANIFEST).is_file():
+                continue
             place = {
-                "mixture": manifest["mixture"],
-                "source": manifest["source"],
-                "shard_name": shard["shard"],
-                "is_current": is_current,
+                "mixture": mixture.name,
+                "source": pack.source.name,
+                "is_current": is_today,
             }
-            counts = {name: shard[name] for name in _ACCOUNT}
-            account = {**place, "pack": pack.name, **counts}
-            removed = [
-                {**place, "row": document["row"], "doc_id": document["id"], **reason}
-                for document in shard["removed"]
-                for reason in document["because"]
-            ]
-            rows.append((account, removed))
-    return rows
-
-
-_ACCOUNT = (
-    "n_documents_in",
-    "n_documents_out",
-    "n_characters_in",
-    "n_characters_out",
-    "n_unreadable_left_out",
-)
+            for shard in read_json(folder / MANIFEST)["shards"]:
+                counts = {name: shard[name] for name in _ACCOUNT}
+                named = {"pack": pack.name, "shard_name": shard["shard"]}
+                accounts.append({**place, **named, **counts})
+            rows = pq.read_table(folder / REMOVED_FILE, schema=REMOVED)
+            columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in place.values()]
+            removed.append(pa.table([*columns, *rows.columns], schema=removed[0].schema))
+        n_lacking += 0 if all(standing) else len(pack.shards)
+    return accounts, pa.concat_tables(removed), n_lacking
 
 
 def is_current(
-    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    mixtures: Sequence[Mixture] = (DEFAULT,),
 ) -> bool:
     """Whether there is a report, and it was made from these very packs, versions and settings."""
     if not store.report.is_file() or not store.current_snapshot.is_file():
@@ -377,24 +371,29 @@ def is_current(
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # damaged, of an older form, or held open by somebody: nobody can tell
-    return bool(state == _state(store, packs, versions, policy, scan_fingerprint(store, policy)))
+    builder = Builder(store, tuple(packs), tuple(versions), policy, tuple(mixtures))
+    return bool(state == _state(builder))
 
 
-def _state(
-    store: Store, packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str
-) -> str:
-    mixtures = [mixture_fingerprint(store, pack, versions, policy, scan) for pack in packs]
-    return sha256(" ".join(sorted(mixtures)).encode()).hexdigest()[:16]
+def _state(builder: Builder) -> str:
+    """What a report says something about: all that is asked for, and which of it stands."""
+    asked = [
+        builder.fingerprint(mixture, pack) for pack in builder.packs for mixture in builder.mixtures
+    ]
+    versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
+    settings = json.dumps(sorted(builder.policy.thresholds.items()))
+    shards = [shard.fingerprint for pack in builder.packs for shard in pack.shards]
+    value = [builder.sight.scan, settings, *sorted(versions), *sorted(shards), *sorted(asked)]
+    return sha256(" ".join(value).encode()).hexdigest()[:16]
 
 
-def _runs(
-    store: Store, packs: Iterable[Pack], versions: Sequence[Version], policy: Policy, scan: str
-) -> list[dict[str, Any]]:
+def _runs(builder: Builder) -> list[dict[str, Any]]:
+    policy = builder.policy
     return [
         {
-            "state": _state(store, packs, versions, policy, scan),
-            "scan_fingerprint": scan,
-            "idf_snapshot": read_current(store)["fingerprint"],
+            "state": _state(builder),
+            "scan_fingerprint": builder.sight.scan,
+            "idf_snapshot": read_current(builder.store)["fingerprint"],
             "threshold": policy.contamination_score_threshold,
             "policy": json.dumps(asdict(policy), sort_keys=True, ensure_ascii=False),
         }

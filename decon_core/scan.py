@@ -34,6 +34,7 @@ from decon_core.matches import LABELS, Columns, tile_of
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
 from decon_core.rules import Rules
+from decon_core.schemas import DOCUMENTS
 from decon_core.search import build_search, open_search
 from decon_core.store import Store, write_json, write_parquet
 from decon_core.tiles import missing_tiles
@@ -75,9 +76,11 @@ class ShardScan:
     n_characters: int = 0
     n_too_short: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
+    documents: list[pa.Table] = field(default_factory=list)
 
     def add(self, block: _Scanned) -> None:
-        self.n_documents += block.n_documents
+        self.documents.append(block.documents)
+        self.n_documents += block.documents.num_rows
         self.n_characters += block.n_characters
         self.n_too_short += block.n_too_short
         self.unreadable += block.unreadable
@@ -173,18 +176,25 @@ def _jobs(
             missing_part(name, str(store.index_part(index, name, "*"))) for name in absent
         )
     jobs = [
-        ShardJob(store.root, shard, pack.source, _in_order(lacking), policy, index, scan)
+        ShardJob(store.root, shard, pack.source, in_order(lacking), policy, index, scan)
         for pack, shard, lacking in missing_tiles(store, packs, versions, scan)
     ]
     for wanted in {job.versions for job in jobs}:
-        build_search(store, wanted, policy.at_floor, index=index, scan=scan)
-        if policy.needs_texts:
-            ids = open_search(store, wanted, policy.at_floor, index=index, scan=scan).ids
-            build_verbatim(store, wanted, ids, policy, scan=scan)
+        prepare(store, wanted, policy, index=index, scan=scan)
     return jobs
 
 
-def _in_order(versions: Sequence[Version]) -> tuple[Version, ...]:
+def prepare(
+    store: Store, versions: tuple[Version, ...], policy: Policy, *, index: str, scan: str
+) -> None:
+    """Have what scanners map to memory built, unless it is there."""
+    build_search(store, versions, policy.at_floor, index=index, scan=scan)
+    if policy.needs_texts:
+        ids = open_search(store, versions, policy.at_floor, index=index, scan=scan).ids
+        build_verbatim(store, versions, ids, policy, scan=scan)
+
+
+def in_order(versions: Sequence[Version]) -> tuple[Version, ...]:
     """Any way to name the same versions is one search index."""
     return tuple(sorted(versions, key=lambda version: version.benchmark))
 
@@ -204,7 +214,7 @@ def compile_kernels(job: ShardJob) -> None:
 
 
 def scan_shard(job: ShardJob) -> ShardScan:
-    """Read a shard once and write its tiles for these benchmark versions, then its ledger."""
+    """Read a shard once and write its tiles for these benchmark versions, then what was read."""
     seen = ShardScan(job.shard.fingerprint)
     found: list[Columns] = []
     position = 0
@@ -224,6 +234,9 @@ def scan_shard(job: ShardJob) -> ShardScan:
         )
         path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
         write_parquet(path, scanner.tile(found, number, job.shard.fingerprint))
+    documents = pa.concat_tables([DOCUMENTS.empty_table(), *seen.documents])
+    write_parquet(store.documents(job.scan, job.shard.fingerprint), documents.combine_chunks())
+    # Last: where there is a ledger, there is all of it.
     write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
     advance(job.shard.n_bytes - position)
     return seen
@@ -236,7 +249,7 @@ def _scanned(job: ShardJob) -> Iterator[_Scanned]:
     if len(scanners) == 1:
         yield from (scanners[0].scan(block) for block in blocks)
         return
-    free: Queue[_Scanner] = Queue()
+    free: Queue[Scanner] = Queue()
     for scanner in scanners:
         free.put(scanner)
 
@@ -263,14 +276,14 @@ class _Scanned:
     """What one block came to."""
 
     position: int
-    n_documents: int
+    documents: pa.Table
     n_characters: int
     n_too_short: int
     unreadable: list[Unreadable]
     matches: list[Columns]
 
 
-class _Scanner:
+class Scanner:
     """All that one thread needs: the index is shared, tables of words and scratch are its own."""
 
     def __init__(
@@ -300,7 +313,9 @@ class _Scanner:
         n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
         return _Scanned(
             position=block.position,
-            n_documents=len(batch.rows),
+            documents=pa.table(
+                [batch.rows, batch.stops - batch.starts, tokens.lengths], schema=DOCUMENTS
+            ),
             n_characters=batch.n_characters,
             n_too_short=n_too_short,
             unreadable=batch.unreadable,
@@ -342,12 +357,12 @@ class _Scanners:
     def __init__(
         self, root: Path, versions: tuple[Version, ...], policy: Policy, index: str, scan: str
     ) -> None:
-        self._made: list[_Scanner] = []
+        self._made: list[Scanner] = []
         self._arguments = (Store(root), versions, policy, index, scan)
 
-    def take(self, n: int) -> list[_Scanner]:
+    def take(self, n: int) -> list[Scanner]:
         while len(self._made) < n:
-            self._made.append(_Scanner(*self._arguments))
+            self._made.append(Scanner(*self._arguments))
         return self._made[:n]
 
 
@@ -358,5 +373,5 @@ def _scanners(
     return _Scanners(root, versions, policy, index, scan)
 
 
-def _scanners_for(job: ShardJob) -> list[_Scanner]:
+def _scanners_for(job: ShardJob) -> list[Scanner]:
     return _scanners(job.root, job.versions, job.policy, job.index, job.scan).take(job.threads)

@@ -69,6 +69,15 @@ FREQUENCIES = pa.schema(
     ]
 )
 
+# One row per document of a shard that was scanned, in order.
+DOCUMENTS = pa.schema(
+    [
+        _required("row", pa.int64(), "row of the document in the shard"),
+        _required("n_bytes", pa.int64(), "length of its text in UTF-8"),
+        _required("n_tokens", pa.int64(), "canonical tokens: what mixtures are measured by"),
+    ]
+)
+
 # One row per n-gram of a benchmark's questions that some document of a shard holds.
 GRAM_COUNTS = pa.schema(
     [
@@ -149,6 +158,32 @@ ENTRIES = pa.schema(
         *MATCHES,
         _required("score", pa.float64(), "base score after the length penalty"),
         _required("is_contaminated", pa.bool_(), "whether the score reaches the threshold"),
+    ]
+)
+
+# One row per document that a mixture leaves out, or part of which it cuts out, and reason.
+REMOVED = pa.schema(
+    [
+        _required("shard", pa.string(), "name of the shard"),
+        _required("row", pa.int64(), "row in the shard"),
+        _field("doc_id", pa.string(), "the document's own id, if it has one"),
+        _field("n_tokens", pa.int64(), "canonical tokens that went; null: it could not be read"),
+        _required("what", pa.string(), "document, turns or spans"),
+        _required("why", pa.string(), "leak, license, control, no leak, unreadable"),
+        _field("detector", pa.string(), "leak: the rule that found it"),
+        _field("benchmark", pa.string(), "leak: name of the benchmark"),
+        _field("split", pa.string(), "leak: split of the item"),
+        _field("instance_index", pa.int64(), "leak: row of the item within its split"),
+        _field("score", pa.float64(), "leak: the score"),
+        _field("detail", pa.string(), "license: the one found; unreadable: the reason; a remark"),
+    ]
+)
+
+# One row per document that a control leaves out.
+DRAWN = pa.schema(
+    [
+        _required("shard", pa.string(), "fingerprint of the shard"),
+        _required("row", pa.int64(), "row in the shard"),
     ]
 )
 

@@ -10,9 +10,11 @@
       search/<scan fp>/<versions>.arrow              several of those, ready to be searched at once
       tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
       tiles/<scan fp>/<shard fp>/<version>.grams.parquet   in how many documents each n-gram stands
+      tiles/<scan fp>/<shard fp>/documents.parquet   how long each of its documents is
       tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
       common/<fingerprint>.parquet, common/current.json    common n-grams, as they were frozen
-      mixtures/<name>/<pack>/                        shards without the leaks, and a manifest
+      mixtures/<name>/<pack>/                        a variant of the shards, and its account
+      draws/<fingerprint>.parquet                    what a control leaves out, over all packs
       report/contamination.duckdb                    the answer
       scorecard/                                     what each rule sees of planted leaks
       drafts/                                        mixtures that are being written
@@ -86,6 +88,9 @@ class Store:
     def gram_counts(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.grams.parquet"
 
+    def documents(self, scan: str, shard: str) -> Path:
+        return self.root / "tiles" / scan / shard / "documents.parquet"
+
     def ledger(self, scan: str, shard: str) -> Path:
         return self.root / "tiles" / scan / shard / "ledger.json"
 
@@ -101,6 +106,13 @@ class Store:
 
     def mixtures(self, name: str) -> Path:
         return self.root / "mixtures" / name
+
+    def mixtures_of(self, pack: str) -> list[Path]:
+        """The folders that any mixture has for a pack."""
+        return sorted((self.root / "mixtures").glob(f"*/{pack}"))
+
+    def draw(self, fingerprint: str) -> Path:
+        return self.root / "draws" / f"{fingerprint}.parquet"
 
     @property
     def drafts(self) -> Path:

@@ -1,11 +1,14 @@
-"""What people take away: the mixture, and the report."""
+"""What people take away: the mixtures, and the report."""
 
 from dagster import (
     AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
     BackfillPolicy,
+    DimensionPartitionMapping,
+    IdentityPartitionMapping,
     MetadataValue,
+    MultiPartitionMapping,
     MultiToSingleDimensionPartitionMapping,
     asset,
 )
@@ -13,53 +16,78 @@ from dagster import (
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import permanent_failures
-from decon_assets.partitions import PACK, packs
+from decon_assets.partitions import PACK, halves_of_share, shares
+from decon_assets.provenance import column_schema
 from decon_assets.resources import Decon
-from decon_core.mixture import DECONTAMINATED, build_mixture
-from decon_core.registry import current_versions, list_packs, packs_of
+from decon_core.errors import DeconError, IncompleteError, Problem
+from decon_core.mixtures.build import Summary
+from decon_core.registry import builder_of, current_versions, list_packs, packs_of
 from decon_core.report import build_report
+from decon_core.schemas import REMOVED
+from decon_core.variants import mixture_named
 
 GROUP = "products"
 
 
 @asset(
     deps=[
-        AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
+        AssetDep(
+            scan,
+            # Of every pack its own row of the scan, with all benchmarks.
+            partition_mapping=MultiPartitionMapping(
+                {PACK: DimensionPartitionMapping(PACK, IdentityPartitionMapping())}
+            ),
+        ),
         common_ngrams,
-        corpus,
+        AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
     ],
-    partitions_def=packs,
+    partitions_def=shares,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
     kinds={"file"},
-    code_version="1",
+    code_version="2",
+    metadata=column_schema(REMOVED),
 )
 def mixture(context: AssetExecutionContext, decon: Decon) -> None:
-    """The corpus without the documents that leaked, and a manifest that accounts for every row.
+    """The variants of the corpus that decon.toml declares, each with an account of every row.
 
-    Refuses to be built while any shard was not scanned against every benchmark, or rows of it could
-    not be read.
+    A mixture of a pack is refused while a shard was not scanned against every benchmark that it
+    asks about, or rows of it could not be read; a control, while any pack of its source was not.
+    What is refused does not keep the others of a run from being built.
     """
     with permanent_failures():
         config = decon.config()
-        store = decon.store_of(config)
-        versions = current_versions(config, store)
-        for pack in packs_of(store, context.partition_keys):
-            summary = build_mixture(store, pack, versions, config.policy)
+        builder = builder_of(config, decon.store_of(config))
+        problems: list[Problem] = []
+        for key in context.partition_keys:
+            pack_name, name = halves_of_share(key)
+            (pack,) = packs_of(builder.store, [pack_name])
+            try:
+                summary = builder.build(mixture_named(config.mixtures, name), pack)
+            except DeconError as error:
+                problems += error.problems
+                continue
             context.log.info(
-                f"{pack.name}: {summary.n_removed} of {summary.n_documents_in} removed"
+                f"{name}, {pack_name}: {summary.n_documents_out} of {summary.n_documents_in} "
+                f"documents, {summary.n_cut} of them cut"
             )
-            context.add_asset_metadata(
-                {
-                    "dagster/row_count": summary.n_documents_out,
-                    "documents_in": summary.n_documents_in,
-                    "documents_removed": summary.n_removed,
-                    "unreadable_left_out": summary.n_unreadable,
-                    "was_there_already": summary.was_there,
-                    "folder": MetadataValue.path(store.mixture(DECONTAMINATED, pack.name)),
-                },
-                partition_key=pack.name,
-            )
+            context.add_asset_metadata(_told(summary), partition_key=key)
+        if problems:
+            raise IncompleteError(sorted(set(problems), key=str))
+
+
+def _told(summary: Summary) -> dict[str, object]:
+    return {
+        "dagster/row_count": summary.n_documents_out,
+        "documents_in": summary.n_documents_in,
+        "documents_removed": summary.n_removed,
+        "documents_cut": summary.n_cut,
+        "tokens_in": summary.n_tokens_in,
+        "tokens_out": summary.n_tokens_out,
+        "unreadable_left_out": summary.n_unreadable,
+        "was_there_already": summary.was_there,
+        "folder": MetadataValue.path(summary.folder),
+    }
 
 
 @asset(
@@ -77,7 +105,8 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
         config = decon.config()
         store = decon.store_of(config)
         versions = current_versions(config, store)
-        summary = build_report(store, list_packs(store), versions, config.policy)
+        packs = list_packs(store)
+        summary = build_report(store, packs, versions, config.policy, config.mixtures)
         context.add_asset_metadata(
             {
                 "database": MetadataValue.path(store.report),

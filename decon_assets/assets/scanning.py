@@ -22,7 +22,8 @@ from decon_core.common import freeze_common
 from decon_core.config import Config
 from decon_core.corpus import Pack
 from decon_core.index import index_fingerprint
-from decon_core.mixture import require_scanned
+from decon_core.mixtures.build import require_scanned
+from decon_core.mixtures.choice import Sight
 from decon_core.records import current_version
 from decon_core.registry import current_versions, list_packs, packs_of
 from decon_core.scan import ScanSummary, scan_packs
@@ -170,8 +171,9 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
         store = decon.store_of(config)
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
+        sight = Sight(store, tuple(versions), config.policy, name)
         for pack in list_packs(store):
-            require_scanned(store, pack, versions, name)
+            require_scanned(sight, pack, versions)
         table = freeze_common(
             store,
             list_packs(store),

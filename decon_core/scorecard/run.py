@@ -26,7 +26,7 @@ from decon_core.corpus import Pack, find_shards
 from decon_core.errors import InputError, Problem
 from decon_core.idf import freeze
 from decon_core.index import build_part
-from decon_core.mixture import entries_of_shard
+from decon_core.leaks import entries_of_shard
 from decon_core.policy import Policy
 from decon_core.records import Version, save_records
 from decon_core.scan import Progress, scan_packs

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from decon_core.compat import overlap_text, report_name, write_report
-from decon_core.mixture import entries_of_shard
+from decon_core.leaks import entries_of_shard
 from decon_core.policy import Policy
 from decon_core.records import load_records
 from decon_core.scan import scan_packs

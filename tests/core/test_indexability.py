@@ -9,7 +9,7 @@ import pytest
 from decon_core.evals import fingerprint_of
 from decon_core.idf import freeze
 from decon_core.indexability import indexability, visibilities, visible_items
-from decon_core.mixture import entries_of_shard
+from decon_core.leaks import entries_of_shard
 from decon_core.policy import RULES, Policy
 from decon_core.records import save_records
 from decon_core.report import build_report

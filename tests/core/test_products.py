@@ -14,13 +14,14 @@ from decon_core.corpus import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.evals import fingerprint_of
 from decon_core.idf import freeze
-from decon_core.mixture import MANIFEST, build_mixture, verify
+from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
 from decon_core.policy import Policy
 from decon_core.records import save_records
 from decon_core.report import build_report
 from decon_core.scan import scan_packs
 from decon_core.schemas import RECORDS
 from decon_core.truth import compare
+from decon_core.variants import DEFAULT
 
 
 def words(seed, n):
@@ -38,6 +39,12 @@ def leaky(bench, make_words):
     return bench, versions, [make_words("clean", 40), leak, odd]
 
 
+def build(bench, pack, versions, *, policy=None):
+    mixtures = (DEFAULT,)
+    builder = Builder(bench.store, (pack,), tuple(versions), policy or bench.policy, mixtures)
+    return builder.build(DEFAULT, pack)
+
+
 def scanned(leaky, *extra, **settings):
     bench, versions, rows = leaky
     bench.policy = Policy(tokenizer_str="words", **settings)
@@ -48,27 +55,30 @@ def scanned(leaky, *extra, **settings):
 
 def test_untouched_documents_keep_their_bytes_and_the_manifest_accounts_for_all(leaky):
     bench, versions, pack = scanned(leaky)
-    summary = build_mixture(bench.store, pack, versions, bench.policy)
+    summary = build(bench, pack, versions)
     folder = bench.store.mixture("decontaminated", pack.name)
     before = (bench.folder / "shards" / "a.jsonl").read_bytes().splitlines()
     assert (folder / "a.jsonl").read_bytes().splitlines() == [before[0], before[2]]
     assert (summary.n_documents_in, summary.n_documents_out, summary.n_removed) == (3, 2, 1)
     (shard,) = json.loads((folder / MANIFEST).read_text())["shards"]
-    (removed,) = shard["removed"]
-    assert (removed["row"], removed["id"]) == (1, "a.jsonl-1")
-    assert removed["because"] == [
-        {"benchmark": "b", "split": "test", "instance_index": 0, "score": 1.0}
-    ]
-    assert verify(bench.store, pack) == []
+    assert shard["removed"] == {"leak": 1}
+    (removed,) = pq.read_table(folder / REMOVED_FILE).to_pylist()
+    assert (removed["row"], removed["doc_id"], removed["why"]) == (1, "a.jsonl-1", "leak")
+    named = [removed[name] for name in ("benchmark", "split", "instance_index", "score")]
+    assert named == ["b", "test", 0, 1.0]
+    assert removed["n_tokens"] == 58
+    counts = [shard[f"n_tokens_{way}"] for way in ("in", "out")]
+    assert counts[0] - counts[1] == 58
+    assert damage(bench.store.mixture("decontaminated", pack.name)) == []
 
 
 def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
     bench, versions, pack = scanned(leaky)
     late = bench.save("late", [(make_words("r", 30), None, None)])
     with pytest.raises(MissingError, match=r"a\.jsonl.*not scanned against late"):
-        build_mixture(bench.store, pack, [*versions, late], bench.policy)
+        build(bench, pack, [*versions, late])
     with pytest.raises(MissingError, match="no benchmark"):
-        build_mixture(bench.store, pack, [], bench.policy)
+        build(bench, pack, [])
     with pytest.raises(MissingError, match="not scanned against late"):
         build_report(bench.store, [pack], [*versions, late], bench.policy)
 
@@ -76,13 +86,13 @@ def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
 def test_rows_that_could_not_be_read_block_the_mixture_with_place_and_reason(leaky):
     bench, versions, pack = scanned(leaky, b"{broken")
     with pytest.raises(IncompleteError, match=r"a\.jsonl: line 4: found not JSON"):
-        build_mixture(bench.store, pack, versions, bench.policy)
+        build(bench, pack, versions)
     assert not bench.store.mixture("decontaminated", pack.name).exists()
 
 
 def test_the_policy_may_leave_unreadable_rows_out_and_then_says_so(leaky):
     bench, versions, pack = scanned(leaky, b"{broken", unreadable="drop")
-    summary = build_mixture(bench.store, pack, versions, bench.policy)
+    summary = build(bench, pack, versions)
     assert (summary.n_documents_out, summary.n_unreadable) == (2, 1)
     out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
     assert b"broken" not in out.read_bytes()
@@ -94,23 +104,23 @@ def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky)
     pack = bench.pack({"a.jsonl": [{"txet": "a field of another name"}] * 3})
     scan_packs(bench.store, [pack], versions, bench.policy)
     with pytest.raises(IncompleteError, match=r"field missing \(text\).*check the fields"):
-        build_mixture(bench.store, pack, versions, bench.policy)
+        build(bench, pack, versions)
 
 
 def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):
     bench, versions, pack = scanned(leaky)
-    assert not build_mixture(bench.store, pack, versions, bench.policy).was_there
-    assert build_mixture(bench.store, pack, versions, bench.policy).was_there
+    assert not build(bench, pack, versions).was_there
+    assert build(bench, pack, versions).was_there
     looser = Policy(tokenizer_str="words", contamination_score_threshold=0.7)
-    assert not build_mixture(bench.store, pack, versions, looser).was_there
+    assert not build(bench, pack, versions, policy=looser).was_there
 
 
 def test_verify_sees_a_changed_byte(leaky):
     bench, versions, pack = scanned(leaky)
-    build_mixture(bench.store, pack, versions, bench.policy)
+    build(bench, pack, versions)
     out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
     out.write_bytes(out.read_bytes().replace(b"spacing", b"Spacing"))
-    (problem,) = verify(bench.store, pack)
+    (problem,) = damage(bench.store.mixture("decontaminated", pack.name))
     assert problem.found == "other bytes"
 
 
@@ -132,7 +142,7 @@ def test_parquet_keeps_its_columns_and_row_groups(leaky):
         shards=tuple(find_shards(source, folder=folder, known={})),
     )
     scan_packs(bench.store, [pack], versions, bench.policy)
-    build_mixture(bench.store, pack, versions, bench.policy)
+    build(bench, pack, versions)
     out = pq.ParquetFile(bench.store.mixture("decontaminated", pack.name) / "a.parquet")
     assert out.read().equals(table.take([0, 2]))
     assert out.schema_arrow == table.schema
@@ -162,7 +172,7 @@ def test_an_arrow_file_stays_a_file_and_a_stream_a_stream(leaky, is_file):
         shards=tuple(find_shards(source, folder=folder, known={})),
     )
     scan_packs(bench.store, [pack], versions, bench.policy)
-    build_mixture(bench.store, pack, versions, bench.policy)
+    build(bench, pack, versions)
     out = bench.store.mixture("decontaminated", pack.name) / name
     read = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(str(out))
     assert read.schema.equals(table.schema, check_metadata=True)
@@ -172,7 +182,7 @@ def test_an_arrow_file_stays_a_file_and_a_stream_a_stream(leaky, is_file):
 @pytest.fixture
 def reported(leaky):
     bench, versions, pack = scanned(leaky, b"{broken", unreadable="drop")
-    build_mixture(bench.store, pack, versions, bench.policy)
+    build(bench, pack, versions)
     summary = build_report(bench.store, [pack], versions, bench.policy)
     return bench, summary
 
@@ -193,7 +203,8 @@ def test_the_report_answers_what_leaked_from_where_and_what_was_removed(reported
             ("clean",),
         ]
         assert rows("SELECT shard_name, row, doc_id, benchmark, score FROM removed") == [
-            ("a.jsonl", 1, "a.jsonl-1", "b", 1.0)
+            ("a.jsonl", 1, "a.jsonl-1", "b", 1.0),
+            ("a.jsonl", 3, None, None, None),  # the row that could not be read
         ]
         assert rows("SELECT row, reason FROM unreadable") == [(3, "not JSON")]
         assert rows("SELECT n_documents_in, n_documents_out FROM mixtures") == [(3, 2)]
@@ -201,7 +212,7 @@ def test_the_report_answers_what_leaked_from_where_and_what_was_removed(reported
 
 def test_a_mixture_made_before_the_latest_policy_is_not_called_current(leaky):
     bench, versions, pack = scanned(leaky)
-    build_mixture(bench.store, pack, versions, bench.policy)
+    build(bench, pack, versions)
     for threshold, expected in ((0.8, True), (0.7, False)):
         policy = Policy(tokenizer_str="words", contamination_score_threshold=threshold)
         build_report(bench.store, [pack], versions, policy)
@@ -289,12 +300,12 @@ def test_a_source_without_leaks_has_a_share_of_zero(bench, make_words):
 
 def test_a_mixture_that_was_damaged_is_built_again(leaky):
     bench, versions, pack = scanned(leaky)
-    build_mixture(bench.store, pack, versions, bench.policy)
+    build(bench, pack, versions)
     out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
     for damaged in (b"cut", out.read_bytes().swapcase()):
         out.write_bytes(damaged)
-        assert not build_mixture(bench.store, pack, versions, bench.policy).was_there
-        assert verify(bench.store, pack) == []
+        assert not build(bench, pack, versions).was_there
+        assert damage(bench.store.mixture("decontaminated", pack.name)) == []
 
 
 def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):

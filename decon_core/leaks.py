@@ -1,0 +1,76 @@
+"""What was found in a shard, and what counts as a leak today: tiles and settings to entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.common import current_common, places_of, without_common
+from decon_core.corpus import Shard
+from decon_core.decisions import decide
+from decon_core.index import index_fingerprint, twins_of
+from decon_core.policy import Policy
+from decon_core.records import Version
+from decon_core.schemas import MATCHES
+from decon_core.store import Store
+
+
+def entries_of_shard(
+    store: Store,
+    shard: Shard,
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+    *,
+    source: str,
+) -> pa.Table:
+    """What was found in a shard, with today's threshold."""
+    tiles = (
+        (version, pq.read_table(_tile(store, shard, version, scan), schema=MATCHES))
+        for version in sorted(versions, key=lambda version: version.benchmark)
+    )
+    return entries_of(store, tiles, policy, scan, source=source)
+
+
+def entries_of(
+    store: Store,
+    matches: Iterable[tuple[Version, pa.Table]],
+    policy: Policy,
+    scan: str,
+    *,
+    source: str,
+) -> pa.Table:
+    """The same for matches that are at hand, by benchmark."""
+    index = index_fingerprint(store, policy)
+    common = {}
+    if policy.leave_out_common:
+        common = places_of(current_common(store, scan, policy)[1], source)
+    tables = [MATCHES.empty_table()]
+    for version, found in matches:
+        rows = found
+        if version.benchmark in common:
+            places = common[version.benchmark]
+            rows = without_common(found, places, store, version, policy, index=index)
+        tables += [rows, _of_twins(rows, twins_of(store.root, version, index))]
+    return decide(pa.concat_tables(tables), policy)
+
+
+def _tile(store: Store, shard: Shard, version: Version, scan: str) -> Any:
+    return store.tile(scan, shard.fingerprint, version.fingerprint)
+
+
+def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
+    """The same matches once more, for records that were left out of the index as repeats.
+
+    Only `decon` leaves any out.
+    """
+    rows = [
+        {**match, **twin}
+        for match in (matches.to_pylist() if twins else [])
+        for twin in twins.get(match["record"], ())
+        if match["detector"] == "decon"
+    ]
+    return pa.Table.from_pylist(rows, schema=MATCHES)

@@ -1,0 +1,440 @@
+"""A mixture of one pack, built: its shards, the list of what is not in them, and the account.
+
+Fail-closed: nothing is built while a shard was not scanned against every benchmark that the mixture
+asks about, or while rows were lost in reading, unless the policy says to leave those out. A folder
+appears whole:
+
+    <store>/mixtures/<name>/<pack>/
+      <shard> ...            under the names that they have in the corpus
+      _removed.parquet       every document that is not there, or not as it was, and why
+      _manifest.json         inputs, settings, counts, and a hash of every file
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from decon_core.common import current_common
+from decon_core.corpus import Pack, Shard, hash_file
+from decon_core.errors import CorpusError, DeconError, IncompleteError, MissingError, Problem
+from decon_core.idf import current_snapshot_fingerprint
+from decon_core.mixtures.choice import Choice, Sight, Sizes, choose
+from decon_core.mixtures.control import draw, draw_fingerprint
+from decon_core.mixtures.excise import Cut, cut_out
+from decon_core.mixtures.rewrite import Changes, Ids, rewrite
+from decon_core.policy import Policy
+from decon_core.records import Version
+from decon_core.rescan import Rescan
+from decon_core.schemas import REMOVED
+from decon_core.store import Store, aside, read_json, write_json, write_parquet
+from decon_core.tiles import scan_fingerprint
+from decon_core.variants import Mixture, treatment_of
+
+MANIFEST = "_manifest.json"
+REMOVED_FILE = "_removed.parquet"
+
+_UNITS = ("documents", "bytes", "tokens")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a mixture of a pack holds, and what is not in it any more."""
+
+    mixture: str
+    pack: str
+    n_documents_in: int
+    n_documents_out: int
+    n_tokens_in: int
+    n_tokens_out: int
+    n_cut: int  # documents that are there in part
+    n_unreadable: int
+    folder: Path
+    was_there: bool
+
+    @property
+    def n_removed(self) -> int:
+        return self.n_documents_in - self.n_documents_out
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds the mixtures of a configuration from what is in the store today."""
+
+    store: Store
+    packs: tuple[Pack, ...]  # all of them: a control is drawn over all packs of a source
+    versions: tuple[Version, ...]
+    policy: Policy
+    mixtures: tuple[Mixture, ...]
+
+    @cached_property
+    def sight(self) -> Sight:
+        return Sight(
+            self.store, self.versions, self.policy, scan_fingerprint(self.store, self.policy)
+        )
+
+    def build(self, mixture: Mixture, pack: Pack) -> Summary:
+        """Write a pack's share of a mixture, unless it stands already."""
+        mixture = self._effective(mixture)
+        shards = _shards_of(mixture, pack)
+        self._require(mixture, pack)
+        fingerprint = self.fingerprint(mixture, pack)
+        folder = self.store.mixture(mixture.name, pack.name)
+        manifest = _standing(folder, fingerprint)
+        if manifest is not None and not damage(folder):
+            return _summary(manifest, folder, was_there=True)
+        drawn, matched = self._drawn(mixture)
+        with aside(folder, drafts=self.store.drafts) as draft:
+            draft.mkdir(parents=True)
+            work = _Work(self.sight, mixture, pack, draft)
+            accounts = [work.write(shard, drawn.get(shard.fingerprint, ())) for shard in shards]
+            manifest = {
+                "mixture": mixture.name,
+                "declared": mixture.to_json(),
+                "pack": pack.name,
+                "source": pack.source.name,
+                "fingerprint": fingerprint,
+                "scan": self.sight.scan,
+                "idf_snapshot": current_snapshot_fingerprint(self.store),
+                "policy": asdict(self.policy),
+                "unreadable": self.policy.unreadable,
+                "benchmarks": {
+                    version.benchmark: version.fingerprint
+                    for version in self.sight.needed_by(mixture)
+                },
+                "control": matched,
+                "shards": accounts,
+                "totals": _totals(accounts),
+                "removed": hash_file(work.write_removed()),
+            }
+            write_json(draft / MANIFEST, manifest)
+        return _summary(manifest, folder, was_there=False)
+
+    def stands(self, mixture: Mixture, pack: Pack) -> bool:
+        """Whether a pack's share of a mixture is there, made from today's inputs."""
+        folder = self.store.mixture(mixture.name, pack.name)
+        return _standing(folder, self.fingerprint(mixture, pack)) is not None
+
+    def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
+        """What it depends on: shards, benchmark versions, scan and decision settings, the rest."""
+        mixture = self._effective(mixture)
+        shards = _shards_of(mixture, pack)
+        value = [
+            [(shard.name, shard.fingerprint) for shard in shards],
+            mixture.to_json(),
+            self._settings(mixture),
+            self._draw_fingerprint(mixture) if mixture.take == "control" else None,
+        ]
+        return sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+    def _settings(self, mixture: Mixture) -> list[object]:
+        policy, scan = self.policy, self.sight.scan
+        versions = self.sight.needed_by(mixture)
+        common = policy.leave_out_common and bool(versions)
+        return [
+            sorted((version.benchmark, version.fingerprint) for version in versions),
+            scan,
+            sorted(policy.thresholds.items()) if versions else None,
+            policy.unreadable,
+            current_common(self.store, scan, policy)[0] if common else None,
+        ]
+
+    def _effective(self, mixture: Mixture) -> Mixture:
+        """A control with the sources, licenses and leaks of what it is a control of."""
+        if mixture.take != "control":
+            return mixture
+        treatment = treatment_of(mixture, self.mixtures)
+        return replace(
+            mixture,
+            sources=treatment.sources,
+            licenses=treatment.licenses,
+            leaks=treatment.leaks,
+        )
+
+    def _require(self, mixture: Mixture, pack: Pack) -> None:
+        """Raise unless all that the mixture of this pack needs was scanned and read."""
+        needed = self.sight.needed_by(mixture)
+        if mixture.needs_leaks and not needed:
+            where = f"mixture {mixture.name!r} of pack {pack.name!r}"
+            raise MissingError(Problem(where, "no benchmark", "at least one"))
+        packs = [pack]
+        if mixture.take == "control":
+            packs = [other for other in self.packs if other.source.name == pack.source.name]
+        if not mixture.has_source(pack.source.name):
+            return
+        for each in packs:
+            require_scanned(self.sight, each, needed)
+        require_readable(self.sight, pack)
+
+    def _draw_fingerprint(self, mixture: Mixture) -> str:
+        treatment = treatment_of(mixture, self.mixtures)
+        return draw_fingerprint(self.packs, mixture, treatment, self._settings(treatment))
+
+    def _drawn(self, mixture: Mixture) -> tuple[Mapping[str, Sequence[int]], list[Any] | None]:
+        if mixture.take != "control":
+            return {}, None
+        found = draw(
+            self.sight,
+            self.packs,
+            mixture,
+            treatment_of(mixture, self.mixtures),
+            self._draw_fingerprint(mixture),
+        )
+        return found.rows, [vars(one) for one in found.matched]
+
+
+def _shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
+    """None, of a source that a mixture does not take: its share of such a pack is an empty one."""
+    return pack.shards if mixture.has_source(pack.source.name) else ()
+
+
+class _Work:
+    """Writes the shards of one mixture and pack, and keeps account."""
+
+    def __init__(self, sight: Sight, mixture: Mixture, pack: Pack, folder: Path) -> None:
+        self._sight, self._mixture, self._pack, self._folder = sight, mixture, pack, folder
+        self._removed: list[pa.Table] = [REMOVED.empty_table()]
+
+    @cached_property
+    def _rescan(self) -> Rescan:
+        sight = self._sight
+        return Rescan(
+            sight.store,
+            sight.needed_by(self._mixture),
+            sight.policy,
+            sight.scan,
+            source=self._pack.source.name,
+        )
+
+    def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:
+        """Write a shard as the mixture has it; its account."""
+        if shard.name in (MANIFEST, REMOVED_FILE):
+            raise CorpusError(Problem(shard.path, f"a shard named {shard.name}", "any other name"))
+        source = self._pack.source
+        choice = choose(self._sight, shard, source, self._mixture, drawn=drawn)
+        cut = {}
+        if choice.cut:
+            cut = cut_out(choice, shard, source, self._mixture, self._rescan)
+        target = self._folder / shard.name
+        changes = Changes(frozenset(choice.gone), {row: one.value for row, one in cut.items()})
+        ids = rewrite(shard, source, target, changes)
+        sizes = Sizes.of(self._sight.store, shard, self._sight.scan)
+        self._removed.append(
+            pa.Table.from_pylist(
+                [*_removed_rows(shard, choice, cut, sizes, ids, self._mixture)], schema=REMOVED
+            )
+        )
+        return {
+            "shard": shard.name,
+            "content": shard.content,
+            "fingerprint": shard.fingerprint,
+            **_account(choice, cut, sizes),
+            "n_bytes": target.stat().st_size,
+            "output": hash_file(target),
+        }
+
+    def write_removed(self) -> Path:
+        path = self._folder / REMOVED_FILE
+        write_parquet(path, pa.concat_tables(self._removed).combine_chunks())
+        return path
+
+
+def _account(choice: Choice, cut: Mapping[int, Cut], sizes: Sizes) -> dict[str, Any]:
+    """Documents, bytes and tokens before and after, and what went for which reason first."""
+    is_left = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
+    n_bytes, n_tokens = sizes.n_bytes.copy(), sizes.n_tokens.copy()
+    for row, one in cut.items():
+        at = sizes.at([row])
+        n_bytes[at], n_tokens[at] = one.n_bytes, one.n_tokens
+    counts = {
+        "in": (sizes.rows.size, sizes.n_bytes.sum(), sizes.n_tokens.sum()),
+        "out": (is_left.sum(), n_bytes[is_left].sum(), n_tokens[is_left].sum()),
+    }
+    why = Counter(reasons[0]["why"] for reasons in choice.gone.values())
+    return {
+        **{
+            f"n_{unit}_{way}": int(n)
+            for way, ns in counts.items()
+            for unit, n in zip(_UNITS, ns, strict=True)
+        },
+        "n_cut": len(cut),
+        "n_unreadable_left_out": why.pop("unreadable", 0),
+        "removed": dict(sorted(why.items())),
+    }
+
+
+def _removed_rows(
+    shard: Shard,
+    choice: Choice,
+    cut: Mapping[int, Cut],
+    sizes: Sizes,
+    ids: Ids,
+    mixture: Mixture,
+) -> Iterator[dict[str, Any]]:
+    whole = dict(zip(sizes.rows.tolist(), sizes.n_tokens.tolist(), strict=True))
+    reasons = [(row, "document", whole.get(row), found) for row, found in choice.gone.items()]
+    reasons += [
+        (row, mixture.cut, whole[row] - one.n_tokens, one.reasons) for row, one in cut.items()
+    ]
+    for row, what, n_tokens, found in sorted(reasons, key=lambda one: one[0]):
+        for reason in found:
+            yield {
+                "shard": shard.name,
+                "row": row,
+                "doc_id": ids[row],
+                "n_tokens": n_tokens,
+                "what": what,
+                **reason,
+            }
+
+
+def _totals(accounts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    totals: Counter[str] = Counter()
+    removed: Counter[str] = Counter()
+    for account in accounts:
+        totals.update({name: n for name, n in account.items() if name.startswith("n_")})
+        removed.update(account["removed"])
+    return {**dict(sorted(totals.items())), "removed": dict(sorted(removed.items()))}
+
+
+# What has to be there first -----------------------------------------------------------------------
+
+
+def require_scanned(sight: Sight, pack: Pack, versions: Sequence[Version]) -> None:
+    """Raise unless every shard has a tile for every benchmark: absent means not scanned."""
+    problems = [
+        Problem(
+            f"shard {shard.name!r} of pack {pack.name!r}",
+            f"not scanned against {', '.join(lacking)}" if versions else "not scanned",
+            "a tile for every benchmark",
+            "materialize `scan` for these cells first; until then nothing here counts as clean",
+        )
+        for shard in pack.shards
+        if (lacking := _lacking(sight, shard, versions)) is not None
+    ]
+    if problems:
+        raise MissingError(problems)
+
+
+def _lacking(sight: Sight, shard: Shard, versions: Sequence[Version]) -> list[str] | None:
+    """Benchmarks that a shard was not scanned against; None when it has all, and a ledger."""
+    store, scan = sight.store, sight.scan
+    if not store.ledger(scan, shard.fingerprint).is_file():
+        return [version.benchmark for version in versions]
+    return [
+        version.benchmark
+        for version in versions
+        if not store.tile(scan, shard.fingerprint, version.fingerprint).is_file()
+    ] or None
+
+
+def require_readable(sight: Sight, pack: Pack) -> None:
+    """Raise when rows of a shard could not be read: nobody knows what they hold.
+
+    Even where such rows may be left out, a shard of nothing else is more likely a field of another
+    name than a shard to be emptied.
+    """
+    problems = []
+    for shard in pack.shards:
+        ledger = read_json(sight.store.ledger(sight.scan, shard.fingerprint))
+        if ledger["unreadable"] and not ledger["n_documents"]:
+            first = ledger["unreadable"][0]
+            problems.append(
+                Problem(
+                    shard.path,
+                    f"no row that could be read; the first: {first['reason']} ({first['detail']})",
+                    "documents",
+                    f"check the fields of the source {pack.source.name!r} in decon.toml",
+                )
+            )
+        elif sight.policy.unreadable == "block":
+            problems += [_unreadable_row(shard, row) for row in ledger["unreadable"]]
+    if problems:
+        raise IncompleteError(problems)
+
+
+def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
+    # Lines are counted from one, as editors do; rows of tables from zero, as libraries do.
+    place = f"row {row['row']}" if row["offset"] is None else f"line {row['row'] + 1}"
+    return Problem(
+        f"{shard.path}: {place}",
+        f"{row['reason']} ({row['detail']})",
+        "a document",
+        'mend it, or set policy.unreadable = "drop" to leave such rows out',
+    )
+
+
+# What stands --------------------------------------------------------------------------------------
+
+
+def _standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
+    """The manifest of a mixture that is there already, whole and from the same inputs."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        manifest: dict[str, Any] = read_json(path)
+        is_standing = manifest["fingerprint"] == fingerprint and all(
+            (folder / shard["shard"]).is_file()
+            and (folder / shard["shard"]).stat().st_size == shard["n_bytes"]
+            for shard in manifest["shards"]
+        )
+    except (DeconError, KeyError):
+        return None  # damaged, or of an older form: it is built again
+    return manifest if is_standing else None
+
+
+def _summary(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> Summary:
+    totals = manifest["totals"]
+    return Summary(
+        mixture=manifest["mixture"],
+        pack=manifest["pack"],
+        **{
+            name: totals.get(name, 0)
+            for name in (
+                "n_documents_in",
+                "n_documents_out",
+                "n_tokens_in",
+                "n_tokens_out",
+                "n_cut",
+            )
+        },
+        n_unreadable=totals.get("n_unreadable_left_out", 0),
+        folder=folder,
+        was_there=was_there,
+    )
+
+
+def damage(folder: Path) -> list[Problem]:
+    """What does not add up in a pack's mixture: documents in and out, and the bytes on disk."""
+    if not (folder / MANIFEST).is_file():
+        return [Problem(str(folder), "no manifest", "a mixture")]
+    manifest = read_json(folder / MANIFEST)
+    problems = []
+    for shard in manifest["shards"]:
+        n_accounted = shard["n_documents_out"] + sum(shard["removed"].values())
+        if n_accounted != shard["n_documents_in"]:
+            file = str(folder / shard["shard"])
+            problems.append(Problem(file, f"{n_accounted} documents", f"{shard['n_documents_in']}"))
+    written = [(shard["shard"], shard["output"]) for shard in manifest["shards"]]
+    for name, content in [*written, (REMOVED_FILE, manifest["removed"])]:
+        file = folder / name
+        if not file.is_file() or hash_file(file) != content:
+            problems.append(
+                Problem(
+                    str(file),
+                    "other bytes",
+                    "those that were written",
+                    "materialize `mixture` for this pack again",
+                )
+            )
+    return problems

@@ -1,0 +1,127 @@
+"""Which documents of a shard a mixture leaves out, of which it cuts parts out, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decon_core.config import Source
+from decon_core.corpus import Shard
+from decon_core.leaks import entries_of_shard
+from decon_core.mixtures.licenses import refused
+from decon_core.policy import Policy
+from decon_core.records import Version
+from decon_core.schemas import DOCUMENTS
+from decon_core.store import Store, read_json
+from decon_core.variants import Mixture
+
+Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
+Integers = npt.NDArray[np.int64]
+
+_OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """The documents of a shard, and how long they are."""
+
+    rows: Integers
+    n_bytes: Integers
+    n_tokens: Integers
+
+    @staticmethod
+    def of(store: Store, shard: Shard, scan: str) -> Sizes:
+        table = pq.read_table(store.documents(scan, shard.fingerprint), schema=DOCUMENTS)
+        return Sizes(*(column.to_numpy() for column in table.columns))
+
+    def at(self, rows: Sequence[int]) -> Integers:
+        """The numbers of these rows among the documents."""
+        return np.searchsorted(self.rows, np.array(rows, np.int64))
+
+
+@dataclass
+class Choice:
+    """What becomes of the rows of a shard; those that it does not name stay as they are."""
+
+    gone: dict[int, list[Reason]] = field(default_factory=dict)
+    cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries whose spans go
+
+    def drop(self, row: int, reason: Reason) -> None:
+        self.gone.setdefault(row, []).append(reason)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a choice is made from: where things are kept, and the settings of today."""
+
+    store: Store
+    versions: tuple[Version, ...]
+    policy: Policy
+    scan: str
+
+    def needed_by(self, mixture: Mixture) -> list[Version]:
+        """The benchmark versions that a mixture cannot be told without."""
+        if not mixture.needs_leaks:
+            return []
+        return [version for version in self.versions if mixture.leaks.needs(version.benchmark)]
+
+
+def leaks_of(
+    sight: Sight, shard: Shard, mixture: Mixture, *, source: str
+) -> dict[int, list[dict[str, Any]]]:
+    """The entries that count as leaks, by row."""
+    versions = sight.needed_by(mixture)
+    entries = entries_of_shard(
+        sight.store, shard, versions, sight.policy, sight.scan, source=source
+    )
+    found: dict[int, list[dict[str, Any]]] = {}
+    for entry in entries.filter(pc.field("is_contaminated")).to_pylist():
+        if mixture.leaks.counts(entry):
+            found.setdefault(entry["row"], []).append(entry)
+    return found
+
+
+def choose(
+    sight: Sight, shard: Shard, source: Source, mixture: Mixture, *, drawn: Sequence[int] = ()
+) -> Choice:
+    """What a mixture does to a shard. `drawn`: the rows that a control leaves out."""
+    choice = Choice()
+    ledger = read_json(sight.store.ledger(sight.scan, shard.fingerprint))
+    for row in ledger["unreadable"]:
+        detail = f"{row['reason']} ({row['detail']})"
+        choice.drop(row["row"], {"why": "unreadable", "detail": detail})
+    rows = Sizes.of(sight.store, shard, sight.scan).rows.tolist()
+    if mixture.licenses:
+        for row, name in sorted(refused(shard, source, mixture.licenses, rows).items()):
+            choice.drop(row, {"why": "license", "detail": name})
+    for row in drawn:
+        choice.drop(row, {"why": "control"})
+    if mixture.take in ("clean", "leaks"):
+        _choose_by_leaks(choice, leaks_of(sight, shard, mixture, source=source.name), rows, mixture)
+    return choice
+
+
+def _choose_by_leaks(
+    choice: Choice, leaks: dict[int, list[dict[str, Any]]], rows: list[int], mixture: Mixture
+) -> None:
+    if mixture.take == "leaks":
+        for row in rows:
+            if row not in leaks:
+                choice.drop(row, {"why": "no leak"})
+        return
+    for row, entries in leaks.items():
+        if mixture.cut != "documents" and row not in choice.gone:
+            choice.cut[row] = entries
+            continue
+        for entry in entries:
+            choice.drop(row, reason_of(entry))
+
+
+def reason_of(entry: dict[str, Any]) -> Reason:
+    return {"why": "leak", **{name: entry[name] for name in _OF_LEAK}}

@@ -1,0 +1,249 @@
+"""Controls: as many documents fewer as a treatment has, of the same lengths, drawn at random.
+
+What a model learns from fewer documents must not be taken for what it learns from fewer leaks. For
+every document that the treatment takes out of a source, the control takes out another one of the
+source that the treatment keeps, about as long; so both lose as many documents and tokens, and the
+control keeps the leaks. Which of several equal ones it is, the seed says.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.corpus import Pack, Shard
+from decon_core.mixtures.choice import Sight, Sizes, choose, leaks_of
+from decon_core.schemas import DRAWN
+from decon_core.store import read_json, write_parquet
+from decon_core.variants import Mixture
+
+Integers = npt.NDArray[np.int64]
+Words64 = npt.NDArray[np.uint64]
+
+_MATCHED = b"matched"
+# Documents that are drawn from: as many of each to be drawn, and more. All of a large source would
+# not fit into memory; which ones it is, the seed says.
+_POOL = 200
+_LEAST_POOL = 20_000
+_MOST_SWAPS = 50
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX_2 = np.uint64(0xD6E8FEB86659FD93)
+_SHIFT = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """How near a control came to its treatment in one source."""
+
+    source: str
+    n_documents: int  # that the treatment takes out
+    n_tokens: int
+    n_drawn: int
+    n_drawn_tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """The rows that a control leaves out, by fingerprint of the shard."""
+
+    rows: dict[str, list[int]]
+    matched: tuple[Matched, ...]
+
+
+def draw_fingerprint(
+    packs: Iterable[Pack], control: Mixture, treatment: Mixture, settings: object
+) -> str:
+    """What a draw depends on: all shards of its sources, and the settings that make leaks."""
+    shards = sorted(
+        (pack.source.name, shard.fingerprint)
+        for pack in packs
+        if treatment.has_source(pack.source.name)
+        for shard in pack.shards
+    )
+    value = [shards, control.seed, treatment.to_json(), settings]
+    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def draw(
+    sight: Sight, packs: Sequence[Pack], control: Mixture, treatment: Mixture, fingerprint: str
+) -> Draw:
+    """Draw, unless that was done before: all packs of a control are cut from one draw."""
+    path = sight.store.draw(fingerprint)
+    if not path.is_file():
+        tables, matched = [DRAWN.empty_table()], []
+        for source in sorted({pack.source.name for pack in packs}):
+            if treatment.has_source(source):
+                own = [pack for pack in packs if pack.source.name == source]
+                table, told = _draw_from(sight, own, control.seed, treatment)
+                tables.append(table)
+                matched.append(told)
+        about = {_MATCHED: json.dumps([vars(one) for one in matched]).encode()}
+        table = pa.concat_tables(tables).combine_chunks()
+        write_parquet(path, table.replace_schema_metadata(about))
+    table = pq.read_table(path)
+    rows: dict[str, list[int]] = {}
+    for shard, row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        rows.setdefault(shard, []).append(row)
+    told = json.loads(table.schema.metadata[_MATCHED])
+    return Draw(rows, tuple(Matched(**one) for one in told))
+
+
+def _draw_from(
+    sight: Sight, packs: Sequence[Pack], seed: int, treatment: Mixture
+) -> tuple[pa.Table, Matched]:
+    """A draw from one source."""
+    shards = [(pack, shard) for pack in packs for shard in pack.shards]
+    ledgers = [read_json(sight.store.ledger(sight.scan, shard.fingerprint)) for _, shard in shards]
+    n_documents = sum(ledger["n_documents"] for ledger in ledgers)
+    source = packs[0].source.name
+    most = sum(len(leaks_of(sight, shard, treatment, source=source)) for _, shard in shards)
+    share = (_POOL * most + _LEAST_POOL) / max(n_documents, 1)
+    gone, kept = [np.empty(0, np.int64)], []
+    for number, (pack, shard) in enumerate(shards):
+        taken_out, left = _parted(sight, shard, pack, treatment)
+        gone.append(taken_out)
+        kept.append(_Pool.of(seed, shard, number, *left, share=share))
+    wanted, pool = np.concatenate(gone), _Pool.joined(kept)
+    drawn = pool.take(matching(wanted, pool.n_tokens))
+    order = np.lexsort([drawn.rows, drawn.shards])
+    names = np.array([shard.fingerprint for _, shard in shards], object)
+    table = pa.table([pa.array(names[drawn.shards[order]], pa.string()), drawn.rows[order]], DRAWN)
+    told = Matched(
+        source=source,
+        n_documents=int(wanted.size),
+        n_tokens=int(wanted.sum()),
+        n_drawn=int(drawn.rows.size),
+        n_drawn_tokens=int(drawn.n_tokens.sum()),
+    )
+    return table, told
+
+
+def _parted(
+    sight: Sight, shard: Shard, pack: Pack, treatment: Mixture
+) -> tuple[Integers, tuple[Integers, Integers]]:
+    """Tokens of the documents that leaked; rows and tokens of those that the treatment keeps.
+
+    What goes for another reason goes from both.
+    """
+    choice = choose(sight, shard, pack.source, treatment)
+    sizes = Sizes.of(sight.store, shard, sight.scan)
+    leaks = [
+        row
+        for row, reasons in choice.gone.items()
+        if all(reason["why"] == "leak" for reason in reasons)
+    ]
+    is_kept = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
+    return sizes.n_tokens[sizes.at(leaks)], (sizes.rows[is_kept], sizes.n_tokens[is_kept])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Documents that may be drawn, the seed's first ones first."""
+
+    shards: Integers  # number of the shard
+    rows: Integers
+    n_tokens: Integers
+    ranks: Words64
+
+    @staticmethod
+    def of(
+        seed: int, shard: Shard, number: int, rows: Integers, n_tokens: Integers, *, share: float
+    ) -> _Pool:
+        """About this share of a shard's documents."""
+        start = int(sha256(f"{seed} {shard.fingerprint}".encode()).hexdigest()[:16], 16)
+        ranks = (rows.astype(np.uint64) + np.uint64(start)) * _MIX
+        ranks = (ranks ^ (ranks >> _SHIFT)) * _MIX_2
+        pool = _Pool(np.full(rows.size, number), rows, n_tokens, ranks ^ (ranks >> _SHIFT))
+        return pool if share >= 1 else pool.take(np.flatnonzero(pool.ranks < int(share * 2**64)))
+
+    @staticmethod
+    def joined(pools: Sequence[_Pool]) -> _Pool:
+        names = ("shards", "rows", "n_tokens", "ranks")
+        fields = [np.concatenate([getattr(pool, name) for pool in pools]) for name in names]
+        pool = _Pool(*fields)
+        return pool.take(np.argsort(pool.ranks, kind="stable"))
+
+    def take(self, at: Integers) -> _Pool:
+        return _Pool(self.shards[at], self.rows[at], self.n_tokens[at], self.ranks[at])
+
+
+def matching(wanted: Integers, pool: Integers) -> Integers:
+    """As many numbers of the pool as are wanted, of about the same sizes and of nearly one sum.
+
+    The places of those that are taken, each once; all, where there are not enough of them.
+    """
+    if wanted.size >= pool.size:
+        return np.arange(pool.size)
+    order = np.argsort(pool, kind="stable")
+    sizes = pool[order].tolist()
+    free = _Free(len(sizes))
+    taken = [free.nearest(sizes, size) for size in np.sort(wanted)[::-1].tolist()]
+    _even_out(sizes, taken, int(wanted.sum()))
+    return order[np.array(sorted(taken), np.int64)]
+
+
+class _Free:
+    """Which of some places are not taken: the next such place on either side."""
+
+    def __init__(self, n: int) -> None:
+        self._above = list(range(n + 1))
+        self._below = list(range(n + 1))  # places from 1; 0: none
+
+    def nearest(self, sizes: Sequence[int], size: int) -> int:
+        """Take the free place whose size is nearest, of equal ones the first."""
+        at = bisect_left(sizes, size)
+        above, below = _root(self._above, at), _root(self._below, at) - 1
+        n = len(sizes)
+        is_above = below < 0 or (above < n and sizes[above] - size <= size - sizes[below])
+        place = above if is_above else below
+        self._above[place] = place + 1
+        self._below[place + 1] = place
+        return place
+
+
+def _root(parents: list[int], at: int) -> int:
+    while parents[at] != at:
+        parents[at] = parents[parents[at]]
+        at = parents[at]
+    return at
+
+
+def _even_out(sizes: Sequence[int], taken: list[int], total: int) -> None:
+    """Change some of the taken places for free ones, until their sizes add up to the total."""
+    missing = total - sum(sizes[place] for place in taken)
+    for _ in range(_MOST_SWAPS):
+        if not missing:
+            return
+        free = sorted(set(range(len(sizes))) - set(taken))
+        best = _best_swap(sizes, taken, free, missing)
+        if best is None:
+            return
+        number, place = best
+        missing -= sizes[place] - sizes[taken[number]]
+        taken[number] = place
+
+
+def _best_swap(
+    sizes: Sequence[int], taken: Sequence[int], free: Sequence[int], missing: int
+) -> tuple[int, int] | None:
+    """Whose change for which free place leaves least missing; None when that is none."""
+    best, left = None, abs(missing)
+    free_sizes = [sizes[place] for place in free]
+    for number, place in enumerate(taken):
+        for at in _around(bisect_left(free_sizes, sizes[place] + missing), len(free)):
+            rest = abs(missing - (free_sizes[at] - sizes[place]))
+            if rest < left:
+                best, left = (number, free[at]), rest
+    return best
+
+
+def _around(at: int, n: int) -> Iterator[int]:
+    yield from (place for place in (at - 1, at) if 0 <= place < n)

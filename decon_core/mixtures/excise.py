@@ -1,0 +1,178 @@
+"""Leaks cut out of documents: the spans, or the turns that they stand in, until none is found.
+
+What was cut is looked at again with the same rules; what is found then goes, too. A document that
+is a leak still, or of which nothing is left, goes as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from decon_core.config import Source
+from decon_core.corpus import Document, Part, Shard, document_of, values_of
+from decon_core.mixtures.choice import Choice, Reason, reason_of
+from decon_core.rescan import Rescan
+from decon_core.variants import Mixture
+
+_MOST_ROUNDS = 5
+_ELEMENT = re.compile(r"(.*)\[(\d+)\]")
+_TEXTS = ("question", "answer", "passage")
+
+Value = dict[str, Any]
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A row without what leaked."""
+
+    value: Value
+    n_bytes: int
+    n_tokens: int
+    reasons: list[Reason]
+
+
+def cut_out(
+    choice: Choice, shard: Shard, source: Source, mixture: Mixture, rescan: Rescan
+) -> dict[int, Cut]:
+    """The rows that `choice` wants cut. Those that cannot be are dropped there."""
+    documents: dict[int, tuple[Value, Document]] = {}
+    pending: dict[int, list[Any]] = dict(sorted(choice.cut.items()))
+    reasons = {row: [reason_of(entry) for entry in entries] for row, entries in pending.items()}
+    for row, value in values_of(shard, pending):
+        documents[row] = value, _require_document(document_of(value, row, source))
+
+    def drop(row: int, remark: str) -> None:
+        for reason in reasons[row]:
+            choice.drop(row, {**reason, "detail": remark})
+        del documents[row]
+
+    for _ in range(_MOST_ROUNDS):
+        for row, entries in pending.items():
+            left = excised(*documents[row], source, entries, mixture)
+            found = document_of(left, row, source) if left is not None else None
+            if left is None or not isinstance(found, Document) or _is_empty(found, mixture):
+                drop(row, "nothing was left of it")
+            else:
+                documents[row] = left, found
+        again = [documents[row][1] for row in pending if row in documents]
+        pending = {}
+        for entry in _leaks_in(rescan, again, mixture):
+            pending.setdefault(entry["row"], []).append(entry)
+            reasons[entry["row"]].append(reason_of(entry))
+        if not pending:
+            break
+    for row in pending:
+        drop(row, "found again however much was cut out")
+    kept = [document for _, document in documents.values()]
+    sizes = zip(*(size.tolist() for size in rescan.sizes(kept)), strict=True) if kept else ()
+    return {
+        document.row: Cut(documents[document.row][0], n_bytes, n_tokens, reasons[document.row])
+        for document, (n_bytes, n_tokens) in zip(kept, sizes, strict=True)
+    }
+
+
+def _is_empty(document: Document, mixture: Mixture) -> bool:
+    """Whether only masks and signs are left."""
+    text = document.text.replace(mixture.mask, "") if mixture.mask else document.text
+    return not any(map(str.isalnum, text))
+
+
+def _require_document(found: object) -> Document:
+    if not isinstance(found, Document):
+        raise TypeError(f"{found}: a row that was scanned is no document any more")
+    return found
+
+
+def _leaks_in(rescan: Rescan, documents: Sequence[Document], mixture: Mixture) -> list[Any]:
+    if not documents:
+        return []
+    entries = rescan.entries(documents).filter(pc.field("is_contaminated")).to_pylist()
+    return [entry for entry in entries if mixture.leaks.counts(entry)]
+
+
+def excised(
+    value: Value, document: Document, source: Source, entries: Sequence[Entry], mixture: Mixture
+) -> Value | None:
+    """A row without the spans of these entries; None where a turn is all that there is."""
+    parts = document.parts or (Part(str(source.text), 0, len(document.text)),)
+    spans = _merged(_spans(entries), document.text)
+    made = deepcopy(value)
+    gone: list[str] = []
+    for part in parts:
+        own = [
+            (max(start, part.start) - part.start, min(stop, part.stop) - part.start)
+            for start, stop in spans
+            if start < part.stop and stop > part.start
+        ]
+        if not own:
+            continue
+        if mixture.cut == "turns":
+            gone.append(part.path)
+        else:
+            text = document.text[part.start : part.stop]
+            _set_text(made, part.path, _without(text, own, mixture.mask))
+    elements = [match for path in gone if (match := _ELEMENT.fullmatch(path))]
+    if len(elements) < len(gone):
+        return None
+    for match in sorted(elements, key=lambda match: -int(match[2])):
+        holder, key = _holder(made, match[1])
+        del holder[key][int(match[2])]
+    return made
+
+
+def _spans(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    for entry in entries:
+        for text in _TEXTS:
+            start, stop = entry[f"{text}_char_start"], entry[f"{text}_char_stop"]
+            if start is not None and stop is not None:
+                yield start, stop
+
+
+def _merged(spans: Iterator[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """Spans in order; those with nothing but white space and signs between them are one."""
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if merged and not any(map(str.isalnum, text[merged[-1][1] : start])):
+            merged[-1] = merged[-1][0], max(merged[-1][1], stop)
+        else:
+            merged.append((start, stop))
+    return merged
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]], mask: str) -> str:
+    pieces, at = [], 0
+    for start, stop in spans:
+        pieces += [text[at:start], mask]
+        at = stop
+    return "".join([*pieces, text[at:]])
+
+
+def _set_text(value: Value, path: str, text: str) -> None:
+    """Put a text where a field, or a turn of a list, has one."""
+    element = _ELEMENT.fullmatch(path)
+    holder, key = _holder(value, element[1] if element else path)
+    if not element:
+        holder[key] = text
+        return
+    turn = holder[key][int(element[2])]
+    name = "value" if "content" not in turn else "content"
+    content = turn[name]
+    if isinstance(content, list):  # parts of a turn: the first takes all the text
+        turn[name] = [{**content[0], "text": text}]
+    else:
+        turn[name] = text
+
+
+def _holder(value: Value, path: str) -> tuple[Value, str]:
+    """The object that has a nested field, and its key there. A key may itself hold dots."""
+    if path in value:
+        return value, path
+    head, _, rest = path.partition(".")
+    return _holder(value[head], rest)

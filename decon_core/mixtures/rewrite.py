@@ -1,0 +1,165 @@
+"""A shard written again without some rows, and with others changed.
+
+Whatever is not touched keeps its bytes, in line formats: stretches of lines go from block to block
+as they are, at the speed of unpacking and packing. Tables keep their columns and row groups.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.config import Source
+from decon_core.corpus import (
+    LINE_FORMATS,
+    Document,
+    LineBlock,
+    Shard,
+    id_of,
+    line_blocks,
+    open_arrow,
+    open_shard,
+    row_of_line,
+)
+from decon_core.streams import compression_of, create, format_of
+
+_BLOCK_BYTES = 4 << 20
+
+Ids = dict[int, str | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Rows that go, and rows that say something else; all others stay."""
+
+    gone: frozenset[int]
+    values: Mapping[int, dict[str, Any]]
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """All that are touched, in order."""
+        return sorted(self.gone | set(self.values))
+
+
+def rewrite(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids:
+    """Write what is left of a shard; the ids of all rows that were touched."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(shard.path)
+    form = format_of(path)
+    if form in LINE_FORMATS:
+        return _rewrite_lines(shard, source, target, changes)
+    with open_shard(shard) as file:
+        file.require_unchanged()
+        write = _rewrite_parquet if form == ".parquet" else _rewrite_arrow
+        return write(path, source, target, changes)
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+def _rewrite_lines(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids:
+    ids: Ids = {}
+    path = Path(shard.path)
+    touched = np.array(changes.rows, np.int64)
+    with open_shard(shard) as file, create(target, compression_of(target)) as out:
+        for block in line_blocks(file, path, block_bytes=_BLOCK_BYTES):
+            first, last = np.searchsorted(touched, [block.row, block.row + block.n_lines])
+            at = 0
+            for row, start, stop in _lines(block, touched[first:last].tolist()):
+                out.write(block.lines[at:start].data)
+                at = stop
+                line = block.lines[start:stop].tobytes()
+                document = row_of_line(line, row, block.offset + start, source)
+                ids[row] = document.id if isinstance(document, Document) else None
+                if row not in changes.gone:
+                    out.write(_line(changes.values[row], like=line))
+            out.write(block.lines[at : block.n_bytes].data)
+    return ids
+
+
+def _lines(block: LineBlock, rows: list[int]) -> Iterable[tuple[int, int, int]]:
+    """Where some of a block's lines begin and end."""
+    if not rows:
+        return
+    breaks = np.flatnonzero(block.lines[: block.n_bytes] == ord("\n")) + 1
+    edges = np.concatenate([[0], breaks[: block.n_lines - 1], [block.n_bytes]])
+    for row in rows:
+        yield row, int(edges[row - block.row]), int(edges[row - block.row + 1])
+
+
+def _line(value: Mapping[str, Any], *, like: bytes) -> bytes:
+    """A line with escapes where the old one had them."""
+    try:
+        return json.dumps(value, ensure_ascii=like.isascii()).encode() + b"\n"
+    except UnicodeEncodeError:  # half a character, in a field that nobody looked at
+        return json.dumps(value).encode() + b"\n"
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def _rewrite_parquet(path: Path, source: Source, target: Path, changes: Changes) -> Ids:
+    file = pq.ParquetFile(path)
+    ids: Ids = {}
+    first = 0
+    with pq.ParquetWriter(target, file.schema_arrow, compression="zstd") as writer:
+        for number in range(file.num_row_groups):
+            group = file.read_row_group(number)
+            writer.write_table(_changed(group, first, source, changes, ids))
+            first += group.num_rows
+    return ids
+
+
+def _rewrite_arrow(path: Path, source: Source, target: Path, changes: Changes) -> Ids:
+    """A file stays a file, a stream a stream."""
+    table = open_arrow(path)
+    ids: Ids = {}
+    create_table = pa.ipc.new_file if table.is_file else pa.ipc.new_stream
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    first = 0
+    with create_table(str(target), table.schema, options=options) as writer:
+        for batch in table.batches:
+            rows = pa.Table.from_batches([batch])
+            changed = _changed(rows, first, source, changes, ids)
+            # One batch for one batch, an empty one for an empty one.
+            (left,) = changed.combine_chunks().to_batches() or [batch.slice(0, 0)]
+            writer.write_batch(left)
+            first += batch.num_rows
+    return ids
+
+
+def _changed(table: pa.Table, first: int, source: Source, changes: Changes, ids: Ids) -> pa.Table:
+    """Some rows of a table, from a number on, with the changes to them."""
+    rows = changes.rows
+    touched = rows[bisect_left(rows, first) : bisect_left(rows, first + table.num_rows)]
+    if not touched:
+        return table
+    ids |= _ids(table, first, source, touched)
+    is_left = np.ones(table.num_rows, np.bool_)
+    is_left[np.array(touched) - first] = False
+    pieces, at = [], 0
+    for row in touched:
+        if row not in changes.gone:
+            pieces.append(table.slice(at, row - first - at).filter(is_left[at : row - first]))
+            pieces.append(pa.Table.from_pylist([changes.values[row]], schema=table.schema))
+            at = row - first + 1
+    return pa.concat_tables([*pieces, table.slice(at).filter(is_left[at:])]).combine_chunks()
+
+
+def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:
+    if not source.id:
+        return dict.fromkeys(rows)
+    name = source.id if source.id in table.column_names else source.id.partition(".")[0]
+    if name not in table.column_names:
+        return dict.fromkeys(rows)
+    values = table.column(name).take(pa.array([row - first for row in rows])).to_pylist()
+    return {row: id_of({name: value}, source) for row, value in zip(rows, values, strict=True)}

@@ -1,0 +1,313 @@
+"""What a mixture is to be, as decon.toml declares it.
+
+[[mixture]]
+name = "decontaminated"          # everything but the documents that leaked
+sources = ["web", "chat"]        # optional: only these
+cut = "documents"                # what goes of a leak: documents, turns, or spans
+mask = ""                        # what stands where a span stood
+
+[mixture.leaks]                  # which of the policy's calls count here; optional, as are all of:
+detectors = ["decon"]
+benchmarks = ["gsm8k"]
+splits = ["test"]
+least_score = 0.9
+
+[mixture.licenses]               # optional: whatever is taken, only under these licenses
+field = "license"
+allow = ["CC-BY-*", "MIT"]       # or deny = [...], or both
+unknown = "drop"                 # or "keep": rows without a license that is a text
+
+[[mixture]]
+name = "original"
+take = "everything"
+
+[[mixture]]
+name = "leaked"
+take = "leaks"                   # the contaminated documents alone
+
+[[mixture]]
+name = "control"
+take = "control"                 # as many documents and tokens fewer as ...
+control_of = "decontaminated"    # ... this one, per source, drawn from those that it keeps
+seed = 0
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal, get_args
+
+from decon_core.errors import ConfigError, KeyNameError, Problem
+from decon_core.names import check_names
+from decon_core.policy import RULES
+
+Take = Literal["clean", "everything", "leaks", "control"]
+Cut = Literal["documents", "turns", "spans"]
+Unknown = Literal["drop", "keep"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaks:
+    """Which of the calls that the policy makes count as leaks; nothing named: all of them."""
+
+    detectors: tuple[str, ...] = ()
+    benchmarks: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    least_score: float | None = None
+
+    def needs(self, benchmark: str) -> bool:
+        return not self.benchmarks or benchmark in self.benchmarks
+
+    def counts(self, entry: Mapping[str, Any]) -> bool:
+        """Whether an entry is a leak here."""
+        return bool(
+            entry["is_contaminated"]
+            and (not self.detectors or entry["detector"] in self.detectors)
+            and self.needs(entry["benchmark"])
+            and (not self.splits or entry["split"] in self.splits)
+            and (self.least_score is None or entry["score"] >= self.least_score)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Licenses:
+    """Under which licenses a document is taken. Names are SPDX's, in any case; `*` is anything."""
+
+    field: str
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    unknown: Unknown = "drop"
+
+    def takes(self, found: str | None) -> bool:
+        if found is None or not found.strip():
+            return self.unknown == "keep"
+        name = found.strip().casefold()
+        is_allowed = not self.allow or _is_one_of(name, self.allow)
+        return is_allowed and not _is_one_of(name, self.deny)
+
+
+def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern.casefold()) for pattern in patterns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture:
+    """One variant of the data."""
+
+    name: str
+    take: Take = "clean"
+    sources: tuple[str, ...] = ()  # none named: all
+    cut: Cut = "documents"
+    mask: str = ""
+    leaks: Leaks = field(default_factory=Leaks)
+    licenses: Licenses | None = None
+    control_of: str | None = None
+    seed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """What its outcome depends on: all of it but the name."""
+        return {name: value for name, value in asdict(self).items() if name != "name"}
+
+    def has_source(self, name: str) -> bool:
+        return not self.sources or name in self.sources
+
+    @property
+    def needs_leaks(self) -> bool:
+        """Whether it can be told only when the shards were scanned against the benchmarks."""
+        return self.take != "everything"
+
+
+DEFAULT = Mixture(name="decontaminated")
+
+_KEYS = {
+    *("name", "take", "sources", "cut", "mask"),
+    *("leaks", "licenses", "control_of", "seed"),
+}
+_LEAK_KEYS = {"detectors", "benchmarks", "splits", "least_score"}
+_LICENSE_KEYS = {"field", "allow", "deny", "unknown"}
+
+
+def read_mixtures(
+    value: object, *, where: str, sources: Sequence[str]
+) -> tuple[tuple[Mixture, ...], list[Problem]]:
+    """The mixtures of a configuration, and all that is wrong with them. None declared: one."""
+    if value is None:
+        return (DEFAULT,), []
+    reader = _Reader(where)
+    return reader.mixtures(value, sources), reader.problems
+
+
+class _Reader:
+    """Takes the tables apart and collects what is wrong on the way."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.problems: list[Problem] = []
+
+    def mixtures(self, value: object, sources: Sequence[str]) -> tuple[Mixture, ...]:
+        if not isinstance(value, list) or not value:
+            self._wrong("mixture", value, "one or more [[mixture]]")
+            return ()
+        found = [
+            mixture
+            for number, entry in enumerate(value)
+            if (mixture := self._mixture(f"mixture[{number}]", entry, sources))
+        ]
+        names = [mixture.name for mixture in found]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self._wrong("mixture", f"{name!r} more than once", "a name of its own for each")
+        try:
+            check_names(names, what=f"{self._where}: mixture")
+        except KeyNameError as error:
+            self.problems.extend(error.problems)
+        by_name = {mixture.name: mixture for mixture in found}
+        for mixture in found:
+            self._check_control(mixture, by_name)
+        return tuple(found)
+
+    def _mixture(self, where: str, entry: object, sources: Sequence[str]) -> Mixture | None:
+        if not isinstance(entry, dict):
+            self._wrong(where, entry, "a table")
+            return None
+        before = len(self.problems)
+        self._unknown(where, entry, _KEYS)
+        for key, kind, told in (
+            ("name", str, "a text"),
+            ("mask", str, "a text"),
+            ("control_of", str, "the name of a mixture"),
+            ("seed", int, "a whole number"),
+        ):
+            if key in entry and (not isinstance(entry[key], kind) or entry[key] is True):
+                self._wrong(f"{where}.{key}", entry[key], told)
+        if "name" not in entry:
+            self._wrong(f"{where}.name", None, "a text")
+        self._choice(f"{where}.take", entry.get("take", "clean"), get_args(Take))
+        self._choice(f"{where}.cut", entry.get("cut", "documents"), get_args(Cut))
+        named = self._names(f"{where}.sources", entry.get("sources"), sources)
+        leaks = self._leaks(f"{where}.leaks", entry.get("leaks", {}))
+        licenses = None
+        if "licenses" in entry:
+            licenses = self._licenses(f"{where}.licenses", entry["licenses"])
+        if len(self.problems) > before or leaks is None:
+            return None
+        rest = {key: entry[key] for key in _KEYS & set(entry) - {"leaks", "licenses", "sources"}}
+        return Mixture(**rest, sources=named, leaks=leaks, licenses=licenses)
+
+    def _leaks(self, where: str, entry: object) -> Leaks | None:
+        if not isinstance(entry, dict):
+            self._wrong(where, entry, "a table")
+            return None
+        self._unknown(where, entry, _LEAK_KEYS)
+        least = entry.get("least_score")
+        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float)):
+            self._wrong(f"{where}.least_score", least, "a number")
+        return Leaks(
+            detectors=self._names(f"{where}.detectors", entry.get("detectors"), RULES),
+            benchmarks=self._names(f"{where}.benchmarks", entry.get("benchmarks")),
+            splits=self._names(f"{where}.splits", entry.get("splits")),
+            least_score=least,
+        )
+
+    def _licenses(self, where: str, entry: object) -> Licenses | None:
+        if not isinstance(entry, dict):
+            self._wrong(where, entry, "a table")
+            return None
+        self._unknown(where, entry, _LICENSE_KEYS)
+        if not isinstance(entry.get("field"), str):
+            self._wrong(f"{where}.field", entry.get("field"), "the field with the license")
+        self._choice(f"{where}.unknown", entry.get("unknown", "drop"), get_args(Unknown))
+        allow = self._names(f"{where}.allow", entry.get("allow"))
+        deny = self._names(f"{where}.deny", entry.get("deny"))
+        if not allow and not deny:
+            self._wrong(where, "neither 'allow' nor 'deny'", "at least one of them")
+        return Licenses(
+            field=str(entry.get("field")),
+            allow=allow,
+            deny=deny,
+            unknown=entry.get("unknown", "drop"),
+        )
+
+    def _check_control(self, mixture: Mixture, known: Mapping[str, Mixture]) -> None:
+        where = f"mixture {mixture.name!r}: control_of"
+        if mixture.take != "control":
+            if mixture.control_of is not None:
+                self._wrong(where, mixture.control_of, 'take = "control" beside it')
+            return
+        treatment = known.get(mixture.control_of or "")
+        if treatment is None:
+            self._wrong(where, mixture.control_of, "the name of another mixture")
+        elif treatment.take != "clean" or treatment.cut != "documents":
+            expected = 'one with take = "clean" and cut = "documents"'
+            self._wrong(where, f"{treatment.name!r}", expected)
+        elif mixture.licenses is not None or mixture.leaks != Leaks() or mixture.sources:
+            # Arms that are to differ in one thing only.
+            self._wrong(
+                where,
+                "sources, leaks or licenses of its own",
+                f"those of {treatment.name!r}: a control differs in nothing else",
+            )
+
+    def _names(
+        self, where: str, value: object, known: Sequence[str] | None = None
+    ) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+            self._wrong(where, value, "a list of one or more names in quotes")
+            return ()
+        for name in value:
+            if known is not None and name not in known:
+                self._wrong(where, repr(name), f"one of {', '.join(known)}")
+        return tuple(value)
+
+    def _choice(self, where: str, value: object, known: Sequence[str]) -> None:
+        if value not in known:
+            self._wrong(where, value, f"one of {', '.join(known)}", _close(value, known))
+
+    def _unknown(self, where: str, found: Iterable[str], known: Iterable[str]) -> None:
+        for key in sorted(set(found) - set(known)):
+            self._wrong(where, f"unknown key {key!r}", "a known key", _close(key, sorted(known)))
+
+    def _wrong(self, where: str, found: object, expected: str, remedy: str = "") -> None:
+        text = found if isinstance(found, str) else "nothing" if found is None else repr(found)
+        self.problems.append(Problem(f"{self._where}: {where}", text, expected, remedy))
+
+
+def _close(found: object, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(str(found), known, n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def mixture_named(mixtures: Iterable[Mixture], name: str) -> Mixture:
+    """One of them; a partition key may have been typed by hand."""
+    known = {mixture.name: mixture for mixture in mixtures}
+    if name not in known:
+        raise ConfigError(
+            Problem(
+                f"mixture {name!r}",
+                "not declared in decon.toml",
+                f"one of {', '.join(known)}",
+                "declare it, or delete the partition",
+            )
+        )
+    return known[name]
+
+
+def treatment_of(mixture: Mixture, mixtures: Iterable[Mixture]) -> Mixture:
+    """The mixture that a control is one of."""
+    return mixture_named(mixtures, str(mixture.control_of))
+
+
+def unknown_benchmarks(mixtures: Iterable[Mixture], known: Sequence[str]) -> Iterator[Problem]:
+    """Benchmarks that mixtures name and nobody knows."""
+    for mixture in mixtures:
+        for name in mixture.leaks.benchmarks:
+            if name not in known:
+                yield Problem(
+                    f"mixture {mixture.name!r}: leaks.benchmarks",
+                    repr(name),
+                    f"one of {', '.join(known)}",
+                )

@@ -1,0 +1,455 @@
+"""Mixtures of every kind: what is in them, what is not and why, and that nothing is lost."""
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.config import Source
+from decon_core.corpus import Pack, find_shards, read_shard
+from decon_core.errors import CorpusError, MissingError
+from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
+from decon_core.mixtures.control import matching
+from decon_core.policy import Policy
+from decon_core.scan import scan_packs
+from decon_core.streams import create
+from decon_core.variants import Leaks, Licenses, Mixture
+
+CLEAN = Mixture(name="clean")
+CONTROL = Mixture(name="control", take="control", control_of="clean")
+
+
+@pytest.fixture
+def leaky(bench, make_words):
+    """Three items of two benchmarks; a way to put any rows into shards, scanned."""
+    bench.policy = Policy(tokenizer_str="words")
+    items = {
+        "a": [(make_words(("a", n), 30), make_words(("a", n, "!"), 8), None) for n in range(2)],
+        "b": [(make_words("b", 30), make_words(("b", "!"), 8), None)],
+    }
+    versions = bench.prepare(items)
+    leaks = [f"{question} {answer}" for of_one in items.values() for question, answer, _ in of_one]
+    return Place(bench, versions), leaks
+
+
+def line_of(row, name):
+    """A line of JSON; a text is a whole document, bytes are a line already."""
+    value = row if isinstance(row, dict) else {"id": name, "text": row}
+    return row if isinstance(row, bytes) else json.dumps(value).encode() + b"\n"
+
+
+class Place:
+    """A corpus of one source in a store, scanned, and mixtures of it."""
+
+    def __init__(self, bench, versions):
+        self.bench, self.versions, self.packs = bench, versions, []
+
+    def put(self, shards, *, source=None, name="web"):
+        """Shards (rows by name) as a pack of a source."""
+        source = source or Source(name=name, path=f"{name}/**/*.jsonl*", text="text", id="id")
+        for file, rows in shards.items():
+            path = self.bench.folder / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with create(path, ".zst" if file.endswith(".zst") else "") as out:
+                for number, row in enumerate(rows):
+                    out.write(line_of(row, f"{file}-{number}"))
+        found = find_shards(source, folder=self.bench.folder, known={})
+        pack = Pack(name=f"{name}-{len(self.packs):04}", source=source, shards=tuple(found))
+        self.packs.append(pack)
+        return pack
+
+    def scan(self, **options):
+        scan_packs(self.bench.store, self.packs, self.versions, self.bench.policy, **options)
+        return self
+
+    def builder(self, *mixtures):
+        return Builder(
+            self.bench.store,
+            tuple(self.packs),
+            tuple(self.versions),
+            self.bench.policy,
+            mixtures or (CLEAN, CONTROL),
+        )
+
+    def build(self, mixture, pack=None):
+        builder = self.builder(CLEAN, CONTROL, mixture)
+        return builder.build(mixture, pack or self.packs[0])
+
+    def rows(self, mixture, shard="s.jsonl", pack=None):
+        """The rows of a shard as a mixture has it."""
+        folder = self.build(mixture, pack).folder
+        assert damage(folder) == []
+        return [json.loads(line) for line in (folder / shard).read_bytes().splitlines()]
+
+    def removed(self, mixture, pack=None):
+        folder = self.build(mixture, pack).folder
+        return pq.read_table(folder / REMOVED_FILE).to_pylist()
+
+    def manifest(self, mixture, pack=None):
+        return json.loads((self.build(mixture, pack).folder / MANIFEST).read_text())
+
+
+def clean_text(make_words, seed, n=40):
+    return make_words(("clean", seed), n)
+
+
+# What goes as a whole -----------------------------------------------------------------------------
+
+
+def test_only_the_leaks_that_a_mixture_asks_about_leave_it(leaky, make_words):
+    place, leaks = leaky
+    place.put({"s.jsonl": [clean_text(make_words, 0), *leaks]})
+    place.scan()
+
+    def left(**named):
+        chosen = Mixture(name="chosen", leaks=Leaks(**named))
+        return [row["id"] for row in place.rows(chosen)]
+
+    assert left() == ["s.jsonl-0"]
+    assert left(benchmarks=("b",)) == ["s.jsonl-0", "s.jsonl-1", "s.jsonl-2"]
+    assert len(left(splits=("train",))) == len(left(detectors=("ratcliff",))) == 4
+    assert len(left(least_score=1.0)) == 1
+    assert len(left(least_score=1.1)) == 4
+
+
+def test_the_leaks_alone_and_all_but_them_are_everything(leaky, make_words):
+    place, leaks = leaky
+    place.put(
+        {"s.jsonl": [clean_text(make_words, 0), leaks[0], clean_text(make_words, 1), leaks[2]]}
+    )
+    place.scan()
+    alone = place.rows(Mixture(name="leaks", take="leaks"))
+    everything = place.rows(Mixture(name="everything", take="everything"))
+    assert [row["id"] for row in alone] == ["s.jsonl-1", "s.jsonl-3"]
+    assert sorted([*alone, *place.rows(CLEAN)], key=lambda row: row["id"]) == everything
+    assert [row["why"] for row in place.removed(Mixture(name="leaks", take="leaks"))] == [
+        "no leak",
+        "no leak",
+    ]
+
+
+def test_licenses_are_looked_at_in_every_row_and_unknown_ones_are_told(leaky, make_words):
+    place, leaks = leaky
+    rows = [
+        {"id": "mit", "text": clean_text(make_words, 0), "meta": {"license": "MIT"}},
+        {"id": "gpl", "text": clean_text(make_words, 1), "meta": {"license": "GPL-3.0"}},
+        {"id": "none", "text": clean_text(make_words, 2), "meta": {}},
+        {"id": "odd", "text": clean_text(make_words, 3), "meta": {"license": ["MIT"]}},
+        {"id": "leak", "text": leaks[0], "meta": {"license": "GPL-3.0"}},
+    ]
+    place.put({"s.jsonl": rows})
+    place.scan()
+    strict = Mixture(name="m", licenses=Licenses(field="meta.license", allow=("mit",)))
+    assert [row["id"] for row in place.rows(strict)] == ["mit"]
+    kept = replace(strict, licenses=replace(strict.licenses, unknown="keep"))
+    assert [row["id"] for row in place.rows(kept)] == ["mit", "none", "odd"]
+    told = [(row["doc_id"], row["why"], row["detail"]) for row in place.removed(kept)]
+    assert told == [
+        ("gpl", "license", "GPL-3.0"),
+        ("leak", "license", "GPL-3.0"),
+        ("leak", "leak", None),  # every reason, the first of them counted
+    ]
+    assert place.manifest(kept)["totals"]["removed"] == {"license": 2}
+
+
+def test_a_source_that_a_mixture_does_not_take_has_an_empty_share(leaky, make_words):
+    place, _ = leaky
+    place.put({"s.jsonl": [clean_text(make_words, 0)]})
+    other = place.put({"s.jsonl": [clean_text(make_words, 1)]}, name="books")
+    place.scan()
+    chosen = Mixture(name="m", sources=("books",))
+    assert place.build(chosen).n_documents_out == 0
+    assert place.manifest(chosen)["shards"] == []
+    assert place.build(chosen, other).n_documents_out == 1
+
+
+# Spans and turns ----------------------------------------------------------------------------------
+
+
+def found_in(place, mixture, pack=None):
+    """What a scan finds in a mixture."""
+    folder = place.build(mixture, pack).folder
+    source = replace((pack or place.packs[0]).source, name="again", path="*.jsonl")
+    again = Pack(
+        name="again-0000",
+        source=source,
+        shards=tuple(find_shards(source, folder=folder, known={})),
+    )
+    other = Place(place.bench, place.versions)
+    other.packs = [again]
+    return [row for row in other.scan().removed(CLEAN) if row["why"] == "leak"]
+
+
+@pytest.mark.parametrize("mask", ["", " [gone] "])
+def test_spans_are_cut_out_and_all_else_of_the_row_stays(leaky, make_words, mask):
+    place, leaks = leaky
+    before, after = clean_text(make_words, 0), clean_text(make_words, 1)
+    value = {"z": [1, 2.50, None], "text": f"{before} {leaks[0]} {after}", "id": "x", "é": "\u2028"}
+    untouched = b'{"id":"kept",   "text":"spacing stays"}\n'
+    place.put({"s.jsonl": [value, untouched]})
+    place.scan()
+    cut = Mixture(name="cut", cut="spans", mask=mask)
+    row, other = place.rows(cut)
+    assert row == {**value, "text": f"{before} {mask} {after}"}
+    assert [*row] == [*value]
+    assert untouched in (place.build(cut).folder / "s.jsonl").read_bytes()
+    assert other["id"] == "kept"
+    assert place.build(cut).n_cut == 1
+    assert found_in(place, cut) == []
+    (reason,) = place.removed(cut)
+    assert (reason["what"], reason["n_tokens"]) == ("spans", 38 - len(mask.strip(" []").split()))
+
+
+def test_what_comes_together_once_a_span_is_gone_is_looked_at_again(leaky, make_words):
+    place, leaks = leaky
+    middle = len(leaks[1]) // 2
+    middle = leaks[1].index(" ", middle)
+    nested = f"{leaks[1][:middle]} {leaks[0]}{leaks[1][middle:]}"
+    place.put({"s.jsonl": [f"{clean_text(make_words, 0)} {nested} {clean_text(make_words, 1)}"]})
+    place.scan()
+    cut = Mixture(name="cut", cut="spans")
+    assert {reason["instance_index"] for reason in place.removed(cut)} >= {0}
+    assert found_in(place, cut) == []
+
+
+def test_a_document_of_which_nothing_is_left_goes_as_a_whole(leaky, make_words):
+    place, leaks = leaky
+    place.put({"s.jsonl": [leaks[0], clean_text(make_words, 0)]})
+    place.scan()
+    cut = Mixture(name="cut", cut="spans")
+    assert [row["id"] for row in place.rows(cut)] == ["s.jsonl-1"]
+    (reason,) = place.removed(cut)
+    assert (reason["what"], reason["detail"]) == ("document", "nothing was left of it")
+
+
+def chat(*turns, **more):
+    return {"messages": [{"role": "user", "content": turn} for turn in turns], **more}
+
+
+CHAT = Source(name="chat", path="chat/*.jsonl", messages="messages", id="id")
+
+
+def test_a_turn_goes_and_the_others_of_its_conversation_stay(leaky, make_words):
+    place, leaks = leaky
+    quiet = [clean_text(make_words, n) for n in range(3)]
+    rows = [
+        chat(quiet[0], leaks[0], quiet[1], id="mixed"),
+        chat(leaks[0], id="only"),
+        chat(quiet[2], id="clean"),
+    ]
+    place.put({"s.jsonl": rows}, source=CHAT, name="chat")
+    place.scan()
+    turns = Mixture(name="turns", cut="turns")
+    first, last = place.rows(turns)
+    assert first == chat(quiet[0], quiet[1], id="mixed")
+    assert last == rows[2]
+    assert found_in(place, turns) == []
+    told = [(row["doc_id"], row["what"]) for row in place.removed(turns)]
+    assert told == [("mixed", "turns"), ("only", "document")]
+    spans = Mixture(name="spans", cut="spans", mask="-")
+    first, *_ = place.rows(spans)
+    assert [turn["content"] for turn in first["messages"]] == [quiet[0], "-", quiet[1]]
+
+
+def test_a_field_of_a_pair_is_no_turn_so_the_pair_goes(leaky, make_words):
+    place, leaks = leaky
+    source = Source(name="pairs", path="pairs/*.jsonl", text=("prompt", "chosen"), id="id")
+    row = {"id": "p", "prompt": clean_text(make_words, 0), "chosen": leaks[0]}
+    place.put({"s.jsonl": [row]}, source=source, name="pairs")
+    place.scan()
+    assert place.rows(Mixture(name="turns", cut="turns")) == []
+    (left,) = place.rows(Mixture(name="spans", cut="spans", mask="-"))
+    assert left == {**row, "chosen": "-"}
+
+
+def test_tables_are_cut_as_lines_are(leaky, make_words):
+    place, leaks = leaky
+    texts = [clean_text(make_words, 0), f"{clean_text(make_words, 1)} {leaks[0]}", leaks[1]]
+    table = pa.table(
+        {"id": [10, 11, 12], "text": texts, "meta": [{"n": 1}, {"n": None}, None]},
+    )
+    source = Source(name="tab", path="tab/*.parquet", text="text", id="id")
+    (place.bench.folder / "tab").mkdir()
+    pq.write_table(table, place.bench.folder / "tab" / "s.parquet", row_group_size=2)
+    place.put({}, source=source, name="tab")
+    place.scan()
+    cut = Mixture(name="cut", cut="spans", mask="-")
+    out = pq.ParquetFile(place.build(cut).folder / "s.parquet")
+    expected = [
+        {**row, "text": text}
+        for row, text in zip(
+            table.to_pylist()[:2], [texts[0], f"{clean_text(make_words, 1)} -"], strict=True
+        )
+    ]
+    assert out.read().to_pylist() == expected
+    assert out.schema_arrow == table.schema
+    assert [(row["doc_id"], row["what"]) for row in place.removed(cut)] == [
+        ("11", "spans"),
+        ("12", "document"),
+    ]
+
+
+# Controls -----------------------------------------------------------------------------------------
+
+
+def test_a_control_loses_as_many_documents_and_tokens_and_keeps_the_leaks(leaky, make_words):
+    place, leaks = leaky
+    rng = random.Random(1)
+    texts = [clean_text(make_words, n, rng.randrange(20, 160)) for n in range(400)]
+    for n in range(30):
+        texts[rng.randrange(400)] += " " + leaks[n % 3]
+    for at in range(2):
+        place.put({f"{at}/s.jsonl": texts[at::2]}, name=f"web{at}")
+    for pack in place.packs:  # two packs of one source
+        object.__setattr__(pack, "source", replace(pack.source, name="web"))
+    place.scan()
+    for seed in (0, 1):
+        control = replace(CONTROL, seed=seed)
+        lost = {CLEAN.name: [0, 0], CONTROL.name: [0, 0]}
+        for mixture in (CLEAN, control):
+            for pack in place.packs:
+                totals = place.builder(CLEAN, control).build(mixture, pack)
+                lost[mixture.name][0] += totals.n_removed
+                lost[mixture.name][1] += totals.n_tokens_in - totals.n_tokens_out
+        assert lost["control"][0] == lost["clean"][0] >= 25
+        assert abs(lost["control"][1] - lost["clean"][1]) <= 0.005 * lost["clean"][1]
+    removed = [set(), set()]
+    for number, mixture in enumerate((CLEAN, CONTROL)):
+        for pack in place.packs:
+            removed[number] |= {(pack.name, row["row"]) for row in place.removed(mixture, pack)}
+    assert not removed[0] & removed[1]
+    (told,) = place.manifest(CONTROL)["control"]
+    assert (told["source"], told["n_documents"]) == ("web", told["n_drawn"])
+
+
+def test_a_control_waits_for_every_pack_of_its_source_and_a_treatment_for_its_own(
+    leaky, make_words
+):
+    place, _ = leaky
+    first = place.put({"s.jsonl": [clean_text(make_words, 0)]}, name="web")
+    place.scan()
+    second = place.put({"s.jsonl": [clean_text(make_words, 1)]}, name="more")
+    object.__setattr__(second, "source", replace(second.source, name="web"))
+    assert place.build(CLEAN, first).n_documents_out == 1
+    with pytest.raises(MissingError, match=r"more-0001.*not scanned against a, b"):
+        place.build(CONTROL, first)
+    with pytest.raises(MissingError, match="not scanned"):
+        place.build(Mixture(name="everything", take="everything"), second)
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(st.lists(st.integers(0, 500), max_size=40), st.lists(st.integers(0, 500), max_size=300))
+def test_a_draw_takes_each_once_as_many_as_are_wanted_and_of_nearly_one_sum(wanted, pool):
+    wanted, pool = np.array(wanted, np.int64), np.array(pool, np.int64)
+    taken = matching(wanted, pool)
+    assert taken.size == np.unique(taken).size == min(wanted.size, pool.size)
+    if 0 < wanted.size < pool.size:
+        # No single change for a free one would bring the sums nearer.
+        missing = int(wanted.sum() - pool[taken].sum())
+        free = np.setdiff1d(np.arange(pool.size), taken)
+        others = missing - (pool[free][None, :] - pool[taken][:, None])
+        assert np.abs(others).min() >= abs(missing)
+
+
+# What blocks, and what is accounted for -----------------------------------------------------------
+
+
+def test_a_shard_that_is_gone_or_cut_off_blocks_what_needs_it_and_nothing_else(leaky, make_words):
+    place, _ = leaky
+    packs = [
+        place.put({"s.jsonl.zst": [clean_text(make_words, n)]}, name=f"w{n}") for n in range(3)
+    ]
+    place.scan()
+    (place.bench.folder / "w0" / "s.jsonl.zst").unlink()
+    path = place.bench.folder / "w1" / "s.jsonl.zst"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises((CorpusError, FileNotFoundError)):
+        place.build(CLEAN, packs[0])
+    with pytest.raises(CorpusError):
+        place.build(CLEAN, packs[1])
+    assert place.build(CLEAN, packs[2]).n_documents_out == 1
+    assert not [*place.bench.store.drafts.iterdir()]
+
+
+def test_shards_of_one_base_name_in_different_folders_do_not_mix_up(leaky, make_words):
+    place, leaks = leaky
+    place.put(
+        {
+            "x/s.jsonl": [clean_text(make_words, 0), leaks[0]],
+            "y/s.jsonl": [leaks[1], clean_text(make_words, 1)],
+        }
+    )
+    place.scan()
+    assert [row["text"] for row in place.rows(CLEAN, "x/s.jsonl")] == [clean_text(make_words, 0)]
+    assert [row["text"] for row in place.rows(CLEAN, "y/s.jsonl")] == [clean_text(make_words, 1)]
+    told = [(row["shard"], row["row"]) for row in place.removed(CLEAN)]
+    assert told == [("x/s.jsonl", 1), ("y/s.jsonl", 0)]
+
+
+@pytest.mark.parametrize(
+    "mixture",
+    [
+        CLEAN,
+        CONTROL,
+        Mixture(name="cut", cut="spans"),
+        Mixture(name="leaks", take="leaks"),
+        Mixture(name="mit", licenses=Licenses(field="license", allow=("MIT",))),
+    ],
+    ids=lambda mixture: mixture.name,
+)
+def test_every_document_is_in_the_mixture_or_in_the_list_of_what_is_not(leaky, make_words, mixture):
+    place, leaks = leaky
+    rng = random.Random(3)
+    shards = {}
+    for number in range(3):
+        rows = []
+        for row in range(200):
+            text = clean_text(make_words, (number, row), rng.randrange(20, 60))
+            if rng.random() < 0.1:
+                text = f"{text} {rng.choice(leaks)}"
+            license_ = rng.choice(["MIT", "GPL-3.0", None])
+            rows.append({"id": f"{number}-{row}", "text": text, "license": license_})
+        shards[f"{number}/s.jsonl.zst"] = rows
+    pack = place.put(shards)
+    place.scan()
+    folder = place.build(mixture).folder
+    source = replace(pack.source, path="**/*.zst")
+    left = {
+        row.id
+        for shard in find_shards(source, folder=folder, known={})
+        for row in read_shard(shard, source)
+    }
+    gone = {row["doc_id"] for row in place.removed(mixture) if row["what"] == "document"}
+    everything = {row["id"] for rows in shards.values() for row in rows}
+    assert left | gone == everything
+    assert not left & gone
+    totals = place.manifest(mixture)["totals"]
+    assert totals["n_documents_in"] == totals["n_documents_out"] + sum(totals["removed"].values())
+    assert totals["n_documents_out"] == len(left) > 0
+
+
+def test_the_same_seed_gives_the_same_bytes_however_the_scan_was_cut(leaky, make_words, tmp_path):
+    place, leaks = leaky
+    rows = [
+        clean_text(make_words, n) + (f" {leaks[n % 3]}" if n % 7 == 0 else "") for n in range(60)
+    ]
+    place.put({"s.jsonl": rows[:30], "t.jsonl": rows[30:]})
+    found = []
+    for workers in (1, 2):
+        for product in ("tiles", "mixtures", "draws"):
+            folder = place.bench.store.root / product
+            if folder.exists():
+                folder.rename(tmp_path / f"{product}-{workers}")
+        place.scan(workers=workers)
+        files = []
+        for mixture in (CLEAN, CONTROL, Mixture(name="cut", cut="spans")):
+            folder = place.build(mixture).folder
+            files.append({path.name: path.read_bytes() for path in folder.iterdir()})
+        found.append(files)
+    assert found[0] == found[1]

@@ -1,0 +1,116 @@
+"""What a mixture is to be: read from TOML, all that is wrong told at once."""
+
+import pytest
+
+from decon_core.errors import ConfigError
+from decon_core.variants import DEFAULT, Leaks, Licenses, Mixture, mixture_named, read_mixtures
+
+
+def read(*entries, sources=("web", "chat")):
+    return read_mixtures([*entries], where="decon.toml", sources=sources)
+
+
+def told(*entries):
+    _, problems = read(*entries)
+    return [(problem.where.removeprefix("decon.toml: "), problem.found) for problem in problems]
+
+
+def test_without_any_there_is_the_corpus_without_its_leaks():
+    assert read_mixtures(None, where="decon.toml", sources=["web"]) == ((DEFAULT,), [])
+    assert Mixture(name="decontaminated", take="clean", cut="documents") == DEFAULT
+
+
+def test_everything_that_can_be_said_is_read():
+    found, problems = read(
+        {
+            "name": "open",
+            "sources": ["web"],
+            "cut": "spans",
+            "mask": "[...]",
+            "leaks": {"detectors": ["decon"], "splits": ["test"], "least_score": 0.9},
+            "licenses": {"field": "license", "allow": ["MIT"], "unknown": "keep"},
+        },
+        {"name": "clean"},
+        {"name": "fewer", "take": "control", "control_of": "clean", "seed": 7},
+    )
+    assert problems == []
+    assert found[0] == Mixture(
+        name="open",
+        sources=("web",),
+        cut="spans",
+        mask="[...]",
+        leaks=Leaks(detectors=("decon",), splits=("test",), least_score=0.9),
+        licenses=Licenses(field="license", allow=("MIT",), unknown="keep"),
+    )
+    assert (found[2].control_of, found[2].seed) == ("clean", 7)
+
+
+def test_all_that_is_wrong_is_told_at_once():
+    assert told(
+        {"name": "a", "take": "claen"},
+        {"name": "b", "sources": ["books"], "leeks": {}},
+        {"name": "c", "licenses": {"field": 3}},
+        {"name": "d", "leaks": {"detectors": ["docon"], "least_score": "high"}},
+        {"take": "clean"},
+        "text",
+    ) == [
+        ("mixture[0].take", "claen"),
+        ("mixture[1]", "unknown key 'leeks'"),
+        ("mixture[1].sources", "'books'"),
+        ("mixture[2].licenses.field", "3"),
+        ("mixture[2].licenses", "neither 'allow' nor 'deny'"),
+        ("mixture[3].leaks.least_score", "high"),
+        ("mixture[3].leaks.detectors", "'docon'"),
+        ("mixture[4].name", "nothing"),
+        ("mixture[5]", "text"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("control", "found"),
+    [
+        ({"control_of": "nobody"}, "nobody"),
+        ({}, "nothing"),
+        ({"control_of": "spans"}, "'spans'"),
+        ({"control_of": "clean", "sources": ["web"]}, "sources, leaks or licenses of its own"),
+    ],
+)
+def test_a_control_is_one_of_a_treatment_and_differs_in_nothing_else(control, found):
+    others = [{"name": "clean"}, {"name": "spans", "cut": "spans"}]
+    entry = {"name": "control", "take": "control", **control}
+    assert told(*others, entry) == [("mixture 'control': control_of", found)]
+
+
+def test_names_are_partition_keys_and_each_is_used_once():
+    (first, second) = told({"name": "a|b"}, {"name": "c"}, {"name": "c"})
+    assert first == ("mixture", "'c' more than once")
+    assert second[1] == "'a|b'"
+
+
+def test_a_name_that_nobody_declared_is_said_to_be_unknown():
+    with pytest.raises(ConfigError, match=r"'x'.*not declared.*one of decontaminated"):
+        mixture_named([DEFAULT], "x")
+
+
+@pytest.mark.parametrize(
+    ("found", "is_taken"),
+    [
+        ("MIT", True),
+        ("mit ", True),
+        ("CC-BY-4.0", True),
+        ("CC-BY-NC-4.0", False),  # denied, though the pattern allows it
+        ("GPL-3.0-only", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_licenses_are_names_in_any_case_and_deny_outweighs_allow(found, is_taken):
+    licenses = Licenses(field="license", allow=("mit", "cc-by-*"), deny=("*-NC-*",))
+    assert licenses.takes(found) == is_taken
+
+
+def test_without_an_allow_list_all_that_is_not_denied_is_taken():
+    licenses = Licenses(field="license", deny=("GPL-*",), unknown="keep")
+    assert licenses.takes("anything")
+    assert licenses.takes(None)
+    assert not licenses.takes("gpl-3.0")
