@@ -19,7 +19,7 @@ from decon_assets.failures import permanent_failures
 from decon_assets.partitions import PACK, halves_of_share, shares
 from decon_assets.provenance import column_schema
 from decon_assets.resources import Decon
-from decon_core.errors import DeconError, IncompleteError, Problem
+from decon_core.errors import DeconError, IncompleteError
 from decon_core.mixtures.build import Summary
 from decon_core.registry import builder_of, current_versions, list_packs, packs_of
 from decon_core.report import build_report
@@ -58,22 +58,24 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     with permanent_failures():
         config = decon.config()
         builder = builder_of(config, decon.store_of(config))
-        problems: list[Problem] = []
+        errors: list[DeconError] = []
         for key in context.partition_keys:
             pack_name, name = halves_of_share(key)
             (pack,) = packs_of(builder.store, [pack_name])
             try:
                 summary = builder.build(mixture_named(config.mixtures, name), pack)
             except DeconError as error:
-                problems += error.problems
+                errors.append(error)
                 continue
             context.log.info(
                 f"{name}, {pack_name}: {summary.n_documents_out} of {summary.n_documents_in} "
                 f"documents, {summary.n_cut} of them cut"
             )
             context.add_asset_metadata(_told(summary), partition_key=key)
-        if problems:
-            raise IncompleteError(sorted(set(problems), key=str))
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
 
 
 def _told(summary: Summary) -> dict[str, object]:

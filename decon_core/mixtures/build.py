@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from decon_core.common import current_common
 from decon_core.corpus import Pack, Shard, hash_file
@@ -425,6 +427,8 @@ def damage(folder: Path) -> list[Problem]:
         if n_accounted != shard["n_documents_in"]:
             file = str(folder / shard["shard"])
             problems.append(Problem(file, f"{n_accounted} documents", f"{shard['n_documents_in']}"))
+    if not problems:
+        problems += _unlisted(folder, manifest)
     written = [(shard["shard"], shard["output"]) for shard in manifest["shards"]]
     for name, content in [*written, (REMOVED_FILE, manifest["removed"])]:
         file = folder / name
@@ -438,3 +442,18 @@ def damage(folder: Path) -> list[Problem]:
                 )
             )
     return problems
+
+
+def _unlisted(folder: Path, manifest: Mapping[str, Any]) -> list[Problem]:
+    """Whether as many documents are on the list of what is not there as the account says."""
+    path = folder / REMOVED_FILE
+    if not path.is_file():
+        return []  # said with the other files
+    rows = pq.read_table(path, schema=REMOVED, columns=["shard", "row", "what"])
+    whole = rows.filter(pc.field("what") == "document")
+    n_listed = whole.group_by(["shard", "row"]).aggregate([]).num_rows
+    totals = manifest["totals"]
+    n_gone = sum(totals["removed"].values()) + totals.get("n_unreadable_left_out", 0)
+    if n_listed == n_gone:
+        return []
+    return [Problem(str(path), f"{n_listed} documents", f"{n_gone}, as the manifest says")]

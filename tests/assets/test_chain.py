@@ -113,7 +113,7 @@ def test_a_shard_added_later_is_the_only_one_that_is_read(world):
     world.run()
     after = world.tiles()
     assert {path: after[path] for path in before} == before
-    assert len(set(after) - set(before)) == 5  # two tiles with their counts, and a ledger
+    assert len(set(after) - set(before)) == 6  # two tiles with their counts, lengths, ledger
     assert shards_read(world) == 1
     assert ("harbor", 4, "s9.jsonl.gz") in found(world)
 
@@ -211,7 +211,7 @@ def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(w
     world.run()
     world.benchmarks["ledger"][0]["question"] = "something else now"
     world.write_benchmarks()
-    for asset, key in (("mixture", "web-0000"), ("report", None)):
+    for asset, key in (("mixture", "decontaminated|web-0000"), ("report", None)):
         result = press(world, asset, key)
         (failure,) = result.get_step_failure_events()
         description = failure.step_failure_data.user_failure_data.description
@@ -286,7 +286,7 @@ def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(wor
 def test_a_pack_typed_into_the_ui_is_refused(world):
     world.run()
     world.instance.add_dynamic_partitions("pack", ["web-9999"])
-    result = press(world, "mixture", "web-9999")
+    result = press(world, "mixture", "decontaminated|web-9999")
     (failure,) = result.get_step_failure_events()
     description = failure.step_failure_data.user_failure_data.description
     assert "pack 'web-9999': found not registered" in description

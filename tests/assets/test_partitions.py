@@ -13,9 +13,9 @@ def cover(missing):
     found = rectangles(
         {pack: frozenset(names) for pack, names in missing.items()},
         pack_order=PACKS,
-        benchmark_order=BENCHMARKS,
+        other_order=BENCHMARKS,
     )
-    return [(area.packs, area.benchmarks) for area in found]
+    return [(area.packs, area.others) for area in found]
 
 
 def test_a_new_benchmark_is_one_column():
