@@ -170,7 +170,10 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     for line in _answer(outcome, options.out, has_compat=options.compat):
         say(line)
     if options.clean_evals:
-        say(f"benchmarks without what leaked: {options.out / CLEAN_FOLDER}")
+        if outcome.n_shards_unread:
+            say("benchmarks without what leaked: not written, for some shards could not be read")
+        else:
+            say(f"benchmarks without what leaked: {options.out / CLEAN_FOLDER}")
     if outcome.failed:
         sys.stderr.write(f"\nnot read: {told(outcome.failed)}\n")
         return 1

@@ -81,9 +81,19 @@ class Leaked:
 
 
 def write_clean_evals(
-    folder: Path, store: Store, versions: Sequence[Version], leaked: Leaked, policy: Policy
+    folder: Path,
+    store: Store,
+    versions: Sequence[Version],
+    leaked: Leaked,
+    policy: Policy,
+    *,
+    unseen: Mapping[str, Any],
 ) -> None:
-    """Write both parts; the folder is there whole or not at all."""
+    """Write both parts; the folder is there whole or not at all.
+
+    `unseen` is told with them: what could not be read, and items that a rule cannot see, are not
+    clean but unknown.
+    """
     benchmarks = {}
     with aside(folder) as draft:
         (draft / EVALS_FOLDER).mkdir(parents=True)
@@ -100,7 +110,7 @@ def write_clean_evals(
             }
         write_json(
             draft / MANIFEST,
-            {"rules": policy.thresholds, "benchmarks": benchmarks},
+            {"rules": policy.thresholds, **unseen, "benchmarks": benchmarks},
         )
 
 

@@ -205,7 +205,10 @@ def _grams(root: Path, version: Version, index: str, size: int) -> tuple[Grams, 
 
 def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Table]:
     """The list that counts, and its fingerprint. Refused when it was frozen from something else."""
-    remedy = "materialize the asset `common_ngrams`, or set policy.leave_out_common = false"
+    remedy = (
+        "`decon-assets run`, or materialize the asset `common_ngrams`; "
+        "or set policy.leave_out_common = false"
+    )
     if not store.current_common.is_file():
         raise MissingError(
             Problem(str(store.current_common), "no list of common n-grams", "one", remedy)

@@ -32,8 +32,15 @@ from decon_core.clean_evals import Leaked, write_clean_evals
 from decon_core.common import freeze_common
 from decon_core.compat import write_report
 from decon_core.config import Source
-from decon_core.corpus import FORMATS, LINE_FORMATS, Pack, Shard, find_shards
-from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, StaleError
+from decon_core.corpus import FORMATS, LINE_FORMATS, Pack, Shard, shard_at
+from decon_core.errors import (
+    ConfigError,
+    CorpusError,
+    InputError,
+    MissingError,
+    Problem,
+    StaleError,
+)
 from decon_core.evals.folder import records_in
 from decon_core.idf import Snapshot, current_snapshot, freeze
 from decon_core.index import build_part, has_part, index_fingerprint
@@ -149,7 +156,9 @@ def scan_folder(
 ) -> Outcome:
     """Scan, and write the answer. Shards that cannot be read are named in it; the others count."""
     store = Store(request.out / STORE_FOLDER)
-    remove(request.out / SUMMARY_FILE)  # until this scan is through, there is no answer
+    _require_folder(request.out)
+    for name in (SUMMARY_FILE, CLEAN_FOLDER):  # until this scan is through, there is no answer
+        remove(request.out / name)
     pack, skipped = _pack(request, store)
     if skipped:
         on_step(f"not shards, so not looked at: {_some(skipped)}")
@@ -182,6 +191,12 @@ def scan_folder(
     )
     _write_answer(request, scanned, outcome)
     return outcome
+
+
+def _require_folder(out: Path) -> None:
+    """Raise where the answer cannot go."""
+    if out.exists() and not out.is_dir():
+        raise InputError(Problem(str(out), "a file", "a folder, there or not, for the answer"))
 
 
 def _write_common(request: Request, scanned: _Scanned) -> int:
@@ -219,14 +234,8 @@ def _pack(request: Request, store: Store) -> tuple[Pack, list[str]]:
 def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[str]]:
     """The shards that a source's path leads to, whatever it is, and what beside them is none."""
     base, files, skipped = _corpus_files(source.path, out)
-    shards = [_shard(source, file, base, known) for file in files]
+    shards = [shard_at(source, file, base, known.get(str(file))) for file in files]
     return Pack(name=_PACK, source=source, shards=tuple(shards)), skipped
-
-
-def _shard(source: Source, file: Path, base: Path, known: Mapping[str, Shard]) -> Shard:
-    one = replace(source, path=glob.escape(file.name))
-    (shard,) = find_shards(one, folder=file.parent, known=known)
-    return replace(shard, name=file.relative_to(base).as_posix())
 
 
 def _corpus_files(path: str, out: Path) -> tuple[Path, list[Path], list[str]]:
@@ -274,6 +283,8 @@ def _save_benchmarks(
     request: Request, store: Store, on_step: Callable[[str], None]
 ) -> list[Version]:
     tables = records_in(request.evals)
+    if not tables:
+        raise InputError(Problem(str(request.evals), "no record in any file", "at least one"))
     versions = [save_records(store, name, table) for name, table in tables.items()]
     n_records = sum(version.n_records for version in versions)
     n_items = sum(version.n_items for version in versions)
@@ -349,9 +360,16 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
     if request.has_compat:
         _write_compat(request, scanned)
-    if request.has_clean_evals:
+    # What nobody has seen may hold any item: then no benchmark can be called clean.
+    if request.has_clean_evals and not outcome.n_shards_unread:
+        unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
         write_clean_evals(
-            request.out / CLEAN_FOLDER, scanned.store, scanned.versions, leaked, request.policy
+            request.out / CLEAN_FOLDER,
+            scanned.store,
+            scanned.versions,
+            leaked,
+            request.policy,
+            unseen=unseen,
         )
     write_json(request.out / SUMMARY_FILE, _summary(request, outcome))
 

@@ -57,11 +57,8 @@ def rule_columns(batch: Batch, found: Sequence[Found], detector: str, locate: Lo
         "looked_for": np.array([one.looked_for for one in found], object),
         "matched": _repeated(None, len(found)),
         "base_score": np.array([one.score for one in found]),
-        "question_overlap": np.array([one.question_overlap for one in found]),
-        "answer_overlap": np.array(
-            [_NOWHERE if one.answer_overlap is None else one.answer_overlap for one in found],
-            np.float64,
-        ),
+        "question_overlap": _or_nowhere([one.question_overlap for one in found]),
+        "answer_overlap": _or_nowhere([one.answer_overlap for one in found]),
         "passage_overlap": np.full(len(found), float(_NOWHERE)),
         "n_matched": np.array([one.n_matched for one in found], np.int64),
         "n_grams": np.array([one.question_tokens for one in found], np.int64),
@@ -94,6 +91,10 @@ def rule_columns(batch: Batch, found: Sequence[Found], detector: str, locate: Lo
     for name, values in parts.items():
         columns[f"{name}_part"] = np.array([*values, None], object)[:-1]
     return columns
+
+
+def _or_nowhere(shares: Sequence[float | None]) -> npt.NDArray[np.float64]:
+    return np.array([_NOWHERE if share is None else share for share in shares], np.float64)
 
 
 def _repeated(value: str | None, n: int) -> npt.NDArray[np.object_]:

@@ -27,7 +27,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
 # Counted up whenever the same text and the same policy give other matches than before. It is part
 # of the fingerprint, so old tiles are never mistaken for today's.
-VERDICT_VERSION = 2
+VERDICT_VERSION = 3
 
 # Counted up when a tile says more, or says it in another way: it is scanned again, not indexed.
 TILE_VERSION = 3
@@ -227,8 +227,11 @@ class Policy:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Of the chosen rules."""
-        return {rule: self.threshold_of(rule) for rule in self.detectors}
+        """Of the chosen rules, as they are set: that of `ngram_any` is a length."""
+        return {
+            rule: self.ngram_any_size if rule == "ngram_any" else self.threshold_of(rule)
+            for rule in self.detectors
+        }
 
 
 def _digest(value: object) -> str:
@@ -266,9 +269,9 @@ def _type_problems(policy: Policy) -> list[Problem]:
 
 def _detector_problems(value: object) -> list[Problem]:
     names = value if isinstance(value, tuple) else ()
-    if names and len({*names}) == len(names) and {*names} <= {*RULES}:
+    if names and all(names.count(name) == 1 and name in RULES for name in names):
         return []
-    found = repr([*names] if names else value)
+    found = repr([*names] if isinstance(value, tuple) else value)
     expected = f"some of {', '.join(RULES)}, each once"
     return [Problem("policy.detectors", found, expected)]
 
@@ -328,7 +331,7 @@ def _floor_problems(policy: Policy) -> list[Problem]:
     problems = []
     for lower, upper, most in _FLOORS:
         floor, threshold = getattr(policy, lower), getattr(policy, upper)
-        if not 0 < threshold <= most:
+        if most == 1.0 and not 0 < threshold <= most:
             problems.append(Problem(f"policy.{upper}", repr(threshold), "above 0, at most 1"))
         if not 0 < floor <= threshold and lower != upper:
             problems.append(
@@ -339,6 +342,15 @@ def _floor_problems(policy: Policy) -> list[Problem]:
                     "matches below the floor are not kept, so no threshold below it can be applied",
                 )
             )
+    if policy.longest_match_threshold == 1:
+        problems.append(
+            Problem(
+                "policy.longest_match_threshold",
+                repr(policy.longest_match_threshold),
+                "below 1",
+                "the rule asks for more than the threshold, and there is no more than all",
+            )
+        )
     if policy.ratcliff_min_block > policy.shared_ngram_size:
         problems.append(
             Problem(

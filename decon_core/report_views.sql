@@ -110,3 +110,112 @@ GROUP BY benchmark, rule
 ORDER BY benchmark, rule;
 COMMENT ON VIEW indexability_by_rule IS
     'Per benchmark and chosen rule: items that the rule can see, and why most of the others not';
+
+-- The texts of an item overlap (its question with the answer behind it holds the question), so a
+-- document counts with the one that stands there most often.
+CREATE VIEW exact_by_item AS
+SELECT benchmark, config, split, instance_index, source,
+       sum(n_occurrences)::BIGINT AS n_occurrences,
+       count(*) AS n_documents,
+       sum(n_question)::BIGINT AS n_question,
+       sum(n_question_and_answer)::BIGINT AS n_question_and_answer,
+       sum(n_continuation)::BIGINT AS n_continuation
+FROM (
+    SELECT benchmark, split, instance_index, source,
+           max(n_matched) AS n_occurrences,
+           coalesce(sum(n_matched) FILTER (looked_for = 'question'), 0) AS n_question,
+           coalesce(sum(n_matched) FILTER (looked_for = 'question and answer'), 0)
+               AS n_question_and_answer,
+           coalesce(sum(n_matched) FILTER (looked_for = 'continuation'), 0) AS n_continuation
+    FROM matches WHERE detector = 'exact' AND is_contaminated
+    GROUP BY benchmark, split, instance_index, source, shard_name, row
+)
+JOIN items USING (benchmark, split, instance_index)
+GROUP BY benchmark, config, split, instance_index, source
+ORDER BY benchmark, split, instance_index, source;
+COMMENT ON VIEW exact_by_item IS
+    'exact, per item that leaked and source: how often it stands there, in how many documents, and as which text';
+
+CREATE VIEW exact_by_subset AS
+SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
+       count(*) FILTER (i.status = 'leaked') AS n_leaked,
+       count(*) FILTER (i.status = 'not indexable') AS n_not_indexable,
+       count(*) FILTER (i.status = 'leaked') / count(*) AS leak_rate,
+       median(f.n_occurrences) AS median_occurrences
+FROM items_by_rule i
+LEFT JOIN (
+    SELECT benchmark, split, instance_index, sum(n_occurrences)::BIGINT AS n_occurrences
+    FROM exact_by_item
+    GROUP BY ALL
+) f USING (benchmark, split, instance_index)
+WHERE i.rule = 'exact'
+GROUP BY i.benchmark, i.config, i.split
+ORDER BY i.benchmark, i.config, i.split;
+COMMENT ON VIEW exact_by_subset IS
+    'exact, per benchmark, subset (config) and split: items that leaked, and how often the median one of them occurs';
+
+CREATE VIEW exact_by_source AS
+SELECT i.benchmark, i.split, s.source, count(*) AS n_items,
+       count(f.n_occurrences) AS n_leaked,
+       count(f.n_occurrences) / count(*) AS leak_rate,
+       median(f.n_occurrences) AS median_occurrences
+FROM items_by_rule i
+CROSS JOIN (SELECT DISTINCT source FROM shards) s
+LEFT JOIN exact_by_item f USING (benchmark, split, instance_index, source)
+WHERE i.rule = 'exact'
+GROUP BY i.benchmark, i.split, s.source
+ORDER BY i.benchmark, i.split, s.source;
+COMMENT ON VIEW exact_by_source IS
+    'exact, per benchmark, split and source: items that leaked from there, and how often the median one of them occurs';
+
+CREATE VIEW exact_too_common AS
+SELECT m.benchmark, i.config, m.split, m.instance_index, m.looked_for,
+       max(m.score) AS score,
+       sum(m.n_matched)::BIGINT AS n_occurrences,
+       count(DISTINCT (m.shard_name, m.source, m.row)) AS n_documents,
+       i.question
+FROM matches m
+JOIN items i USING (benchmark, split, instance_index)
+WHERE m.detector = 'exact' AND NOT m.is_contaminated
+GROUP BY ALL
+ORDER BY n_documents DESC, m.benchmark, m.split, m.instance_index, m.looked_for;
+COMMENT ON VIEW exact_too_common IS
+    'exact, per item and text of it that was found and is too common to say anything: how often it stands there';
+
+CREATE VIEW longest_match_by_item AS
+SELECT i.benchmark, i.config, i.split, i.instance_index,
+       CASE WHEN f.source_score > r.threshold AND f.target_score > r.threshold THEN 'both'
+            WHEN f.source_score > r.threshold THEN 'source only'
+            WHEN f.target_score > r.threshold THEN 'target only'
+            WHEN NOT i.is_visible THEN 'not searchable'
+            ELSE 'clean' END AS status,
+       f.source_score, f.target_score,
+       coalesce(f.n_documents, 0) AS n_documents,
+       i.detail AS searched_for
+FROM indexability i
+CROSS JOIN (SELECT (policy ->> 'longest_match_threshold')::DOUBLE AS threshold FROM runs) r
+LEFT JOIN (
+    SELECT benchmark, split, instance_index,
+           max(question_overlap) AS source_score,
+           max(answer_overlap) AS target_score,
+           count(DISTINCT (shard_name, source, row)) AS n_documents
+    FROM matches WHERE detector = 'longest_match'
+    GROUP BY ALL
+) f USING (benchmark, split, instance_index)
+WHERE i.rule = 'longest_match'
+ORDER BY i.benchmark, i.split, i.instance_index;
+COMMENT ON VIEW longest_match_by_item IS
+    'longest_match, per item: which field leaked, and both scores (source: question, target: answer) of every item that was found at all';
+
+CREATE VIEW longest_match_by_benchmark AS
+SELECT benchmark, split, count(*) AS n_items,
+       count(*) FILTER (status = 'clean') AS n_clean,
+       count(*) FILTER (status = 'source only') AS n_source_only,
+       count(*) FILTER (status = 'target only') AS n_target_only,
+       count(*) FILTER (status = 'both') AS n_both,
+       count(*) FILTER (status = 'not searchable') AS n_not_searchable
+FROM longest_match_by_item
+GROUP BY benchmark, split
+ORDER BY benchmark, split;
+COMMENT ON VIEW longest_match_by_benchmark IS
+    'longest_match, per benchmark and split: items by the field that leaked';

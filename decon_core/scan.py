@@ -218,6 +218,9 @@ def scan_shard(job: ShardJob) -> ShardScan:
     seen = ShardScan(job.shard.fingerprint)
     found: list[Columns] = []
     position = 0
+    scanners = _scanners_for(job)
+    for each in scanners:
+        each.take_counts()  # of a shard that broke off
     for scanned in _scanned(job):
         seen.add(scanned)
         ahead = min(max(scanned.position, position), job.shard.n_bytes)
@@ -225,7 +228,6 @@ def scan_shard(job: ShardJob) -> ShardScan:
         position = ahead
         found += scanned.matches
     store = Store(job.root)
-    scanners = _scanners_for(job)
     scanner = scanners[0]
     counts = gram_counts([each.take_counts() for each in scanners], scanner.search, job.policy)
     for number, version in enumerate(job.versions):

@@ -117,7 +117,11 @@ MATCHES = pa.schema(
         _required("fingerprint", pa.string(), "of the record"),
         _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
         _required("base_score", pa.float64(), "the rule's score; decon: before the length penalty"),
-        _required("question_overlap", pa.float64(), "share of the question found; decon: by idf"),
+        _field(
+            "question_overlap",
+            pa.float64(),
+            "share of the question found; decon: by idf; null: longest_match cannot look for it",
+        ),
         _field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
         _field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
         _field("looked_for", pa.string(), "exact: which text of the record; null: its fields"),
@@ -175,7 +179,11 @@ REMOVED = pa.schema(
         _field("split", pa.string(), "leak: split of the item"),
         _field("instance_index", pa.int64(), "leak: row of the item within its split"),
         _field("score", pa.float64(), "leak: the score"),
-        _field("detail", pa.string(), "license: the one found; unreadable: the reason; a remark"),
+        _field(
+            "detail",
+            pa.string(),
+            "license: the one found; unreadable: why; exact: the text looked for; a remark",
+        ),
     ]
 )
 

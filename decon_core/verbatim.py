@@ -59,7 +59,7 @@ _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
 
 # Counted up when the arrays change, or an old file would be taken for a new one.
-_LAYOUT = "3"
+_LAYOUT = "4"
 
 # What ends a sentence that another one follows: a full stop or the like before white space (3.14 is
 # one word), a full-width one, a line break. Quotation marks and brackets close with it. Rows of
@@ -205,11 +205,11 @@ def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy
     for row, record in enumerate(records):
         question, answer = record["question"], record["answer"]
         pool.add(formed(question, policy), part, row, QUESTION)
-        if not answer:
+        # A wrong choice is no answer: whoever saw it knows nothing of the right one.
+        if not answer or record["is_correct"] is False:
             continue
         pool.add(formed(answer, policy), part, row, ANSWER)
-        is_wrong = record["is_correct"] is False
-        if is_wrong or not question.strip() or not answer.strip():
+        if not question.strip() or not answer.strip():
             continue
         pool.add(formed(followed(question, answer), policy), part, row, QUESTION_AND_ANSWER)
         last = last_sentence(question)

@@ -287,7 +287,8 @@ class _Cutting:
         """For a text of so many bytes, at least."""
         room = word_stream.room_for(max(n_bytes, _STRETCH_BYTES)) // 8 * 8 + 8
         if self.lowered.size < room:
-            self.edges, self.lowered = np.empty(room, np.int64), np.empty(room, np.uint8)
+            # A word has two edges and at least a byte; separators may have left none.
+            self.edges, self.lowered = np.empty(2 * room + 1, np.int64), np.empty(room, np.uint8)
 
     def cut(
         self,

@@ -16,7 +16,7 @@ class Found:
     part: int  # number of the benchmark
     record: int
     score: float
-    question_overlap: float
+    question_overlap: float | None
     answer_overlap: float | None = None
     n_matched: int
     question_tokens: int

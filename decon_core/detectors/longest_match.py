@@ -43,7 +43,7 @@ def _found(document: Shared, verbatim: Verbatim, part: int, record: int) -> Foun
         part=part,
         record=record,
         score=scores[better] or 0.0,
-        question_overlap=scores[QUESTION] or 0.0,
+        question_overlap=scores[QUESTION],
         answer_overlap=scores[ANSWER],
         n_matched=len(matched or ()),
         question_tokens=lengths[QUESTION],

@@ -109,8 +109,8 @@ def cut_words(
 
     From a document on, as many whole ones as there is room for; which one comes next. It is the
     same when that one holds a letter that Python has to lower. `word_offsets` goes on from the
-    number of words before the document. Room: `room_for` each of them in `lowered`, as much in
-    `edges`.
+    number of words before the document. `lowered` has `room_for` the first one; `edges` has two for
+    each of its bytes, and one more.
     """
     n_points = char_class.size
     first_word = word_offsets[document]

@@ -124,4 +124,5 @@ def _choose_by_leaks(
 
 
 def reason_of(entry: dict[str, Any]) -> Reason:
-    return {"why": "leak", **{name: entry[name] for name in _OF_LEAK}}
+    named = {name: entry[name] for name in _OF_LEAK}
+    return {"why": "leak", **named, "detail": entry["looked_for"]}

@@ -108,7 +108,7 @@ def run_scorecard(
         marks = mark(
             read_truth(draft / PLANTED_FOLDER),
             calls,
-            thresholds=thresholds_of(policy),
+            thresholds=policy.thresholds,
             n_background=world.n_background,
         )
         remove(draft / _STORE)
@@ -136,14 +136,6 @@ def _n_indexed(records: Mapping[str, pa.Table], planned: Plan) -> int:
         table.select(names).group_by(names).aggregate([]).num_rows for table in records.values()
     )
     return n_items - len(planned.held_out)
-
-
-def thresholds_of(policy: Policy) -> dict[str, float]:
-    """Of the chosen rules. Any hit of `ngram_any` is scored by its length, or all were alike."""
-    thresholds = policy.thresholds
-    if "ngram_any" in thresholds:
-        thresholds["ngram_any"] = policy.ngram_any_size
-    return thresholds
 
 
 # The scan -----------------------------------------------------------------------------------------
@@ -238,7 +230,7 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
 
 
 def _settings(policy: Policy, planned: Plan, world: World) -> dict[str, str]:
-    thresholds = (f"`{rule}` {value:g}" for rule, value in thresholds_of(policy).items())
+    thresholds = (f"`{rule}` {value:g}" for rule, value in policy.thresholds.items())
     versions = (f"{name} {metadata.version(name)}" for name in _PACKAGES)
     return {
         "date": datetime.now(UTC).date().isoformat(),

@@ -57,6 +57,11 @@ class Place:
             with gzip.open(folder / f"{name}_test-1.jsonl.gz", "wt") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
 
+    def empty_evals(self) -> None:
+        for path in (self.folder / "evals").iterdir():
+            path.unlink()
+        (self.folder / "evals" / "x.jsonl").write_text("")
+
     def write_shard(self, name: str, *leaks: tuple[str, int], extra: bytes = b"") -> Path:
         """A shard whose row k+1 holds leak k."""
         rows = [{"id": f"{name}-{row}", "text": invented((name, row), 60)} for row in range(8)]
@@ -241,6 +246,31 @@ def test_a_shard_that_breaks_off_is_named_and_the_others_are_scanned(place, caps
     assert place.leaks() == EXPECTED
 
 
+def test_what_a_shard_that_breaks_off_held_leaves_no_trace(place):
+    rows = [json.dumps({"id": n, "text": place.leak("harbor", 0) + f" {n}"}) for n in range(4000)]
+    path = place.write_shard("a.jsonl.gz", extra="\n".join(rows).encode())
+    path.write_bytes(path.read_bytes()[:-30])
+    assert place.scan() == 1
+    path.unlink()
+    assert place.scan() == 0
+    again = place.written()
+    subprocess.run(["rm", "-r", place.out], check=True)
+    assert place.scan() == 0
+    assert place.written() == again
+
+
+def test_no_benchmark_is_called_clean_while_a_shard_could_not_be_read(place, capsys):
+    assert place.scan("--clean-evals") == 0
+    manifest = json.loads((place.out / "clean" / "manifest.json").read_text())
+    assert manifest["n_unreadable_rows"] == 0
+    assert manifest["n_invisible_items"] == {"decon": 0}
+    path = place.write_shard("b/s.jsonl.gz", ("harbor", 2))
+    path.write_bytes(path.read_bytes()[:-30])
+    assert place.scan("--clean-evals") == 1
+    assert not (place.out / "clean").exists()
+    assert "not written" in capsys.readouterr().out
+
+
 def test_leaks_end_with_3_only_when_that_was_asked_for(place):
     assert place.scan("--fail-on-leak") == 3
     clean = place.folder / "corpus" / "b" / "clean.jsonl"
@@ -357,6 +387,10 @@ def test_a_scan_that_was_killed_leaves_no_answer_and_goes_on(place):
         (lambda place: (place.folder / "evals" / "x.jsonl").write_text("{}\n"), "no 'eval_key'"),
         (lambda place: (place.folder / "evals" / "x.jsonl").write_text("{\n"), "not JSON"),
         (lambda place: (place.folder / "evals").rename(place.folder / "e"), "no such file"),
+        (lambda place: place.empty_evals(), "no record in any file"),
+        (lambda place: place.out.write_text(""), "a file; expected a folder"),
+        (lambda place: place.write_policy(detectors=[["decon"]]), "some of decon"),
+        (lambda place: place.write_policy(longest_match_threshold=1.0), "below 1"),
         (lambda place: (place.folder / "corpus").rename(place.folder / "c"), "no such file"),
     ],
 )

@@ -16,7 +16,7 @@ from decon_core.corpus import Pack, find_shards, read_shard
 from decon_core.errors import CorpusError, MissingError
 from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
 from decon_core.mixtures.control import matching
-from decon_core.policy import Policy
+from decon_core.policy import _DECISION_FIELDS, RULES, Policy
 from decon_core.scan import scan_packs
 from decon_core.streams import create
 from decon_core.variants import Leaks, Licenses, Mixture
@@ -375,6 +375,27 @@ def test_a_shard_that_is_gone_or_cut_off_blocks_what_needs_it_and_nothing_else(l
         place.build(CLEAN, packs[1])
     assert place.build(CLEAN, packs[2]).n_documents_out == 1
     assert not [*place.bench.store.drafts.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("contamination_score_threshold", 0.7),
+        ("ratcliff_threshold", 0.6),
+        ("longest_match_threshold", 0.6),
+        ("exact_threshold", 0.6),
+        ("ngram_any_size", 20),
+        ("unreadable", "drop"),
+    ],
+)
+def test_whoever_moves_a_decision_is_not_told_that_all_is_today_s(leaky, make_words, name, value):
+    place, _ = leaky
+    pack = place.put({"s.jsonl": [clean_text(make_words, 0)]})
+    place.bench.policy = replace(place.bench.policy, detectors=RULES)
+    before = place.builder().fingerprint(CLEAN, pack)
+    assert name in _DECISION_FIELDS
+    place.bench.policy = replace(place.bench.policy, **{name: value})
+    assert place.builder().fingerprint(CLEAN, pack) != before
 
 
 def test_shards_of_one_base_name_in_different_folders_do_not_mix_up(leaky, make_words):

@@ -227,7 +227,7 @@ def test_every_table_and_view_says_what_it_holds(reported):
             "SELECT table_name, comment FROM duckdb_tables() UNION ALL "
             "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
         ).fetchall()
-    assert len(comments) == 17
+    assert len(comments) >= 17
     assert all(comment for _, comment in comments)
 
 

@@ -113,6 +113,28 @@ def test_neither_what_came_before_nor_the_cut_into_batches_changes_tokens(before
     assert together == apart == expected(texts, "words")
 
 
+@pytest.mark.parametrize("one", ["1\u30002\u3000", "1—2—", "a", "Ⱥ ", "\u3000", ""])
+def test_stretches_of_many_short_words_and_texts_stay_within_their_room(monkeypatch, one):
+    # A stretch holds several texts, and separators beyond ASCII leave no byte in it.
+    monkeypatch.setattr(words, "_STRETCH_BYTES", 64)
+    vocabulary = GrowingVocabulary()
+    encoder_of_short = encoder(vocabulary=vocabulary)
+    for repeats in (1, 7, 40):
+        texts = [one * repeats] * 200
+        cutting, offsets = encoder_of_short._cutting, np.zeros(201, np.int64)
+        found = encoder_of_short.encode(*packed(texts))
+        assert ids_of(found, vocabulary) == expected(texts, "words")
+        # The last edge of a stretch, and the one that is written behind it in vain.
+        data, starts, stops = packed(texts)
+        at = 0
+        while at < 200:
+            following = encoder_of_short._cutting.cut(
+                data, starts, stops, at, encoder_of_short._classes, offsets
+            )
+            assert 2 * (offsets[following] - offsets[at]) < cutting.edges.size
+            at = following
+
+
 @pytest.mark.parametrize("name", ["words", "cl100k"])
 def test_a_full_table_changes_no_token(monkeypatch, name):
     for limit in ("_ROUND_WORDS", "_ROUND_BYTES", "_ROUND_PATCHES", "_FIRST_SLOTS"):

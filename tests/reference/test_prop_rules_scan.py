@@ -398,7 +398,9 @@ class Oracle:
         size = self.policy.shared_ngram_size
         fields, runs, scores = {}, {}, {}
         for name in ("question", "answer"):
-            fields[name] = text = form_of(record[name] or "", self.policy, self.tokenizer)
+            is_wrong = name == "answer" and record["is_correct"] is False
+            looked_for = "" if is_wrong else record[name] or ""
+            fields[name] = text = form_of(looked_for, self.policy, self.tokenizer)
             if self.can_be_opened(text):
                 run = longest_run(form.tokens, text.tokens, size)
                 runs[name] = run if self.is_opened(form, text) else None
@@ -410,7 +412,7 @@ class Oracle:
             return
         yield {
             "base_score": scores[best],
-            "question_overlap": scores.get("question", 0.0),
+            "question_overlap": scores.get("question"),
             "answer_overlap": scores.get("answer"),
             "n_matched": run.length,
             **lengths(
