@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decon_assets import scan_command, scorecard_command
+from decon_assets import mixture_command, scan_command, scorecard_command
 from decon_assets.bench import command as bench_command
 from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.config import Config, load_config
@@ -24,6 +24,7 @@ examples:
   decon-assets run --config my/decon.toml
   decon-assets report                       leak rates by benchmark and by source
   decon-assets status                       which cells of the grid are scanned
+  decon-assets mixture verify               what is in the mixtures, scanned again
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
@@ -107,13 +108,23 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--truth", type=Path, help="default: truth.jsonl beside the configuration")
     demo.set_defaults(command=_demo)
 
+    mixture = commands.add_parser(
+        "mixture",
+        help="the declared variants of the corpus: list them, or hold them to their account",
+        description=mixture_command.DESCRIPTION,
+        epilog=mixture_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    mixture_command.add_arguments(mixture)
+    mixture.set_defaults(command=_mixture)
+
     for command in (run, register):
         command.add_argument(
             "--retire",
             action="store_true",
             help="go on although most registered shards are gone: their packs and mixtures go, too",
         )
-    for command in (run, status, register, dev, report, demo):
+    for command in (run, status, register, dev, report, demo, mixture):
         command.add_argument(
             "--config",
             type=Path,
@@ -227,6 +238,10 @@ def _bench(options: argparse.Namespace) -> int:
 
 def _scorecard(options: argparse.Namespace) -> int:
     return scorecard_command.scorecard(options, _say)
+
+
+def _mixture(options: argparse.Namespace) -> int:
+    return mixture_command.mixture(options, _say)
 
 
 def _register(options: argparse.Namespace) -> int:

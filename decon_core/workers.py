@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from decon_core.corpus import Shard
-from decon_core.errors import CorpusError
+from decon_core.errors import DeconError
 
 Job = TypeVar("Job")
 Advance = Callable[[int], None]
@@ -75,7 +75,7 @@ def _run_here(
         _hear(add)
         try:
             future.set_result(fn(job))
-        except CorpusError as error:
+        except DeconError as error:
             future.set_exception(error)
         finally:
             _hear(_ignore)

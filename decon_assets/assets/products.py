@@ -1,5 +1,7 @@
 """What people take away: the mixtures, and the report."""
 
+import os
+
 from dagster import (
     AllPartitionMapping,
     AssetDep,
@@ -16,11 +18,11 @@ from dagster import (
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import permanent_failures
-from decon_assets.partitions import PACK, halves_of_share, shares
+from decon_assets.partitions import PACK, halves_of_share, share, shares
 from decon_assets.provenance import column_schema
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, IncompleteError
-from decon_core.mixtures.build import Summary
+from decon_core.mixtures.build import Summary, build_shares
 from decon_core.registry import builder_of, current_versions, list_packs, packs_of
 from decon_core.report import build_report
 from decon_core.schemas import REMOVED
@@ -58,19 +60,21 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     with permanent_failures():
         config = decon.config()
         builder = builder_of(config, decon.store_of(config))
+        keys = [halves_of_share(key) for key in context.partition_keys]
+        packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
+        wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
         errors: list[DeconError] = []
-        for key in context.partition_keys:
-            pack_name, name = halves_of_share(key)
-            (pack,) = packs_of(builder.store, [pack_name])
+        for one, pack, future in build_shares(builder, wanted, workers=os.cpu_count() or 1):
             try:
-                summary = builder.build(mixture_named(config.mixtures, name), pack)
+                summary = future.result()
             except DeconError as error:
                 errors.append(error)
                 continue
             context.log.info(
-                f"{name}, {pack_name}: {summary.n_documents_out} of {summary.n_documents_in} "
+                f"{one.name}, {pack.name}: {summary.n_documents_out} of {summary.n_documents_in} "
                 f"documents, {summary.n_cut} of them cut"
             )
+            key = share(pack=pack.name, mixture=one.name)
             context.add_asset_metadata(_told(summary), partition_key=key)
         if len(errors) == 1:
             raise errors[0]

@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -31,7 +33,7 @@ from decon_core.corpus import Pack, Shard, hash_file
 from decon_core.errors import CorpusError, DeconError, IncompleteError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.mixtures.choice import Choice, Sight, Sizes, choose
-from decon_core.mixtures.control import draw, draw_fingerprint
+from decon_core.mixtures.control import Draw, draw, draw_fingerprint
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.rewrite import Changes, Ids, rewrite
 from decon_core.policy import Policy
@@ -41,6 +43,7 @@ from decon_core.schemas import REMOVED
 from decon_core.store import Store, aside, read_json, write_json, write_parquet
 from decon_core.tiles import scan_fingerprint
 from decon_core.variants import Mixture, treatment_of
+from decon_core.workers import Advance, advance, run_jobs, useful_workers
 
 MANIFEST = "_manifest.json"
 REMOVED_FILE = "_removed.parquet"
@@ -94,11 +97,12 @@ class Builder:
         manifest = _standing(folder, fingerprint)
         if manifest is not None and not damage(folder):
             return _summary(manifest, folder, was_there=True)
-        drawn, matched = self._drawn(mixture)
+        drawn = self.draw_for(mixture)
+        rows = drawn.rows if drawn else {}
         with aside(folder, drafts=self.store.drafts) as draft:
             draft.mkdir(parents=True)
             work = _Work(self.sight, mixture, pack, draft)
-            accounts = [work.write(shard, drawn.get(shard.fingerprint, ())) for shard in shards]
+            accounts = [work.write(shard, rows.get(shard.fingerprint, ())) for shard in shards]
             manifest = {
                 "mixture": mixture.name,
                 "declared": mixture.to_json(),
@@ -113,7 +117,7 @@ class Builder:
                     version.benchmark: version.fingerprint
                     for version in self.sight.needed_by(mixture)
                 },
-                "control": matched,
+                "control": [vars(one) for one in drawn.matched] if drawn else None,
                 "shards": accounts,
                 "totals": _totals(accounts),
                 "removed": hash_file(work.write_removed()),
@@ -168,30 +172,63 @@ class Builder:
         if mixture.needs_leaks and not needed:
             where = f"mixture {mixture.name!r} of pack {pack.name!r}"
             raise MissingError(Problem(where, "no benchmark", "at least one"))
-        packs = [pack]
-        if mixture.take == "control":
-            packs = [other for other in self.packs if other.source.name == pack.source.name]
-        if not mixture.has_source(pack.source.name):
-            return
-        for each in packs:
-            require_scanned(self.sight, each, needed)
-        require_readable(self.sight, pack)
+        if mixture.has_source(pack.source.name):
+            require_scanned(self.sight, pack, needed)
+            require_readable(self.sight, pack)
 
     def _draw_fingerprint(self, mixture: Mixture) -> str:
         treatment = treatment_of(mixture, self.mixtures)
         return draw_fingerprint(self.packs, mixture, treatment, self._settings(treatment))
 
-    def _drawn(self, mixture: Mixture) -> tuple[Mapping[str, Sequence[int]], list[Any] | None]:
+    def draw_for(self, mixture: Mixture) -> Draw | None:
+        """What a control leaves out, of all packs; drawn once, then read."""
         if mixture.take != "control":
-            return {}, None
-        found = draw(
-            self.sight,
-            self.packs,
-            mixture,
-            treatment_of(mixture, self.mixtures),
-            self._draw_fingerprint(mixture),
-        )
-        return found.rows, [vars(one) for one in found.matched]
+            return None
+        treatment = treatment_of(mixture, self.mixtures)
+        taken = [pack for pack in self.packs if treatment.has_source(pack.source.name)]
+        for pack in taken:
+            require_scanned(self.sight, pack, self.sight.needed_by(treatment))
+        return draw(self.sight, taken, mixture, treatment, self._draw_fingerprint(mixture))
+
+    def with_packs(self, *packs: Pack) -> Builder:
+        return replace(self, packs=packs)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A mixture of a pack, to be built in any process that sees the store and the corpus."""
+
+    builder: Builder
+    mixture: Mixture
+    pack: Pack
+
+
+def build_shares(
+    builder: Builder,
+    wanted: Sequence[tuple[Mixture, Pack]],
+    *,
+    workers: int = 1,
+    on_advance: Advance = lambda _: None,
+) -> Iterator[tuple[Mixture, Pack, Future[Summary]]]:
+    """Build mixtures of packs, as they end; one that is refused does not stop the others.
+
+    `on_advance` hears how many bytes of shards were gone through.
+    """
+    for mixture in dict.fromkeys(mixture for mixture, _ in wanted):
+        with suppress(DeconError):  # said once more, and handed on, where a pack asks for it
+            builder.draw_for(mixture)
+    jobs = [
+        # Only a control has to know of other packs than its own.
+        _Share(builder if mixture.take == "control" else builder.with_packs(pack), mixture, pack)
+        for mixture, pack in wanted
+    ]
+    n_workers = useful_workers(workers, [shard for _, pack in wanted for shard in pack.shards])
+    for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=on_advance):
+        yield job.mixture, job.pack, future
+
+
+def _build(share: _Share) -> Summary:
+    return share.builder.build(share.mixture, share.pack)
 
 
 def _shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
@@ -229,6 +266,7 @@ class _Work:
         target = self._folder / shard.name
         changes = Changes(frozenset(choice.gone), {row: one.value for row, one in cut.items()})
         ids = rewrite(shard, source, target, changes)
+        advance(shard.n_bytes)
         sizes = Sizes.of(self._sight.store, shard, self._sight.scan)
         self._removed.append(
             pa.Table.from_pylist(

@@ -80,11 +80,10 @@ def draw(
     if not path.is_file():
         tables, matched = [DRAWN.empty_table()], []
         for source in sorted({pack.source.name for pack in packs}):
-            if treatment.has_source(source):
-                own = [pack for pack in packs if pack.source.name == source]
-                table, told = _draw_from(sight, own, control.seed, treatment)
-                tables.append(table)
-                matched.append(told)
+            own = [pack for pack in packs if pack.source.name == source]
+            table, told = _draw_from(sight, own, control.seed, treatment)
+            tables.append(table)
+            matched.append(told)
         about = {_MATCHED: json.dumps([vars(one) for one in matched]).encode()}
         table = pa.concat_tables(tables).combine_chunks()
         write_parquet(path, table.replace_schema_metadata(about))

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards, read_shard
+from decon_core.corpus import Pack, find_shards, hash_file, read_shard
 from decon_core.errors import CorpusError, MissingError
 from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
 from decon_core.mixtures.control import matching
+from decon_core.mixtures.verify import verify
 from decon_core.policy import _DECISION_FIELDS, RULES, Policy
 from decon_core.scan import scan_packs
 from decon_core.streams import create
@@ -453,6 +454,58 @@ def test_every_document_is_in_the_mixture_or_in_the_list_of_what_is_not(leaky, m
     totals = place.manifest(mixture)["totals"]
     assert totals["n_documents_in"] == totals["n_documents_out"] + sum(totals["removed"].values())
     assert totals["n_documents_out"] == len(left) > 0
+
+
+@pytest.mark.parametrize(
+    "mixture",
+    [
+        CLEAN,
+        CONTROL,
+        Mixture(name="cut", cut="spans"),
+        Mixture(name="leaks", take="leaks"),
+        Mixture(name="everything", take="everything"),
+    ],
+    ids=lambda mixture: mixture.name,
+)
+def test_a_mixture_is_held_to_its_account_by_scanning_it_again(leaky, make_words, mixture):
+    place, leaks = leaky
+    quiet = [clean_text(make_words, n) for n in range(40)]
+    texts = [text if n % 9 else f"{text} {leaks[n % 3]}" for n, text in enumerate(quiet)]
+    place.put({"s.jsonl": texts[:20], "t.jsonl": texts[20:]})
+    place.scan()
+    builder = place.builder(CLEAN, CONTROL, mixture)
+    folder = builder.build(mixture, place.packs[0]).folder
+    found = verify(builder, mixture)
+    assert found.problems == []
+    assert (
+        found.n_leaks
+        == {"clean": 0, "cut": 0, "control": 5, "leaks": 5, "everything": 5}[mixture.name]
+    )
+    # A row put in by hand, and its bytes entered into the account: only a scan can tell.
+    leak, wrong = line_of(leaks[0], "x"), line_of(quiet[0], "x")
+    path = folder / "s.jsonl"
+    path.write_bytes(path.read_bytes() + (wrong if mixture.take == "leaks" else leak))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    account = manifest["shards"][0]
+    account["output"], account["n_bytes"] = hash_file(path), path.stat().st_size
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    said = [problem.found for problem in verify(builder, mixture).problems]
+    assert any("documents, " in one for one in said)
+    if mixture.take in ("clean", "leaks"):
+        assert any("a leak of a test 0" in one or "without a leak" in one for one in said)
+
+
+def test_a_mixture_that_is_not_there_or_not_of_today_is_no_good_one(leaky, make_words):
+    place, _ = leaky
+    place.put({"s.jsonl": [clean_text(make_words, 0)]})
+    place.scan()
+    (problem,) = verify(place.builder(), CLEAN).problems
+    assert problem.found == "no manifest"
+    place.build(CLEAN)
+    assert verify(place.builder(), CLEAN).problems == []
+    place.bench.policy = replace(place.bench.policy, contamination_score_threshold=0.7)
+    (problem,) = verify(place.builder(), CLEAN).problems
+    assert "other shards, benchmarks or settings" in problem.found
 
 
 def test_the_same_seed_gives_the_same_bytes_however_the_scan_was_cut(leaky, make_words, tmp_path):

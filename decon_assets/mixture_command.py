@@ -1,0 +1,113 @@
+"""`decon-assets mixture`: what is declared, what stands, and whether it is what it says."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from decon_assets.tables import text_table
+from decon_core.config import load_config
+from decon_core.errors import ConfigError, Problem, told
+from decon_core.mixtures.build import MANIFEST, Builder
+from decon_core.mixtures.verify import Verdict, verify
+from decon_core.registry import builder_of
+from decon_core.store import Store, read_json
+from decon_core.variants import Mixture, mixture_named
+
+DESCRIPTION = """\
+The variants of the corpus that decon.toml declares with [[mixture]]; `decon-assets run` builds
+them. `list` shows what went into each and what is left of it. `verify` holds mixtures to their
+manifests (the bytes, the counts, the list of what is not there) and scans what is in them again:
+a clean one must hold no leak, one of leaks nothing else.
+"""
+
+EPILOG = """\
+examples:
+  decon-assets mixture list
+  decon-assets mixture verify                     all of them
+  decon-assets mixture verify decontaminated
+  decon-assets mixture verify .decon/mixtures/decontaminated
+
+Exit codes: 0 all is as it says, 1 something is not, 2 an input is wrong.
+"""
+
+Say = Callable[[str], None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=("list", "verify"))
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="mixture",
+        help="the name of a mixture, or its folder (default: all that are declared)",
+    )
+
+
+def mixture(options: argparse.Namespace, say: Say) -> int:
+    """Do what was asked for; 0 when all is well."""
+    config = load_config(options.config)
+    builder = builder_of(config, Store(config.store))
+    chosen = [_named(builder, name) for name in options.names] or list(builder.mixtures)
+    if options.what == "list":
+        say(text_table(_ROW, [_row(builder, one) for one in chosen]))
+        return 0
+    problems: list[Problem] = []
+    for one in chosen:
+        found = verify(builder, one, workers=os.cpu_count() or 1)
+        say(_verdict(one, found))
+        problems += found.problems
+    if problems:
+        sys.stderr.write(f"\n{told(problems)}\n")
+    return 1 if problems else 0
+
+
+def _named(builder: Builder, name: str) -> Mixture:
+    """A mixture by its name, or by the folder that holds its packs."""
+    folder = Path(name)
+    if os.sep in name or folder.is_dir():
+        folder = folder.resolve()
+        mixtures = builder.store.mixtures("any").parent.resolve()
+        if folder.parent != mixtures:
+            raise ConfigError(
+                Problem(name, "no folder of a mixture", f"one right below {mixtures}")
+            )
+        name = folder.name
+    return mixture_named(builder.mixtures, name)
+
+
+_ROW = ("mixture", "takes", "packs", "documents", "left", "cut", "tokens", "left of them")
+
+
+def _row(builder: Builder, one: Mixture) -> Sequence[object]:
+    totals = {"n_documents_in": 0, "n_documents_out": 0, "n_cut": 0}
+    totals |= {"n_tokens_in": 0, "n_tokens_out": 0}
+    n_standing = 0
+    for pack in builder.packs:
+        if not builder.stands(one, pack):
+            continue
+        n_standing += 1
+        manifest = read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)
+        for name in totals:
+            totals[name] += manifest["totals"].get(name, 0)
+    return (
+        one.name,
+        one.take if one.cut == "documents" else f"{one.take}, {one.cut} cut",
+        f"{n_standing} of {len(builder.packs)}",
+        f"{totals['n_documents_in']:,}",
+        f"{totals['n_documents_out']:,}",
+        f"{totals['n_cut']:,}",
+        f"{totals['n_tokens_in']:,}",
+        f"{totals['n_tokens_out']:,}",
+    )
+
+
+def _verdict(one: Mixture, found: Verdict) -> str:
+    state = "as it says" if not found.problems else f"{len(found.problems)} problems"
+    return (
+        f"{one.name}: {state}; {found.n_documents:,} documents, {found.n_tokens:,} tokens, "
+        f"{found.n_leaks:,} documents with a leak"
+    )

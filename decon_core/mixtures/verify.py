@@ -1,0 +1,127 @@
+"""A mixture held to its account: the bytes, the counts, and a scan of what is in it.
+
+The shards of a mixture are scanned like those of a corpus, into the same store: those that are as
+they were have their tiles already, and a mixture that was verified once is verified in no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from decon_core.corpus import Pack, shard_at
+from decon_core.errors import CorpusError, Problem
+from decon_core.mixtures.build import MANIFEST, Builder, damage
+from decon_core.mixtures.choice import Sizes, leaks_of
+from decon_core.scan import Progress, scan_packs
+from decon_core.store import read_json
+from decon_core.variants import Mixture
+
+_MOST_TOLD = 20
+
+
+@dataclass
+class Verdict:
+    """What is wrong with a mixture; nothing, if all is as it says."""
+
+    problems: list[Problem] = field(default_factory=list)
+    n_documents: int = 0
+    n_tokens: int = 0
+    n_leaks: int = 0  # documents that hold one
+
+
+def verify(
+    builder: Builder,
+    mixture: Mixture,
+    *,
+    workers: int = 1,
+    on_progress: Progress | None = None,
+) -> Verdict:
+    """Check every pack of a mixture: that it is there, whole, of today, and free of leaks."""
+    found = Verdict()
+    standing: list[Pack] = []
+    for pack in builder.packs:
+        problems = [*_of_pack(builder, mixture, pack)]
+        found.problems += problems
+        if not problems:
+            standing.append(_as_shards(builder, mixture, pack))
+    packs = [pack for pack in standing if pack.shards]
+    try:
+        scan_packs(
+            builder.store,
+            packs,
+            builder.versions,
+            builder.policy,
+            workers=workers,
+            on_progress=on_progress,
+        )
+    except CorpusError as error:
+        found.problems += error.problems
+        return found
+    for pack in packs:
+        _look_into(builder, mixture, pack, found)
+    return found
+
+
+def _of_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
+    folder = builder.store.mixture(mixture.name, pack.name)
+    if not (folder / MANIFEST).is_file():
+        yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
+    elif not builder.stands(mixture, pack):
+        yield Problem(
+            str(folder),
+            "a mixture of other shards, benchmarks or settings",
+            "one of today's",
+            "`decon-assets run` builds it anew",
+        )
+    else:
+        yield from damage(folder)
+
+
+def _as_shards(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
+    """What a mixture has of a pack, as a pack of its own."""
+    folder = builder.store.mixture(mixture.name, pack.name)
+    names = [shard["shard"] for shard in read_json(folder / MANIFEST)["shards"]]
+    shards = tuple(shard_at(pack.source, folder / name, folder) for name in names)
+    return replace(pack, shards=shards)
+
+
+def _look_into(builder: Builder, mixture: Mixture, pack: Pack, found: Verdict) -> None:
+    """Counts and leaks of what was scanned."""
+    sight = builder.sight
+    looked_for = replace(mixture, take="clean")  # whatever it takes, what counts as a leak there
+    folder = builder.store.mixture(mixture.name, pack.name)
+    accounts = read_json(folder / MANIFEST)["shards"]
+    for shard, account in zip(pack.shards, accounts, strict=True):
+        ledger = read_json(sight.store.ledger(sight.scan, shard.fingerprint))
+        found.n_documents += ledger["n_documents"]
+        n_tokens = int(Sizes.of(sight.store, shard, sight.scan).n_tokens.sum())
+        found.n_tokens += n_tokens
+        there = (ledger["n_documents"], n_tokens, len(ledger["unreadable"]))
+        if there != (account["n_documents_out"], account["n_tokens_out"], 0):
+            found.problems.append(
+                Problem(
+                    shard.path,
+                    "{} documents, {} tokens, {} rows unread".format(*there),
+                    f"{account['n_documents_out']} and {account['n_tokens_out']}, all of it read",
+                )
+            )
+        leaks = leaks_of(sight, shard, looked_for, source=pack.source.name)
+        found.n_leaks += len(leaks)
+        if mixture.take == "leaks" and len(leaks) != ledger["n_documents"]:
+            found.problems.append(
+                Problem(
+                    shard.path,
+                    f"{ledger['n_documents'] - len(leaks)} documents without a leak",
+                    "leaks alone",
+                )
+            )
+        if mixture.take != "clean":
+            continue
+        for row, entries in sorted(leaks.items())[:_MOST_TOLD]:
+            entry = entries[0]
+            item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
+            found.problems.append(
+                Problem(Path(shard.path).name + f": row {row}", f"a leak of {item}", "none")
+            )
