@@ -1,35 +1,37 @@
 """What a mixture is to be, as decon.toml declares it.
 
-[[mixture]]
-name = "decontaminated"          # everything but the documents that leaked
-sources = ["web", "chat"]        # optional: only these
-cut = "documents"                # what goes of a leak: documents, turns, or spans
-mask = ""                        # what stands where a span stood
+    [[mixture]]
+    name = "decontaminated"          # everything but the documents that leaked
+    sources = ["web", "chat"]        # optional: only these
+    cut = "documents"                # what goes of a leak: documents, turns, or spans
+    mask = ""                        # what stands where a span stood
 
-[mixture.leaks]                  # which of the policy's calls count here; optional, as are all of:
-detectors = ["decon"]
-benchmarks = ["gsm8k"]
-splits = ["test"]
-least_score = 0.9
+    [mixture.leaks]                  # which of the policy's calls count; all optional
+    detectors = ["decon"]
+    benchmarks = ["gsm8k"]
+    splits = ["test"]
+    least_score = 0.9
 
-[mixture.licenses]               # optional: whatever is taken, only under these licenses
-field = "license"
-allow = ["CC-BY-*", "MIT"]       # or deny = [...], or both
-unknown = "drop"                 # or "keep": rows without a license that is a text
+    [mixture.licenses]               # optional: whatever is taken, only under these licenses
+    field = "license"                # or several: the first that is a text counts
+    allow = ["CC-BY-*", "MIT"]       # or deny = [...], or both
+    unknown = "drop"                 # or "keep": rows that name none, or "unknown"
 
-[[mixture]]
-name = "original"
-take = "everything"
+    [[mixture]]
+    name = "original"
+    take = "everything"
 
-[[mixture]]
-name = "leaked"
-take = "leaks"                   # the contaminated documents alone
+    [[mixture]]
+    name = "leaked"
+    take = "leaks"                   # the contaminated documents alone
 
-[[mixture]]
-name = "control"
-take = "control"                 # as many documents and tokens fewer as ...
-control_of = "decontaminated"    # ... this one, per source, drawn from those that it keeps
-seed = 0
+    [[mixture]]
+    name = "control"
+    take = "control"                 # as many documents and tokens fewer as ...
+    control_of = "decontaminated"    # ... this one, per source, drawn from those that it keeps
+    seed = 0
+
+Without any, there is one: the corpus without the documents that leaked.
 """
 
 from __future__ import annotations
@@ -76,17 +78,21 @@ class Leaks:
 class Licenses:
     """Under which licenses a document is taken. Names are SPDX's, in any case; `*` is anything."""
 
-    field: str
+    fields: tuple[str, ...]  # of a row the first that is a text counts
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     unknown: Unknown = "drop"
 
     def takes(self, found: str | None) -> bool:
-        if found is None or not found.strip():
+        name = (found or "").strip().casefold()
+        if name in _SAYING_NOTHING:
             return self.unknown == "keep"
-        name = found.strip().casefold()
         is_allowed = not self.allow or _is_one_of(name, self.allow)
         return is_allowed and not _is_one_of(name, self.deny)
+
+
+# What stands in the field of many corpora, and SPDX's own words for it.
+_SAYING_NOTHING = frozenset({"", "unknown", "none", "noassertion"})
 
 
 def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
@@ -216,15 +222,17 @@ class _Reader:
             self._wrong(where, entry, "a table")
             return None
         self._unknown(where, entry, _LICENSE_KEYS)
-        if not isinstance(entry.get("field"), str):
-            self._wrong(f"{where}.field", entry.get("field"), "the field with the license")
+        named = entry.get("field", "")
+        fields = (named,) if isinstance(named, str) else self._names(f"{where}.field", named)
+        if fields == ("",):
+            self._wrong(f"{where}.field", None, "the field with the license, or several")
         self._choice(f"{where}.unknown", entry.get("unknown", "drop"), get_args(Unknown))
         allow = self._names(f"{where}.allow", entry.get("allow"))
         deny = self._names(f"{where}.deny", entry.get("deny"))
         if not allow and not deny:
             self._wrong(where, "neither 'allow' nor 'deny'", "at least one of them")
         return Licenses(
-            field=str(entry.get("field")),
+            fields=fields,
             allow=allow,
             deny=deny,
             unknown=entry.get("unknown", "drop"),

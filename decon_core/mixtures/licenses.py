@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from decon_core.batches import read_blocks
@@ -15,24 +16,30 @@ UNKNOWN = "no license that is a text"
 def refused(shard: Shard, source: Source, licenses: Licenses, rows: list[int]) -> dict[int, str]:
     """Which of these rows are not taken, and the license that each of them names.
 
-    The field is read as a text would be: a list, a number or nothing at all is not known.
+    A field is read as a text would be: a list, a number or nothing at all is not known.
     """
-    as_text = replace(source, text=licenses.field, messages=None, roles=())
-    is_taken: dict[bytes, bool] = {}
-    found: dict[int, str] = {}
-    named: set[int] = set()
+    names: dict[int, str] = {}
+    for field in licenses.fields:
+        if len(names) < len(rows):
+            names = dict(_texts_of(shard, source, field)) | names
+    is_taken = {name: licenses.takes(name) for name in {*names.values(), ""}}
+    return {
+        row: names.get(row, "").strip() or UNKNOWN
+        for row in rows
+        if not is_taken[names.get(row, "")]
+    }
+
+
+def _texts_of(shard: Shard, source: Source, field: str) -> Iterator[tuple[int, str]]:
+    """A field of all rows in which it is a text."""
+    as_text = replace(source, text=field, messages=None, roles=())
+    known: dict[bytes, str] = {}
     for block in read_blocks(shard, as_text):
         batch = block.read()
         for row, start, stop in zip(
             batch.rows.tolist(), batch.starts.tolist(), batch.stops.tolist(), strict=True
         ):
             name = batch.text[start:stop].tobytes()
-            if name not in is_taken:
-                is_taken[name] = licenses.takes(name.decode())
-            if not is_taken[name]:
-                found[row] = name.decode().strip() or UNKNOWN
-            named.add(row)
-    wanted = {row: found[row] for row in rows if row in found}
-    if licenses.unknown == "drop":
-        wanted |= {row: UNKNOWN for row in rows if row not in named}
-    return wanted
+            if name not in known:
+                known[name] = name.decode()
+            yield row, known[name]

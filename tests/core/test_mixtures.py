@@ -140,14 +140,18 @@ def test_licenses_are_looked_at_in_every_row_and_unknown_ones_are_told(leaky, ma
     rows = [
         {"id": "mit", "text": clean_text(make_words, 0), "meta": {"license": "MIT"}},
         {"id": "gpl", "text": clean_text(make_words, 1), "meta": {"license": "GPL-3.0"}},
-        {"id": "none", "text": clean_text(make_words, 2), "meta": {}},
+        {"id": "none", "text": clean_text(make_words, 2), "meta": {"license": "unknown"}},
         {"id": "odd", "text": clean_text(make_words, 3), "meta": {"license": ["MIT"]}},
         {"id": "leak", "text": leaks[0], "meta": {"license": "GPL-3.0"}},
     ]
     place.put({"s.jsonl": rows})
     place.scan()
-    strict = Mixture(name="m", licenses=Licenses(field="meta.license", allow=("mit",)))
+    strict = Mixture(name="m", licenses=Licenses(fields=("meta.license",), allow=("mit",)))
     assert [row["id"] for row in place.rows(strict)] == ["mit"]
+    either = replace(strict.licenses, fields=("id", "meta.license"), allow=("odd", "gpl-*"))
+    assert [row["id"] for row in place.rows(replace(strict, licenses=either))] == ["odd"]
+    other = replace(either, fields=("meta.x", "meta.license"), allow=("gpl-*",))
+    assert [row["id"] for row in place.rows(replace(strict, licenses=other))] == ["gpl"]
     kept = replace(strict, licenses=replace(strict.licenses, unknown="keep"))
     assert [row["id"] for row in place.rows(kept)] == ["mit", "none", "odd"]
     told = [(row["doc_id"], row["why"], row["detail"]) for row in place.removed(kept)]
@@ -421,7 +425,7 @@ def test_shards_of_one_base_name_in_different_folders_do_not_mix_up(leaky, make_
         CONTROL,
         Mixture(name="cut", cut="spans"),
         Mixture(name="leaks", take="leaks"),
-        Mixture(name="mit", licenses=Licenses(field="license", allow=("MIT",))),
+        Mixture(name="mit", licenses=Licenses(fields=("license",), allow=("MIT",))),
     ],
     ids=lambda mixture: mixture.name,
 )

@@ -68,7 +68,7 @@ def reported(bench, make_words):
 
 @pytest.fixture
 def counted(reported, make_words):
-    """Item 0 stands in two sources, items 2 and 3 in one each; item 4 asks what others ask."""
+    """Item 0 stands in two sources, items 1 to 3 in one each; item 4 asks what others ask."""
     questions = [make_words(("q", n), 12) for n in range(4)]
     answers = [make_words(("a", n), 3) for n in range(5)]
     items = [*zip(questions, answers, strict=False), (ASKED_BY_ALL, answers[4])]
@@ -80,7 +80,8 @@ def counted(reported, make_words):
             f"{noise[0]} {whole} {noise[1]} {whole} {noise[2]} {questions[0]} {noise[3]}",
             f"{noise[0]} {questions[0]} {noise[1]}",
             f"{ASKED_BY_ALL} {noise[0]} {ASKED_BY_ALL}",
-            f"{noise[1]} {questions[3]} {questions[3]} {questions[3]} {noise[2]}",
+            f"{noise[1]} {' '.join([questions[3]] * 7)} {noise[2]}",
+            f"{questions[1]} {noise[3]} {questions[1]}",
         ],
         "web": [
             f"{noise[2]} {whole} {noise[3]}",
@@ -100,22 +101,23 @@ def test_an_item_is_counted_by_source_and_by_the_text_that_stands_there(counted)
         # How often, in how many documents; the question, with its answer, as a continuation.
         ("quiz", "law", "test", 0, "books", 3 + 1, 2, 3 + 1, 2 + 0, 0),
         ("quiz", "law", "test", 0, "web", 1, 1, 1, 1, 0),
+        ("quiz", "law", "test", 1, "books", 2, 1, 2, 0, 0),
         ("quiz", "maths", "test", 2, "web", 1, 1, 1, 0, 0),
-        ("quiz", "maths", "test", 3, "books", 3, 1, 3, 0, 0),
+        ("quiz", "maths", "test", 3, "books", 7, 1, 7, 0, 0),
     ]
 
 
 def test_a_subset_has_a_leak_rate_and_the_count_of_its_median_leak(counted):
     assert counted("FROM exact_by_subset WHERE benchmark = 'quiz'") == [
-        ("quiz", "law", "test", 2, 1, 0, 1 / 2, 4 + 1),
-        ("quiz", "maths", "test", 3, 2, 0, 2 / 3, (1 + 3) / 2),
+        ("quiz", "law", "test", 2, 2, 0, 1.0, (5 + 2) / 2),
+        ("quiz", "maths", "test", 3, 2, 0, 2 / 3, (1 + 7) / 2),
         ("quiz", "others", "test", 5, 0, 5, 0.0, None),
     ]
 
 
 def test_a_source_without_a_leak_has_a_rate_of_zero(counted):
     assert counted("FROM exact_by_source WHERE benchmark = 'quiz'") == [
-        ("quiz", "test", "books", 10, 2, 2 / 10, (4 + 3) / 2),
+        ("quiz", "test", "books", 10, 3, 3 / 10, 4),
         ("quiz", "test", "web", 10, 2, 2 / 10, 1),
         ("quiz", "test", "wiki", 10, 0, 0.0, None),
     ]

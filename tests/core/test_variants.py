@@ -40,7 +40,7 @@ def test_everything_that_can_be_said_is_read():
         cut="spans",
         mask="[...]",
         leaks=Leaks(detectors=("decon",), splits=("test",), least_score=0.9),
-        licenses=Licenses(field="license", allow=("MIT",), unknown="keep"),
+        licenses=Licenses(fields=("license",), allow=("MIT",), unknown="keep"),
     )
     assert (found[2].control_of, found[2].seed) == ("clean", 7)
 
@@ -101,16 +101,18 @@ def test_a_name_that_nobody_declared_is_said_to_be_unknown():
         ("CC-BY-NC-4.0", False),  # denied, though the pattern allows it
         ("GPL-3.0-only", False),
         ("", False),
+        ("NOASSERTION", False),
         (None, False),
     ],
 )
 def test_licenses_are_names_in_any_case_and_deny_outweighs_allow(found, is_taken):
-    licenses = Licenses(field="license", allow=("mit", "cc-by-*"), deny=("*-NC-*",))
+    licenses = Licenses(fields=("license",), allow=("mit", "cc-by-*"), deny=("*-NC-*",))
     assert licenses.takes(found) == is_taken
 
 
 def test_without_an_allow_list_all_that_is_not_denied_is_taken():
-    licenses = Licenses(field="license", deny=("GPL-*",), unknown="keep")
+    licenses = Licenses(fields=("license",), deny=("GPL-*",), unknown="keep")
     assert licenses.takes("anything")
     assert licenses.takes(None)
+    assert licenses.takes("unknown")
     assert not licenses.takes("gpl-3.0")
