@@ -87,6 +87,16 @@ def test_a_benchmark_added_later_is_a_missing_column_of_the_scan(page, later_ben
     keep(page, "scan-grid.png")
 
 
+def test_every_declared_variant_of_every_pack_is_built(page, site, keep):
+    page.goto("/assets/mixture?view=partitions")
+    names = [mixture.name for mixture in site.config.mixtures]
+    expect(page.get_by_text(f"Materialized ({len(names) * len(PACKS)})")).to_be_visible()
+    expect(page.get_by_text("Missing (0)")).to_be_visible()
+    for key in names + PACKS:
+        expect(dot(page, key)).to_have_attribute("style", GREEN)
+    keep(page, "mixture-grid.png")
+
+
 def test_a_materialization_says_which_version_it_is_and_how_many_rows_it_has(page, site, keep):
     version = current_version(site.store, "harbor_mc")
     page.goto("/assets/records?view=partitions&partition=harbor_mc")
@@ -135,7 +145,7 @@ def test_the_ui_is_on_loopback_only_and_neither_welcomes_nor_reports(page, site)
 
 def open_whole_graph(page: Page) -> None:
     """The graph with its groups open, fitted into the window."""
-    page.set_viewport_size({"width": 1800, "height": 700})  # names are legible
+    page.set_viewport_size({"width": 1800, "height": 860})  # names are legible
     page.goto("/asset-groups")
     expect(page.locator("foreignObject").filter(has_text="products")).to_be_visible()
     page.locator("button:has([aria-label=panel_show_right])").click()
@@ -143,7 +153,7 @@ def open_whole_graph(page: Page) -> None:
     page.get_by_role("menuitem", name="Expand all groups").click()
     page.keyboard.press("Escape")
     expect(page.locator("foreignObject").filter(has_text="idf_snapshot")).to_be_visible()
-    page.mouse.dblclick(1100, 690)  # beside the graph: fits it
+    page.mouse.dblclick(1100, 850)  # beside the graph: fits it
     node(page, "report").click(trial=True)  # waits until it stands still, and nothing covers it
 
 
