@@ -39,6 +39,7 @@ from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
 from decon_core.idf import current_snapshot, require_frozen_from
 from decon_core.index import has_part, index_fingerprint
+from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.records import current_version
 from decon_core.registry import (
     benchmarks_of,
@@ -137,7 +138,7 @@ class Pipeline:
         scan = scan_fingerprint(store, config.policy)
         if not has_common(store, registered.packs, versions, config.policy, scan):
             self._stage("common_ngrams")
-        refusals = self._mix(registered)
+        refusals = [*self._mix(registered), *self._clean(registered)]
         self._stage("report")  # it says which rows could not be read
         if refusals:
             raise PipelineError("\n".join(refusals))
@@ -166,6 +167,20 @@ class Pipeline:
         if not areas:
             self._echo("mixture: up to date")
         return refusals
+
+    def _clean(self, registered: Registration) -> list[str]:
+        """Benchmarks without what leaked, where they are not today's; what was refused."""
+        builder = builder_of(registered.config, registered.store)
+        lacking = [
+            version.benchmark
+            for version in builder.versions
+            if not has_clean_benchmark(builder, version)
+        ]
+        try:
+            self._stages("clean_benchmark", lacking, BENCHMARK)
+        except PipelineError as error:
+            return [str(error)]
+        return []
 
     def _stages(self, asset: str, keys: Sequence[str], dimension: str) -> None:
         """Materialize these partitions, neighbours in one run."""

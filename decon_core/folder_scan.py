@@ -28,7 +28,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.clean_evals import Leaked, write_clean_evals
 from decon_core.common import freeze_common
 from decon_core.compat import write_report
 from decon_core.config import Source
@@ -46,6 +45,7 @@ from decon_core.idf import Snapshot, current_snapshot, freeze
 from decon_core.index import build_part, has_part, index_fingerprint
 from decon_core.indexability import indexability
 from decon_core.leaks import entries_of_shard
+from decon_core.mixtures.clean_evals import Leaked, write_clean_evals
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records, save_records
 from decon_core.scan import Progress, scan_packs

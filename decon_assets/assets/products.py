@@ -18,14 +18,16 @@ from dagster import (
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import permanent_failures
-from decon_assets.partitions import PACK, halves_of_share, share, shares
+from decon_assets.partitions import BENCHMARK, PACK, benchmarks, halves_of_share, share, shares
 from decon_assets.provenance import column_schema
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, IncompleteError
 from decon_core.mixtures.build import Summary, build_shares
+from decon_core.mixtures.clean_evals import build_clean_benchmark
+from decon_core.records import current_version
 from decon_core.registry import builder_of, current_versions, list_packs, packs_of
 from decon_core.report import build_report
-from decon_core.schemas import REMOVED
+from decon_core.schemas import RECORDS, REMOVED
 from decon_core.variants import mixture_named
 
 GROUP = "products"
@@ -94,6 +96,40 @@ def _told(summary: Summary) -> dict[str, object]:
         "was_there_already": summary.was_there,
         "folder": MetadataValue.path(summary.folder),
     }
+
+
+@asset(
+    deps=[
+        AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK)),
+        common_ngrams,
+    ],
+    partitions_def=benchmarks,
+    backfill_policy=BackfillPolicy.single_run(),
+    group_name=GROUP,
+    kinds={"file"},
+    code_version="1",
+    metadata=column_schema(RECORDS),
+)
+def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
+    """A benchmark without the items that leaked, and what was found of each that left.
+
+    Refused while any shard was not scanned against it, or rows could not be read.
+    """
+    with permanent_failures():
+        config = decon.config()
+        builder = builder_of(config, decon.store_of(config))
+        for name in context.partition_keys:
+            summary = build_clean_benchmark(builder, current_version(builder.store, name))
+            context.log.info(f"{name}: {summary.n_items_left} of {summary.n_items} items left")
+            context.add_asset_metadata(
+                {
+                    "items": summary.n_items,
+                    "items_left": summary.n_items_left,
+                    "was_there_already": summary.was_there,
+                    "folder": MetadataValue.path(summary.folder),
+                },
+                partition_key=name,
+            )
 
 
 @asset(

@@ -137,14 +137,19 @@ class Builder:
         value = [
             [(shard.name, shard.fingerprint) for shard in shards],
             mixture.to_json(),
-            self._settings(mixture),
+            self.settings(self.sight.needed_by(mixture)),
             self._draw_fingerprint(mixture) if mixture.take == "control" else None,
         ]
         return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
-    def _settings(self, mixture: Mixture) -> list[object]:
+    @property
+    def shards(self) -> Iterator[tuple[Pack, Shard]]:
+        """All that there are."""
+        return ((pack, shard) for pack in self.packs for shard in pack.shards)
+
+    def settings(self, versions: Sequence[Version]) -> list[object]:
+        """All that decides, beside the shards, what leaked of these benchmarks."""
         policy, scan = self.policy, self.sight.scan
-        versions = self.sight.needed_by(mixture)
         common = policy.leave_out_common and bool(versions)
         return [
             sorted((version.benchmark, version.fingerprint) for version in versions),
@@ -178,7 +183,8 @@ class Builder:
 
     def _draw_fingerprint(self, mixture: Mixture) -> str:
         treatment = treatment_of(mixture, self.mixtures)
-        return draw_fingerprint(self.packs, mixture, treatment, self._settings(treatment))
+        settings = self.settings(self.sight.needed_by(treatment))
+        return draw_fingerprint(self.packs, mixture, treatment, settings)
 
     def draw_for(self, mixture: Mixture) -> Draw | None:
         """What a control leaves out, of all packs; drawn once, then read."""

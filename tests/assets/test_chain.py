@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
@@ -203,8 +204,30 @@ def test_a_second_run_materializes_nothing_that_is_there(world):
         "index: up to date",
         "scan: up to date",
         "mixture: up to date",
+        "clean_benchmark: up to date",
         "report …",
     ]
+
+
+def test_a_benchmark_is_left_without_what_leaked_and_waits_for_every_shard(world):
+    world.run()
+    for name, rows in world.benchmarks.items():
+        folder = world.store.clean_benchmark(name)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        gone = {item["instance_index"] for item in manifest["removed"]}
+        lines = (folder / "evals" / f"{name}.jsonl").read_bytes().splitlines()
+        left = [json.loads(line) for line in lines]
+        assert {row["instance_index"] for row in left} == {*range(len(rows))} - gone
+        table = pq.read_table(folder / "parquet" / f"{name}.parquet")
+        assert table["question"].to_pylist() == [row["question"] for row in left]
+    world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
+    register(world.config_path, world.instance)
+    result = press(world, "clean_benchmark", "harbor")
+    (failure,) = result.get_step_failure_events()
+    assert "not scanned against harbor" in failure.step_failure_data.user_failure_data.description
+    world.run()
+    manifest = json.loads((world.store.clean_benchmark("harbor") / "manifest.json").read_text())
+    assert 4 in {item["instance_index"] for item in manifest["removed"]}
 
 
 def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(world):

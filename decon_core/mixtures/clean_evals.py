@@ -1,0 +1,209 @@
+"""Benchmarks without the items that leaked: the remedy on the side of the test.
+
+    <folder>/evals/<benchmark>.jsonl       the records of all other items, as normalized rows
+    <folder>/parquet/<benchmark>.parquet   the same, apart: a folder of records is read as a whole
+    <folder>/manifest.json                 which items left, and what was found of each
+
+The training data stays as it is. Scores on what is left are scores on unseen items, as far as the
+chosen rules can see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.leaks import entries_of_shard
+from decon_core.mixtures.build import Builder, require_readable, require_scanned
+from decon_core.policy import Policy
+from decon_core.records import Version, load_records
+from decon_core.store import Store, aside, read_json, write_json
+
+EVALS_FOLDER = "evals"
+TABLES_FOLDER = "parquet"
+MANIFEST = "manifest.json"
+_ITEM = ("split", "instance_index")
+
+_COLUMNS = [
+    *("benchmark", "detector", "split", "instance_index", "row", "score", "is_contaminated"),
+    *("question_overlap", "answer_overlap"),
+]
+
+Item = tuple[str, str, int]
+
+
+class Leaked:
+    """What was found of every item, added up over shards."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._threshold = policy.longest_match_threshold
+        self.items: dict[Item, dict[str, dict[str, Any]]] = {}
+
+    def add(self, file: str, entries: pa.Table) -> None:
+        """The entries of one more shard."""
+        for entry in entries.select(_COLUMNS).to_pylist():
+            if entry["is_contaminated"]:
+                item = entry["benchmark"], entry["split"], entry["instance_index"]
+                self._note(self.items.setdefault(item, {}), file, entry)
+
+    def _note(self, rules: dict[str, dict[str, Any]], file: str, entry: Mapping[str, Any]) -> None:
+        told = rules.setdefault(entry["detector"], {"score": -1.0, "n_documents": 0})
+        place = {"file": file, "row": entry["row"]}
+        if told.get("last") != place:
+            told["n_documents"] += 1
+        told["last"] = place
+        if entry["score"] > told["score"]:
+            told |= {"score": entry["score"], **place}
+        if entry["detector"] == "longest_match":
+            for name, overlap in (("source", "question"), ("target", "answer")):
+                score = entry[f"{overlap}_overlap"] or 0.0
+                told[name] = max(told.get(name, 0.0), score)
+            told["which"] = self._which(told["source"], told["target"])
+
+    def _which(self, source: float, target: float) -> str:
+        if min(source, target) > self._threshold:
+            return "both"
+        return "source only" if source > target else "target only"
+
+    def told(self, benchmark: str) -> list[dict[str, Any]]:
+        """The items of a benchmark that leaked, and why, in order."""
+        return [
+            {
+                "split": split,
+                "instance_index": instance,
+                "because": {
+                    rule: {name: value for name, value in told.items() if name != "last"}
+                    for rule, told in sorted(rules.items())
+                },
+            }
+            for (name, split, instance), rules in sorted(self.items.items())
+            if name == benchmark
+        ]
+
+
+def write_clean_evals(
+    folder: Path,
+    store: Store,
+    versions: Sequence[Version],
+    leaked: Leaked,
+    policy: Policy,
+    *,
+    unseen: Mapping[str, Any],
+) -> None:
+    """Write all of it; the folder is there whole or not at all.
+
+    `unseen` is told with it: what could not be read, and items that a rule cannot see, are not
+    clean but unknown.
+    """
+    with aside(folder) as draft:
+        draft.mkdir(parents=True)
+        benchmarks = {
+            version.benchmark: _written(draft, store, version, leaked) for version in versions
+        }
+        manifest = {"rules": policy.thresholds, **unseen, "benchmarks": benchmarks}
+        write_json(draft / MANIFEST, manifest)
+
+
+def _written(folder: Path, store: Store, version: Version, leaked: Leaked) -> dict[str, Any]:
+    """Write what is left of a benchmark; its part of the manifest."""
+    evals, tables = folder / EVALS_FOLDER, folder / TABLES_FOLDER
+    for one in (evals, tables):
+        one.mkdir(exist_ok=True)
+    gone = leaked.told(version.benchmark)
+    records = _kept(load_records(store, version), gone)
+    with (evals / f"{version.benchmark}.jsonl").open("wb") as file:
+        for row in records.to_pylist():
+            told = {name: value for name, value in row.items() if value is not None}
+            file.write(orjson.dumps(told) + b"\n")
+    pq.write_table(records, tables / f"{version.benchmark}.parquet", compression="zstd")
+    return {
+        "version": version.fingerprint,
+        "n_items": version.n_items,
+        "n_items_left": version.n_items - len(gone),
+        "removed": gone,
+    }
+
+
+def _kept(records: pa.Table, gone: Sequence[Mapping[str, Any]]) -> pa.Table:
+    items = {(item["split"], item["instance_index"]) for item in gone}
+    names = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
+    return records.filter(pa.array([name not in items for name in names], pa.bool_()))
+
+
+# In a pipeline ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CleanSummary:
+    """What is left of a benchmark."""
+
+    benchmark: str
+    n_items: int
+    n_items_left: int
+    folder: Path
+    was_there: bool
+
+
+def build_clean_benchmark(builder: Builder, version: Version) -> CleanSummary:
+    """Write a benchmark without what leaked into any pack, unless it stands already.
+
+    Refused while a shard was not scanned against it, or rows could not be read: any of them may
+    hold any item.
+    """
+    folder = builder.store.clean_benchmark(version.benchmark)
+    for pack in builder.packs:
+        require_scanned(builder.sight, pack, [version])
+        require_readable(builder.sight, pack)
+    if not (was_there := has_clean_benchmark(builder, version)):
+        leaked, sight = Leaked(builder.policy), builder.sight
+        for pack, shard in builder.shards:
+            leaked.add(
+                f"{pack.source.name}/{shard.name}",
+                entries_of_shard(
+                    sight.store, shard, [version], sight.policy, sight.scan, source=pack.source.name
+                ),
+            )
+        with aside(folder, drafts=builder.store.drafts) as draft:
+            draft.mkdir(parents=True)
+            manifest = {
+                "fingerprint": _fingerprint(builder, version),
+                "rules": builder.policy.thresholds,
+                "n_unreadable_rows": _n_unreadable(builder),
+                **_written(draft, builder.store, version, leaked),
+            }
+            write_json(draft / MANIFEST, manifest)
+    told = read_json(folder / MANIFEST)
+    return CleanSummary(version.benchmark, told["n_items"], told["n_items_left"], folder, was_there)
+
+
+def has_clean_benchmark(builder: Builder, version: Version) -> bool:
+    """Whether it is there, made from today's inputs."""
+    folder = builder.store.clean_benchmark(version.benchmark)
+    files = [
+        folder / EVALS_FOLDER / f"{version.benchmark}.jsonl",
+        folder / TABLES_FOLDER / f"{version.benchmark}.parquet",
+    ]
+    if not all(path.is_file() for path in (folder / MANIFEST, *files)):
+        return False
+    return bool(read_json(folder / MANIFEST)["fingerprint"] == _fingerprint(builder, version))
+
+
+def _fingerprint(builder: Builder, version: Version) -> str:
+    shards = sorted(shard.fingerprint for _, shard in builder.shards)
+    settings = builder.settings([version])
+    value = json.dumps([version.fingerprint, shards, settings])
+    return sha256(value.encode()).hexdigest()[:16]
+
+
+def _n_unreadable(builder: Builder) -> int:
+    sight = builder.sight
+    ledgers = (sight.store.ledger(sight.scan, shard.fingerprint) for _, shard in builder.shards)
+    return sum(len(read_json(ledger)["unreadable"]) for ledger in ledgers)
