@@ -5,6 +5,7 @@
     sources = ["web", "chat"]        # optional: only these
     cut = "documents"                # what goes of a leak: documents, turns, or spans
     mask = ""                        # what stands where a span stood
+    write = "shards"                 # or "attributes": Dolma's files of them, for its mixer
 
     [mixture.leaks]                  # which of the policy's calls count; all optional
     detectors = ["decon"]
@@ -49,6 +50,7 @@ from decon_core.policy import RULES
 Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]
 Unknown = Literal["drop", "keep"]
+Write = Literal["shards", "attributes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +110,7 @@ class Mixture:
     sources: tuple[str, ...] = ()  # none named: all
     cut: Cut = "documents"
     mask: str = ""
+    write: Write = "shards"
     leaks: Leaks = field(default_factory=Leaks)
     licenses: Licenses | None = None
     control_of: str | None = None
@@ -129,7 +132,7 @@ class Mixture:
 DEFAULT = Mixture(name="decontaminated")
 
 _KEYS = {
-    *("name", "take", "sources", "cut", "mask"),
+    *("name", "take", "sources", "cut", "mask", "write"),
     *("leaks", "licenses", "control_of", "seed"),
 }
 _LEAK_KEYS = {"detectors", "benchmarks", "splits", "least_score"}
@@ -192,6 +195,9 @@ class _Reader:
             self._wrong(f"{where}.name", None, "a text")
         self._choice(f"{where}.take", entry.get("take", "clean"), get_args(Take))
         self._choice(f"{where}.cut", entry.get("cut", "documents"), get_args(Cut))
+        self._choice(f"{where}.write", entry.get("write", "shards"), get_args(Write))
+        if entry.get("write") == "attributes" and entry.get("cut", "documents") != "documents":
+            self._wrong(f"{where}.cut", entry["cut"], "documents: attributes say where spans are")
         named = self._names(f"{where}.sources", entry.get("sources"), sources)
         leaks = self._leaks(f"{where}.leaks", entry.get("leaks", {}))
         licenses = None

@@ -32,7 +32,8 @@ from decon_core.common import current_common
 from decon_core.corpus import Pack, Shard, hash_file
 from decon_core.errors import CorpusError, DeconError, IncompleteError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
-from decon_core.mixtures.choice import Choice, Sight, Sizes, choose
+from decon_core.mixtures.attributes import attribute_file, write_attributes
+from decon_core.mixtures.choice import Choice, Sight, Sizes, choose, leaks_of
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.rewrite import Changes, Ids, rewrite
@@ -242,6 +243,11 @@ def _shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
     return pack.shards if mixture.has_source(pack.source.name) else ()
 
 
+def file_of(mixture: Mixture, shard: Shard) -> str:
+    """The name of what a mixture has of a shard."""
+    return attribute_file(shard) if mixture.write == "attributes" else shard.name
+
+
 class _Work:
     """Writes the shards of one mixture and pack, and keeps account."""
 
@@ -269,11 +275,14 @@ class _Work:
         cut = {}
         if choice.cut:
             cut = cut_out(choice, shard, source, self._mixture, self._rescan)
-        target = self._folder / shard.name
-        changes = Changes(frozenset(choice.gone), {row: one.value for row, one in cut.items()})
-        ids = rewrite(shard, source, target, changes)
-        advance(shard.n_bytes)
         sizes = Sizes.of(self._sight.store, shard, self._sight.scan)
+        target = self._folder / file_of(self._mixture, shard)
+        if self._mixture.write == "attributes":
+            ids = self._write_attributes(shard, target, choice, sizes)
+        else:
+            changes = Changes(frozenset(choice.gone), {row: one.value for row, one in cut.items()})
+            ids = rewrite(shard, source, target, changes)
+        advance(shard.n_bytes)
         self._removed.append(
             pa.Table.from_pylist(
                 [*_removed_rows(shard, choice, cut, sizes, ids, self._mixture)], schema=REMOVED
@@ -281,12 +290,21 @@ class _Work:
         )
         return {
             "shard": shard.name,
+            "file": file_of(self._mixture, shard),
             "content": shard.content,
             "fingerprint": shard.fingerprint,
             **_account(choice, cut, sizes),
             "n_bytes": target.stat().st_size,
             "output": hash_file(target),
         }
+
+    def _write_attributes(self, shard: Shard, target: Path, choice: Choice, sizes: Sizes) -> Ids:
+        source, mixture = self._pack.source, self._mixture
+        leaks = {}
+        if mixture.needs_leaks:
+            leaks = leaks_of(self._sight, shard, mixture, source=source.name)
+        rows = sizes.rows.tolist()
+        return write_attributes(shard, source, target, choice, leaks, rows, name=mixture.name)
 
     def write_removed(self) -> Path:
         path = self._folder / REMOVED_FILE
@@ -430,8 +448,8 @@ def _standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
     try:
         manifest: dict[str, Any] = read_json(path)
         is_standing = manifest["fingerprint"] == fingerprint and all(
-            (folder / shard["shard"]).is_file()
-            and (folder / shard["shard"]).stat().st_size == shard["n_bytes"]
+            (folder / shard["file"]).is_file()
+            and (folder / shard["file"]).stat().st_size == shard["n_bytes"]
             for shard in manifest["shards"]
         )
     except (DeconError, KeyError):
@@ -469,11 +487,11 @@ def damage(folder: Path) -> list[Problem]:
     for shard in manifest["shards"]:
         n_accounted = shard["n_documents_out"] + sum(shard["removed"].values())
         if n_accounted != shard["n_documents_in"]:
-            file = str(folder / shard["shard"])
+            file = str(folder / shard["file"])
             problems.append(Problem(file, f"{n_accounted} documents", f"{shard['n_documents_in']}"))
     if not problems:
         problems += _unlisted(folder, manifest)
-    written = [(shard["shard"], shard["output"]) for shard in manifest["shards"]]
+    written = [(shard["file"], shard["output"]) for shard in manifest["shards"]]
     for name, content in [*written, (REMOVED_FILE, manifest["removed"])]:
         file = folder / name
         if not file.is_file() or hash_file(file) != content:

@@ -21,7 +21,7 @@ def refused(shard: Shard, source: Source, licenses: Licenses, rows: list[int]) -
     names: dict[int, str] = {}
     for field in licenses.fields:
         if len(names) < len(rows):
-            names = dict(_texts_of(shard, source, field)) | names
+            names = dict(texts_of(shard, source, field)) | names
     is_taken = {name: licenses.takes(name) for name in {*names.values(), ""}}
     return {
         row: names.get(row, "").strip() or UNKNOWN
@@ -30,7 +30,7 @@ def refused(shard: Shard, source: Source, licenses: Licenses, rows: list[int]) -
     }
 
 
-def _texts_of(shard: Shard, source: Source, field: str) -> Iterator[tuple[int, str]]:
+def texts_of(shard: Shard, source: Source, field: str) -> Iterator[tuple[int, str]]:
     """A field of all rows in which it is a text."""
     as_text = replace(source, text=field, messages=None, roles=())
     known: dict[bytes, str] = {}

@@ -44,7 +44,7 @@ def verify(
     for pack in builder.packs:
         problems = [*_of_pack(builder, mixture, pack)]
         found.problems += problems
-        if not problems:
+        if not problems and mixture.write == "shards":  # attributes hold no text to be scanned
             standing.append(_as_shards(builder, mixture, pack))
     packs = [pack for pack in standing if pack.shards]
     try:
@@ -82,7 +82,7 @@ def _of_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem
 def _as_shards(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
     """What a mixture has of a pack, as a pack of its own."""
     folder = builder.store.mixture(mixture.name, pack.name)
-    names = [shard["shard"] for shard in read_json(folder / MANIFEST)["shards"]]
+    names = [shard["file"] for shard in read_json(folder / MANIFEST)["shards"]]
     shards = tuple(shard_at(pack.source, folder / name, folder) for name in names)
     return replace(pack, shards=shards)
 

@@ -1,5 +1,6 @@
 """Mixtures of every kind: what is in them, what is not and why, and that nothing is lost."""
 
+import gzip
 import json
 import random
 from dataclasses import replace
@@ -298,6 +299,47 @@ def test_tables_are_cut_as_lines_are(leaky, make_words):
         ("11", "spans"),
         ("12", "document"),
     ]
+
+
+# Attributes for Dolma -----------------------------------------------------------------------------
+
+
+def dolma_filtered(documents, attributes, name):
+    """What Dolma's mixer keeps: rows side by side, by a filter on an attribute."""
+    for line, of_line in zip(documents, attributes, strict=True):
+        row, told = json.loads(line), json.loads(of_line)
+        assert str(row["id"]) == told["id"]
+        if not told["attributes"].get(name):
+            yield row
+
+
+def test_attributes_lead_a_mixer_that_reads_them_to_the_same_rows(leaky, make_words):
+    place, leaks = leaky
+    before = clean_text(make_words, 0)
+    rows = [
+        {"id": "leak", "text": f"{before} {leaks[0]}", "license": "MIT"},
+        {"id": 7, "text": clean_text(make_words, 1), "license": "GPL-3.0"},
+        {"id": "clean", "text": clean_text(make_words, 2), "license": "MIT"},
+    ]
+    place.put({"x/s.jsonl.zst": rows})
+    place.scan()
+    tags = Mixture(
+        name="tags",
+        write="attributes",
+        licenses=Licenses(fields=("license",), allow=("MIT",)),
+    )
+    folder = place.build(tags).folder
+    told = gzip.decompress((folder / "x" / "s.jsonl.gz").read_bytes()).splitlines()
+    kept = [*dolma_filtered([json.dumps(row) for row in rows], told, "tags__leak")]
+    assert [row["id"] for row in kept] == [7, "clean"]
+    kept = [*dolma_filtered([json.dumps(row) for row in rows], told, "tags__license")]
+    assert [row["id"] for row in kept] == ["leak", "clean"]
+    (start, stop, score), *_ = json.loads(told[0])["attributes"]["tags__leak"]
+    assert (rows[0]["text"][start:stop], score) == (leaks[0][: stop - start], 1.0)
+    assert start == len(before) + 1
+    assert json.loads(told[1])["attributes"]["tags__license"] == [[0, len(rows[1]["text"]), 1.0]]
+    assert damage(folder) == []
+    assert verify(place.builder(tags), tags).problems == []
 
 
 # Controls -----------------------------------------------------------------------------------------
