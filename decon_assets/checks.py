@@ -16,6 +16,7 @@ from decon_core.errors import DeconError, Problem
 from decon_core.index import has_part, index_fingerprint, open_part
 from decon_core.indexability import Visibility, visibilities
 from decon_core.mixtures.build import MANIFEST, damage
+from decon_core.mixtures.control import Matched
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, plan
 from decon_core.store import read_json
@@ -135,6 +136,29 @@ def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     ]
     built = [folder for folder in folders if (folder / MANIFEST).is_file()]
     return _result([problem for folder in built for problem in damage(folder)])
+
+
+@asset_check(asset=mixture)
+def controls_match(decon: Decon) -> AssetCheckResult:
+    """Every control loses as many documents as its treatment, and as many tokens to half a percent.
+
+    Where leaks are longer than anything else in a source, that cannot be.
+    """
+    config = decon.config()
+    store = decon.store_of(config)
+    problems = {}
+    for declared in config.mixtures:
+        for pack in list_packs(store):
+            path = store.mixture(declared.name, pack.name) / MANIFEST
+            for told in (read_json(path)["control"] or ()) if path.is_file() else ():
+                matched = Matched(**told)
+                if not matched.is_near:  # all packs of a control say the same
+                    problems[declared.name, matched.source] = Problem(
+                        f"{declared.name}, {matched.source}",
+                        f"{matched.n_drawn} documents, {matched.n_drawn_tokens} tokens",
+                        f"{matched.n_documents} and {matched.n_tokens}",
+                    )
+    return _result([*problems.values()], is_warning=True)
 
 
 @asset_check(asset=report)

@@ -6,6 +6,7 @@ from dagster import Definitions, LoggerDefinition, in_process_executor, load_ass
 
 from decon_assets.assets import benchmarks, inputs, products, scanning, scorecard
 from decon_assets.checks import (
+    controls_match,
     coverage_is_complete,
     enough_is_indexable,
     every_row_was_read,
@@ -22,6 +23,7 @@ CHECKS = [
     enough_is_indexable,
     every_row_was_read,
     mixture_adds_up,
+    controls_match,
     coverage_is_complete,
 ]
 

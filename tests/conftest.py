@@ -31,6 +31,7 @@ class World:
     instance: DagsterInstance
     benchmarks: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
+    mixtures: str = ""  # [[mixture]] tables; none: the default
     snapshot: list[str] | None = None
     said: list[str] = field(default_factory=list)
 
@@ -95,6 +96,7 @@ class World:
             "[policy]",
             'tokenizer_str = "words"',
             *(f"{name} = {json.dumps(value)}" for name, value in self.policy.items()),
+            self.mixtures,
         ]
         self.config_path.write_text("\n".join(lines) + "\n")
 

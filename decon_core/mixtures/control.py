@@ -49,6 +49,12 @@ class Matched:
     n_drawn: int
     n_drawn_tokens: int
 
+    @property
+    def is_near(self) -> bool:
+        """As many documents, and as many tokens to half a percent."""
+        apart = abs(self.n_drawn_tokens - self.n_tokens)
+        return self.n_drawn == self.n_documents and apart <= 0.005 * self.n_tokens
+
 
 @dataclass(frozen=True, eq=False)
 class Draw:

@@ -5,8 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from dagster import AssetCheckSeverity
 
 from decon_assets.checks import (
+    controls_match,
     coverage_is_complete,
     enough_is_indexable,
     every_row_was_read,
@@ -26,6 +28,7 @@ ALL = (
     index_is_complete,
     enough_is_indexable,
     every_row_was_read,
+    controls_match,
     mixture_adds_up,
     coverage_is_complete,
 )
@@ -167,6 +170,25 @@ def test_mixture_check_fails_when_a_document_is_unaccounted_for(world):
     manifest["shards"][0]["removed"]["leak"] -= 1
     path.write_text(json.dumps(manifest))
     assert not run_check(mixture_adds_up, world).passed
+
+
+def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(world):
+    world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[mixture]]\nname = "control"\n'
+    world.mixtures += 'take = "control"\ncontrol_of = "decontaminated"\n'
+    world.run()
+    path = world.store.mixture("control", "web-0000") / "_manifest.json"
+    manifest = json.loads(path.read_text())
+    (told,) = manifest["control"]
+    assert told["n_drawn"] == told["n_documents"] > 0
+    for changes, is_near in (({}, True), ({"n_drawn": 0}, False), ({"n_tokens": 1}, False)):
+        near = {"n_drawn_tokens": told["n_tokens"]}
+        for folder in world.store.mixtures("control").iterdir():
+            content = json.loads((folder / "_manifest.json").read_text())
+            content["control"] = [{**told, **near, **changes}]
+            (folder / "_manifest.json").write_text(json.dumps(content))
+        found = run_check(controls_match, world)
+        assert found.passed is is_near
+        assert found.severity == AssetCheckSeverity.WARN
 
 
 def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
