@@ -54,6 +54,8 @@ def mixture(options: argparse.Namespace, say: Say) -> int:
     chosen = [_named(builder, name) for name in options.names] or list(builder.mixtures)
     if options.what == "list":
         say(text_table(_ROW, [_row(builder, one) for one in chosen]))
+        for folder in _undeclared(builder):
+            say(f"not declared any more, and nobody keeps it up to date: {folder}")
         return 0
     problems: list[Problem] = []
     for one in chosen:
@@ -77,6 +79,14 @@ def _named(builder: Builder, name: str) -> Mixture:
             )
         name = folder.name
     return mixture_named(builder.mixtures, name)
+
+
+def _undeclared(builder: Builder) -> list[Path]:
+    """Folders of mixtures that decon.toml had once."""
+    folder = builder.store.mixtures("any").parent
+    known = {one.name for one in builder.mixtures}
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in found if path.is_dir() and path.name not in known)
 
 
 _ROW = ("mixture", "takes", "packs", "documents", "left", "cut", "tokens", "left of them")

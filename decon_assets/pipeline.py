@@ -134,12 +134,19 @@ class Pipeline:
         index, versions = index_fingerprint(store, config.policy), current_versions(config, store)
         lacking = [v.benchmark for v in versions if not has_part(store, v, index)]
         self._stages("index", lacking, BENCHMARK)
-        self.scan_missing(registered)
+        refusals: list[str] = []
+        is_scanned = True
+        try:
+            self.scan_missing(registered)
+        except PipelineError as error:  # of some shards; what needs no other goes on
+            refusals.append(str(error))
+            is_scanned = False
         scan = scan_fingerprint(store, config.policy)
-        if not has_common(store, registered.packs, versions, config.policy, scan):
+        if is_scanned and not has_common(store, registered.packs, versions, config.policy, scan):
             self._stage("common_ngrams")
-        refusals = [*self._mix(registered), *self._clean(registered)]
-        self._stage("report")  # it says which rows could not be read
+        refusals += [*self._mix(registered), *self._clean(registered)]
+        if is_scanned:
+            self._stage("report")  # it says which rows could not be read
         if refusals:
             raise PipelineError("\n".join(refusals))
         return registered
@@ -203,8 +210,14 @@ class Pipeline:
             pack_order=self._instance.get_dynamic_partitions(PACK),
             other_order=self._instance.get_dynamic_partitions(BENCHMARK),
         )
+        refusals = []
         for area in areas:
-            self._stage("scan", area.corners(BENCHMARK))
+            try:
+                self._stage("scan", area.corners(BENCHMARK))
+            except PipelineError as error:
+                refusals.append(str(error))
+        if refusals:
+            raise PipelineError("\n".join(refusals))
         if not areas:
             self._echo("scan: up to date")
         return len(areas)

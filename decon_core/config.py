@@ -47,7 +47,7 @@ from typing import Any
 
 from decon_core.errors import ConfigError, DeconError, Problem
 from decon_core.names import check_names
-from decon_core.policy import Policy
+from decon_core.policy import RULES, Policy
 from decon_core.variants import Mixture, read_mixtures
 
 _SECTIONS = {
@@ -153,6 +153,7 @@ class _Reader:
             values.get("mixture"),
             where=str(self._path),
             sources=[source.name for source in sources],
+            rules=policy.detectors if policy else RULES,
         )
         self._problems += problems
         if self._problems or policy is None:

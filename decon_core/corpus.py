@@ -48,7 +48,7 @@ _TABLE_AT_ONCE = 4 << 20  # bytes
 _MOST_ROWS = 4096
 _ARROW_FILE = b"ARROW1"
 _ARROW_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES_AT_ONCE = 1 << 20  # bytes
 _SEARCHED_AT_ONCE = 1 << 16
 _BEHIND = PADDING + 1
@@ -486,7 +486,7 @@ def row_of_line(line: bytes, row: int, offset: int, source: Source) -> Document 
     """What a line says; nothing, if it is blank."""
     if not line.strip():
         return None
-    text = line.removeprefix(_BYTE_ORDER_MARK) if row == 0 else line
+    text = line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
     return _document_of_line(text, line, row, offset, source)
 
 
@@ -536,8 +536,10 @@ def document_of(value: Mapping[str, Any], row: int, source: Source) -> Document 
     return _document(value, row, None, source, None)
 
 
-def values_of(shard: Shard, rows: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Some rows of a shard with all their fields, in order."""
+def values_of(
+    shard: Shard, source: Source, rows: Iterable[int]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Some rows of a shard, in order: of lines all fields, of tables those that hold a text."""
     wanted = sorted(rows)
     path = Path(shard.path)
     if not wanted:
@@ -549,11 +551,12 @@ def values_of(shard: Shard, rows: Iterable[int]) -> Iterator[tuple[int, dict[str
                 while wanted and wanted[0] < block.row + block.n_lines:
                     row = wanted.pop(0)
                     line = lines[row - block.row]
-                    text = line.removeprefix(_BYTE_ORDER_MARK) if row == 0 else line
-                    yield row, cast("dict[str, Any]", _decode(text))
+                    text = line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
+                    # Not orjson: it turns a long integer into a float.
+                    yield row, json.loads(text.decode("utf-8", errors="replace"))
             return
         first = 0
-        for batch in table_batches(file, path, None, batch_bytes=_TABLE_AT_ONCE):
+        for batch in table_batches(file, path, source, batch_bytes=_TABLE_AT_ONCE):
             while wanted and wanted[0] < first + batch.num_rows:
                 row = wanted.pop(0)
                 yield row, batch.slice(row - first, 1).to_pylist()[0]
@@ -663,14 +666,11 @@ def _turn(message: object, path: str) -> str:
 
 
 def table_batches(
-    file: ShardFile, path: Path, source: Source | None, *, batch_bytes: int
+    file: ShardFile, path: Path, source: Source, *, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a table, about so many bytes at a time, with the columns that a source needs.
-
-    All columns, without one.
-    """
+    """The rows of a table, about so many bytes at a time, with the columns that are asked for."""
     file.require_unchanged()  # first: libraries say odd things about half-changed tables
-    wanted = _wanted(source) if source else None
+    wanted = _wanted(source)
     read = _parquet_batches if format_of(path) == ".parquet" else _arrow_batches
     try:
         yield from read(path, wanted, batch_bytes)
@@ -695,21 +695,17 @@ def _wanted(source: Source) -> set[str]:
     return {field.partition(".")[0] for field in fields} | set(fields)
 
 
-def _parquet_batches(
-    path: Path, wanted: set[str] | None, batch_bytes: int
-) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
     # `pre_buffer` would hold what was compressed of the whole file. One core per shard is enough.
     file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_HASH_CHUNK)
-    columns = [name for name in file.schema_arrow.names if wanted is None or name in wanted]
+    columns = [name for name in file.schema_arrow.names if name in wanted]
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
         chunks = [group.column(at) for at in range(group.num_columns)]
         n_bytes = sum(
             chunk.total_uncompressed_size
             for chunk in chunks
-            if wanted is None
-            or chunk.path_in_schema in wanted
-            or chunk.path_in_schema.partition(".")[0] in wanted
+            if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted
         )
         yield from file.iter_batches(
             batch_size=_rows_at_once(group.num_rows, n_bytes, batch_bytes),
@@ -723,9 +719,7 @@ def _rows_at_once(n_rows: int, n_bytes: int, batch_bytes: int) -> int:
     return max(1, min(_MOST_ROWS, n_rows * batch_bytes // max(n_bytes, 1)))
 
 
-def _arrow_batches(
-    path: Path, wanted: set[str] | None, batch_bytes: int
-) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
     for batch in open_arrow(path, wanted).batches:
         for column in batch.columns:
             _require_sound(column)

@@ -140,20 +140,20 @@ _LICENSE_KEYS = {"field", "allow", "deny", "unknown"}
 
 
 def read_mixtures(
-    value: object, *, where: str, sources: Sequence[str]
+    value: object, *, where: str, sources: Sequence[str], rules: Sequence[str] = RULES
 ) -> tuple[tuple[Mixture, ...], list[Problem]]:
     """The mixtures of a configuration, and all that is wrong with them. None declared: one."""
     if value is None:
         return (DEFAULT,), []
-    reader = _Reader(where)
+    reader = _Reader(where, rules)
     return reader.mixtures(value, sources), reader.problems
 
 
 class _Reader:
     """Takes the tables apart and collects what is wrong on the way."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, where: str, rules: Sequence[str]) -> None:
+        self._where, self._rules = where, rules
         self.problems: list[Problem] = []
 
     def mixtures(self, value: object, sources: Sequence[str]) -> tuple[Mixture, ...]:
@@ -214,10 +214,11 @@ class _Reader:
             return None
         self._unknown(where, entry, _LEAK_KEYS)
         least = entry.get("least_score")
-        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float)):
-            self._wrong(f"{where}.least_score", least, "a number")
+        is_number = isinstance(least, int | float) and not isinstance(least, bool)
+        if least is not None and not (is_number and 0 <= least <= 1):
+            self._wrong(f"{where}.least_score", least, "a number from 0 to 1")
         return Leaks(
-            detectors=self._names(f"{where}.detectors", entry.get("detectors"), RULES),
+            detectors=self._names(f"{where}.detectors", entry.get("detectors"), self._rules),
             benchmarks=self._names(f"{where}.benchmarks", entry.get("benchmarks")),
             splits=self._names(f"{where}.splits", entry.get("splits")),
             least_score=least,

@@ -87,14 +87,14 @@ def _ids(shard: Shard, source: Source, rows: Sequence[int]) -> Ids:
 
 
 def _others(shard: Shard, source: Source, rows: Sequence[int]) -> Iterator[tuple[int, str | None]]:
-    for row, value in values_of(shard, rows):
+    for row, value in values_of(shard, source, rows):
         yield row, id_of(value, source)
 
 
 def _lengths(shard: Shard, source: Source, rows: Sequence[int]) -> dict[int, int]:
     """Characters of documents."""
     lengths = {}
-    for row, value in values_of(shard, rows):
+    for row, value in values_of(shard, source, rows):
         document = document_of(value, row, source)
         lengths[row] = len(document.text) if isinstance(document, Document) else 0
     return lengths

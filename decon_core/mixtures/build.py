@@ -49,6 +49,9 @@ from decon_core.workers import Advance, advance, run_jobs, useful_workers
 MANIFEST = "_manifest.json"
 REMOVED_FILE = "_removed.parquet"
 
+# Counted up when a mixture of the same inputs comes out in another way: it is built again.
+_FORMAT = 2
+
 _UNITS = ("documents", "bytes", "tokens")
 
 
@@ -103,7 +106,9 @@ class Builder:
         with aside(folder, drafts=self.store.drafts) as draft:
             draft.mkdir(parents=True)
             work = _Work(self.sight, mixture, pack, draft)
-            accounts = [work.write(shard, rows.get(shard.fingerprint, ())) for shard in shards]
+            accounts = [
+                work.write(shard, rows.get((pack.source.name, shard.name), ())) for shard in shards
+            ]
             manifest = {
                 "mixture": mixture.name,
                 "declared": mixture.to_json(),
@@ -136,6 +141,7 @@ class Builder:
         mixture = self._effective(mixture)
         shards = _shards_of(mixture, pack)
         value = [
+            _FORMAT,
             [(shard.name, shard.fingerprint) for shard in shards],
             mixture.to_json(),
             self.settings(self.sight.needed_by(mixture)),
@@ -443,7 +449,7 @@ def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
 def _standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
     """The manifest of a mixture that is there already, whole and from the same inputs."""
     path = folder / MANIFEST
-    if not path.is_file():
+    if not path.is_file() or not (folder / REMOVED_FILE).is_file():
         return None
     try:
         manifest: dict[str, Any] = read_json(path)
@@ -452,7 +458,7 @@ def _standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
             and (folder / shard["file"]).stat().st_size == shard["n_bytes"]
             for shard in manifest["shards"]
         )
-    except (DeconError, KeyError):
+    except (DeconError, KeyError, TypeError):
         return None  # damaged, or of an older form: it is built again
     return manifest if is_standing else None
 
@@ -500,7 +506,7 @@ def damage(folder: Path) -> list[Problem]:
                     str(file),
                     "other bytes",
                     "those that were written",
-                    "materialize `mixture` for this pack again",
+                    "remove the folder; `decon-assets run` builds it anew",
                 )
             )
     return problems

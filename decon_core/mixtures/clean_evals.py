@@ -21,6 +21,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decon_core.errors import DeconError
 from decon_core.leaks import entries_of_shard
 from decon_core.mixtures.build import Builder, require_readable, require_scanned
 from decon_core.policy import Policy
@@ -178,6 +179,7 @@ def build_clean_benchmark(builder: Builder, version: Version) -> CleanSummary:
                 "rules": builder.policy.thresholds,
                 "n_unreadable_rows": _n_unreadable(builder),
                 **_written(draft, builder.store, version, leaked),
+                "files": _sizes(draft, version),
             }
             write_json(draft / MANIFEST, manifest)
     told = read_json(folder / MANIFEST)
@@ -185,19 +187,28 @@ def build_clean_benchmark(builder: Builder, version: Version) -> CleanSummary:
 
 
 def has_clean_benchmark(builder: Builder, version: Version) -> bool:
-    """Whether it is there, made from today's inputs."""
+    """Whether it is there, whole, made from today's inputs."""
     folder = builder.store.clean_benchmark(version.benchmark)
-    files = [
-        folder / EVALS_FOLDER / f"{version.benchmark}.jsonl",
-        folder / TABLES_FOLDER / f"{version.benchmark}.parquet",
-    ]
-    if not all(path.is_file() for path in (folder / MANIFEST, *files)):
-        return False
-    return bool(read_json(folder / MANIFEST)["fingerprint"] == _fingerprint(builder, version))
+    try:
+        manifest = read_json(folder / MANIFEST)
+        is_whole = manifest["files"] == _sizes(folder, version)
+        return bool(is_whole and manifest["fingerprint"] == _fingerprint(builder, version))
+    except (DeconError, FileNotFoundError, KeyError, TypeError):
+        return False  # damaged, or of an older form: it is written again
+
+
+def _sizes(folder: Path, version: Version) -> dict[str, int]:
+    names = (
+        f"{EVALS_FOLDER}/{version.benchmark}.jsonl",
+        f"{TABLES_FOLDER}/{version.benchmark}.parquet",
+    )
+    return {name: (folder / name).stat().st_size for name in names}
 
 
 def _fingerprint(builder: Builder, version: Version) -> str:
-    shards = sorted(shard.fingerprint for _, shard in builder.shards)
+    shards = sorted(
+        (pack.source.name, shard.name, shard.fingerprint) for pack, shard in builder.shards
+    )
     settings = builder.settings([version])
     value = json.dumps([version.fingerprint, shards, settings])
     return sha256(value.encode()).hexdigest()[:16]

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +59,9 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """The rows that a control leaves out, by fingerprint of the shard."""
+    """The rows that a control leaves out, by source and name of the shard."""
 
-    rows: dict[str, list[int]]
+    rows: dict[tuple[str, str], list[int]]
     matched: tuple[Matched, ...]
 
 
@@ -69,7 +70,7 @@ def draw_fingerprint(
 ) -> str:
     """What a draw depends on: all shards of its sources, and the settings that make leaks."""
     shards = sorted(
-        (pack.source.name, shard.fingerprint)
+        (pack.source.name, shard.name, shard.fingerprint)
         for pack in packs
         if treatment.has_source(pack.source.name)
         for shard in pack.shards
@@ -83,7 +84,8 @@ def draw(
 ) -> Draw:
     """Draw, unless that was done before: all packs of a control are cut from one draw."""
     path = sight.store.draw(fingerprint)
-    if not path.is_file():
+    found = _drawn(path)
+    if found is None:
         tables, matched = [DRAWN.empty_table()], []
         for source in sorted({pack.source.name for pack in packs}):
             own = [pack for pack in packs if pack.source.name == source]
@@ -93,12 +95,20 @@ def draw(
         about = {_MATCHED: json.dumps([vars(one) for one in matched]).encode()}
         table = pa.concat_tables(tables).combine_chunks()
         write_parquet(path, table.replace_schema_metadata(about))
-    table = pq.read_table(path)
-    rows: dict[str, list[int]] = {}
-    for shard, row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        rows.setdefault(shard, []).append(row)
-    told = json.loads(table.schema.metadata[_MATCHED])
+        found = pq.read_table(path)
+    rows: dict[tuple[str, str], list[int]] = {}
+    for source, shard, row in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        rows.setdefault((source, shard), []).append(row)
+    told = json.loads(found.schema.metadata[_MATCHED])
     return Draw(rows, tuple(Matched(**one) for one in told))
+
+
+def _drawn(path: Path) -> pa.Table | None:
+    """What was drawn before, if it is there and whole."""
+    try:
+        return pq.read_table(path)
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return None
 
 
 def _draw_from(
@@ -119,8 +129,9 @@ def _draw_from(
     wanted, pool = np.concatenate(gone), _Pool.joined(kept)
     drawn = pool.take(matching(wanted, pool.n_tokens))
     order = np.lexsort([drawn.rows, drawn.shards])
-    names = np.array([shard.fingerprint for _, shard in shards], object)
-    table = pa.table([pa.array(names[drawn.shards[order]], pa.string()), drawn.rows[order]], DRAWN)
+    names = np.array([shard.name for _, shard in shards], object)[drawn.shards[order]]
+    sources = pa.repeat(pa.scalar(source), order.size)
+    table = pa.table([sources, pa.array(names, pa.string()), drawn.rows[order]], DRAWN)
     told = Matched(
         source=source,
         n_documents=int(wanted.size),
@@ -163,7 +174,8 @@ class _Pool:
         seed: int, shard: Shard, number: int, rows: Integers, n_tokens: Integers, *, share: float
     ) -> _Pool:
         """About this share of a shard's documents."""
-        start = int(sha256(f"{seed} {shard.fingerprint}".encode()).hexdigest()[:16], 16)
+        named = f"{seed} {shard.source} {shard.name} {shard.fingerprint}"
+        start = int(sha256(named.encode()).hexdigest()[:16], 16)
         ranks = (rows.astype(np.uint64) + np.uint64(start)) * _MIX
         ranks = (ranks ^ (ranks >> _SHIFT)) * _MIX_2
         pool = _Pool(np.full(rows.size, number), rows, n_tokens, ranks ^ (ranks >> _SHIFT))

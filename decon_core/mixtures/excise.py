@@ -45,7 +45,7 @@ def cut_out(
     documents: dict[int, tuple[Value, Document]] = {}
     pending: dict[int, list[Any]] = dict(sorted(choice.cut.items()))
     reasons = {row: [reason_of(entry) for entry in entries] for row, entries in pending.items()}
-    for row, value in values_of(shard, pending):
+    for row, value in values_of(shard, source, pending):
         documents[row] = value, _require_document(document_of(value, row, source))
 
     def drop(row: int, remark: str) -> None:
@@ -57,7 +57,9 @@ def cut_out(
         for row, entries in pending.items():
             left = excised(*documents[row], source, entries, mixture)
             found = document_of(left, row, source) if left is not None else None
-            if left is None or not isinstance(found, Document) or _is_empty(found, mixture):
+            if left is None:
+                drop(row, "what leaked is no turn of it")
+            elif not isinstance(found, Document) or _is_empty(found, mixture):
                 drop(row, "nothing was left of it")
             else:
                 documents[row] = left, found
@@ -116,8 +118,8 @@ def excised(
         if mixture.cut == "turns":
             gone.append(part.path)
         else:
-            text = document.text[part.start : part.stop]
-            _set_text(made, part.path, _without(text, own, mixture.mask))
+            is_turn = bool(document.parts) and _ELEMENT.fullmatch(part.path)
+            _cut_text(made, part.path, own, mixture.mask, is_turn=bool(is_turn))
     elements = [match for path in gone if (match := _ELEMENT.fullmatch(path))]
     if len(elements) < len(gone):
         return None
@@ -154,20 +156,28 @@ def _without(text: str, spans: Sequence[tuple[int, int]], mask: str) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _set_text(value: Value, path: str, text: str) -> None:
-    """Put a text where a field, or a turn of a list, has one."""
-    element = _ELEMENT.fullmatch(path)
+def _cut_text(
+    value: Value, path: str, spans: Sequence[tuple[int, int]], mask: str, *, is_turn: bool
+) -> None:
+    """Take spans out of a field, or of a turn of a list."""
+    element = _ELEMENT.fullmatch(path) if is_turn else None
     holder, key = _holder(value, element[1] if element else path)
     if not element:
-        holder[key] = text
+        holder[key] = _without(holder[key], spans, mask)
         return
     turn = holder[key][int(element[2])]
     name = "value" if "content" not in turn else "content"
-    content = turn[name]
-    if isinstance(content, list):  # parts of a turn: the first takes all the text
-        turn[name] = [{**content[0], "text": text}]
-    else:
-        turn[name] = text
+    if isinstance(turn[name], str):
+        turn[name] = _without(turn[name], spans, mask)
+        return
+    start = 0  # parts of a turn: texts, one below the other, and what is no text between them
+    for part in turn[name]:
+        text = part.get("text", "")
+        if text:
+            stop = start + len(text)
+            own = [(max(a, start) - start, min(b, stop) - start) for a, b in spans]
+            part["text"] = _without(text, [(a, b) for a, b in own if a < b], mask)
+            start = stop + 1
 
 
 def _holder(value: Value, path: str) -> tuple[Value, str]:

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config import Source
 from decon_core.corpus import (
+    BYTE_ORDER_MARK,
     LINE_FORMATS,
     Document,
     LineBlock,
@@ -30,6 +32,7 @@ from decon_core.corpus import (
     open_shard,
     row_of_line,
 )
+from decon_core.errors import CorpusError, Problem
 from decon_core.streams import compression_of, create, format_of
 
 _BLOCK_BYTES = 4 << 20
@@ -60,7 +63,17 @@ def rewrite(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids
     with open_shard(shard) as file:
         file.require_unchanged()
         write = _rewrite_parquet if form == ".parquet" else _rewrite_arrow
-        return write(path, source, target, changes)
+        try:
+            return write(path, source, target, changes)
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            raise CorpusError(
+                Problem(
+                    str(path),
+                    f"columns that cannot be written row by row ({error})",
+                    "others",
+                    'cut = "documents" needs this of fewer rows; or write the table anew',
+                )
+            ) from None
 
 
 # Lines --------------------------------------------------------------------------------------------
@@ -97,11 +110,13 @@ def _lines(block: LineBlock, rows: list[int]) -> Iterable[tuple[int, int, int]]:
 
 
 def _line(value: Mapping[str, Any], *, like: bytes) -> bytes:
-    """A line with escapes where the old one had them."""
+    """A line with escapes where the old one had them, begun and ended as that one."""
     try:
-        return json.dumps(value, ensure_ascii=like.isascii()).encode() + b"\n"
+        line = json.dumps(value, ensure_ascii=like.isascii()).encode()
     except UnicodeEncodeError:  # half a character, in a field that nobody looked at
-        return json.dumps(value).encode() + b"\n"
+        line = json.dumps(value).encode()
+    head = BYTE_ORDER_MARK if like.startswith(BYTE_ORDER_MARK) else b""
+    return head + line + like[len(like.rstrip(b"\r\n")) :]
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -149,10 +164,22 @@ def _changed(table: pa.Table, first: int, source: Source, changes: Changes, ids:
     pieces, at = [], 0
     for row in touched:
         if row not in changes.gone:
-            pieces.append(table.slice(at, row - first - at).filter(is_left[at : row - first]))
-            pieces.append(pa.Table.from_pylist([changes.values[row]], schema=table.schema))
+            pieces.append(_those(table, is_left, at, row - first))
+            pieces.append(_with(table.slice(row - first, 1), changes.values[row]))
             at = row - first + 1
-    return pa.concat_tables([*pieces, table.slice(at).filter(is_left[at:])]).combine_chunks()
+    pieces.append(_those(table, is_left, at, table.num_rows))
+    return pa.concat_tables(pieces).combine_chunks()
+
+
+def _those(table: pa.Table, is_left: npt.NDArray[np.bool_], start: int, stop: int) -> pa.Table:
+    """The rows of a stretch that are left."""
+    left, some = is_left[start:stop], table.slice(start, stop - start)
+    try:
+        return some.filter(left)
+    except pa.ArrowNotImplementedError:  # a column of a kind that can be cut, but not picked from
+        edges = np.flatnonzero(np.diff(left, prepend=False, append=False)).tolist()
+        pieces = [some.slice(a, b - a) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        return pa.concat_tables([some.slice(0, 0), *pieces])
 
 
 def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:
@@ -161,5 +188,14 @@ def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:
     name = source.id if source.id in table.column_names else source.id.partition(".")[0]
     if name not in table.column_names:
         return dict.fromkeys(rows)
-    values = table.column(name).take(pa.array([row - first for row in rows])).to_pylist()
-    return {row: id_of({name: value}, source) for row, value in zip(rows, values, strict=True)}
+    column = table.column(name)
+    return {row: id_of({name: column[row - first].as_py()}, source) for row in rows}
+
+
+def _with(row: pa.Table, value: Mapping[str, Any]) -> pa.Table:
+    """A row with other texts. All other columns stay as they are: Python would round some."""
+    for name, found in value.items():
+        at = row.schema.get_field_index(name)
+        kind = row.schema.field(at)
+        row = row.set_column(at, kind, pa.array([found], kind.type))
+    return row

@@ -6,13 +6,18 @@ they were have their tiles already, and a mixture that was verified once is veri
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from decon_core.corpus import Pack, shard_at
 from decon_core.errors import CorpusError, Problem
-from decon_core.mixtures.build import MANIFEST, Builder, damage
+from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
 from decon_core.mixtures.choice import Sizes, leaks_of
 from decon_core.scan import Progress, scan_packs
 from decon_core.store import read_json
@@ -46,6 +51,8 @@ def verify(
         found.problems += problems
         if not problems and mixture.write == "shards":  # attributes hold no text to be scanned
             standing.append(_as_shards(builder, mixture, pack))
+    if mixture.take == "control" and not found.problems:
+        found.problems += _of_draw(builder, mixture)
     packs = [pack for pack in standing if pack.shards]
     try:
         scan_packs(
@@ -77,6 +84,28 @@ def _of_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem
         )
     else:
         yield from damage(folder)
+
+
+def _of_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
+    """Whether a control leaves out, over all packs, what it says that it drew."""
+    drawn: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    told: list[dict[str, Any]] = []
+    for pack in builder.packs:
+        folder = builder.store.mixture(mixture.name, pack.name)
+        told = read_json(folder / MANIFEST)["control"]
+        rows = pq.read_table(folder / REMOVED_FILE, columns=["why", "n_tokens"])
+        left_out = rows.filter(pc.field("why") == "control")["n_tokens"]
+        drawn[pack.source.name] += len(left_out)
+        tokens[pack.source.name] += pc.sum(left_out).as_py() or 0
+    for one in told:
+        source = one["source"]
+        if (drawn[source], tokens[source]) != (one["n_drawn"], one["n_drawn_tokens"]):
+            yield Problem(
+                f"{mixture.name}, source {source!r}",
+                f"{drawn[source]} documents and {tokens[source]} tokens left out",
+                f"{one['n_drawn']} and {one['n_drawn_tokens']}, as drawn",
+            )
 
 
 def _as_shards(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:

@@ -230,6 +230,22 @@ def test_a_benchmark_is_left_without_what_leaked_and_waits_for_every_shard(world
     assert 4 in {item["instance_index"] for item in manifest["removed"]}
 
 
+def test_a_shard_that_breaks_off_stops_only_what_needs_it(world):
+    world.run()
+    shutil.rmtree(world.store.root / "mixtures")
+    shutil.rmtree(world.store.root / "clean")
+    world.add_shard("s8")
+    path = world.add_shard("s9", leaks=[])
+    broken = path if isinstance(path, Path) else world.folder / "corpus" / "s9.jsonl.gz"
+    broken.write_bytes(broken.read_bytes()[:-20])
+    with pytest.raises(PipelineError, match=r"s9.*(damaged|cut off)"):
+        world.run()
+    built = sorted(folder.name for folder in world.store.mixtures("decontaminated").iterdir())
+    names = {pack.name: [shard.name for shard in pack.shards] for pack in list_packs(world.store)}
+    assert built == sorted(name for name, shards in names.items() if "s9.jsonl.gz" not in shards)
+    assert not (world.store.root / "clean").exists()  # any shard may hold any item
+
+
 def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(world):
     world.run()
     world.benchmarks["ledger"][0]["question"] = "something else now"

@@ -194,3 +194,37 @@ def test_every_command_explains_itself(command, capsys):
         main([command, "--help"])
     assert ended.value.code == 0
     assert "usage: decon-assets" in capsys.readouterr().out
+
+
+def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
+    at_home.mixtures = (
+        '[[mixture]]\nname = "clean"\n[[mixture]]\nname = "all"\ntake = "everything"\n'
+    )
+    at_home.write_config()
+    assert main(["run"]) == 0
+    capsys.readouterr()
+    assert main(["mixture", "list"]) == 0
+    said = capsys.readouterr().out
+    assert "3 of 3" in said
+    assert "everything" in said
+    assert main(["mixture", "verify"]) == 0
+    said = capsys.readouterr().out
+    assert "clean: as it says; 30 documents" in said
+    assert "6 documents with a leak" in said
+    folder = at_home.store.mixtures("clean")
+    shard = next(folder.glob("*/s0.jsonl.gz"))
+    content = bytearray(shard.read_bytes())
+    content[4:8] = b"time"  # of the gzip header: the same size, the same text
+    shard.write_bytes(content)
+    assert main(["mixture", "verify", "all"]) == 0
+    assert main(["mixture", "verify", str(folder)]) == 1
+    assert "other bytes" in capsys.readouterr().err
+    assert main(["mixture", "verify", "nobody"]) == 2
+    assert main(["mixture", "verify", str(at_home.folder)]) == 2
+    at_home.mixtures = everything
+    at_home.write_config()
+    assert main(["mixture", "list"]) == 0
+    assert (
+        f"not declared any more, and nobody keeps it up to date: {folder}"
+        in capsys.readouterr().out
+    )
