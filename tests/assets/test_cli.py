@@ -197,9 +197,8 @@ def test_every_command_explains_itself(command, capsys):
 
 
 def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
-    at_home.mixtures = (
-        '[[mixture]]\nname = "clean"\n[[mixture]]\nname = "all"\ntake = "everything"\n'
-    )
+    everything = '[[mixture]]\nname = "all"\ntake = "everything"\n'
+    at_home.mixtures = f'[[mixture]]\nname = "clean"\n{everything}'
     at_home.write_config()
     assert main(["run"]) == 0
     capsys.readouterr()
