@@ -7,7 +7,7 @@ history afterwards as if the buttons had been pressed there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,20 +160,7 @@ class Pipeline:
             )
             for pack in registered.packs
         }
-        areas = rectangles(
-            lacking,
-            pack_order=self._instance.get_dynamic_partitions(PACK),
-            other_order=self._instance.get_dynamic_partitions(MIXTURE),
-        )
-        refusals = []
-        for area in areas:
-            try:
-                self._stage("mixture", area.corners(MIXTURE))
-            except PipelineError as error:
-                refusals.append(str(error))
-        if not areas:
-            self._echo("mixture: up to date")
-        return refusals
+        return self._fill("mixture", MIXTURE, lacking)[1]
 
     def _clean(self, registered: Registration) -> list[str]:
         """Benchmarks without what leaked, where they are not today's; what was refused."""
@@ -205,22 +192,33 @@ class Pipeline:
         for pack, _, absent in missing_tiles(store, registered.packs, versions, scan):
             wanted = {version.benchmark for version in absent or versions}
             lacking.setdefault(pack.name, set()).update(wanted)
+        by_pack = {pack: frozenset(names) for pack, names in lacking.items()}
+        n_areas, refusals = self._fill("scan", BENCHMARK, by_pack)
+        if refusals:
+            raise PipelineError("\n".join(refusals))
+        return n_areas
+
+    def _fill(
+        self, asset: str, other: str, lacking: Mapping[str, frozenset[str]]
+    ) -> tuple[int, list[str]]:
+        """Materialize what packs lack, in as few runs as rectangles cover it.
+
+        How many runs, and what was refused: one does not stop the others.
+        """
         areas = rectangles(
-            {pack: frozenset(names) for pack, names in lacking.items()},
+            lacking,
             pack_order=self._instance.get_dynamic_partitions(PACK),
-            other_order=self._instance.get_dynamic_partitions(BENCHMARK),
+            other_order=self._instance.get_dynamic_partitions(other),
         )
         refusals = []
         for area in areas:
             try:
-                self._stage("scan", area.corners(BENCHMARK))
+                self._stage(asset, area.corners(other))
             except PipelineError as error:
                 refusals.append(str(error))
-        if refusals:
-            raise PipelineError("\n".join(refusals))
         if not areas:
-            self._echo("scan: up to date")
-        return len(areas)
+            self._echo(f"{asset}: up to date")
+        return len(areas), refusals
 
     def _stage(
         self,

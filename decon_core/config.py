@@ -38,16 +38,15 @@ Relative paths start at the folder of the file.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from decon_core.errors import ConfigError, DeconError, Problem
-from decon_core.names import check_names
+from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES, Policy
+from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
 
 _SECTIONS = {
@@ -112,41 +111,41 @@ def load_config(path: Path) -> Config:
     return _Reader(path).config(values)
 
 
-class _Reader:
+class _Reader(SettingsReader):
     """Takes a parsed file apart and collects what is wrong on the way."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
         self._path = path
         self._folder = path.resolve().parent
-        self._problems: list[Problem] = []
 
     def config(self, values: Mapping[str, Any]) -> Config:
-        self._unknown("", values, _SECTIONS)
+        self.unknown("", values, _SECTIONS)
         sections: dict[str, Mapping[str, Any]] = {}
         for name, keys in _SECTIONS.items():
             if name == "mixture":  # a list of tables
                 continue
             section = values.get(name, {})
             if not isinstance(section, dict):
-                self._wrong(name, section, "a table")
+                self.wrong(name, section, "a table")
                 section = {}
             if keys is not None:
-                self._unknown(name, section, keys)
+                self.unknown(name, section, keys)
             sections[name] = section
         evals, corpus = sections["evals"], sections["corpus"]
-        recipes = self._strings("evals.recipes", evals.get("recipes"), required=True)
-        benchmarks = self._strings("evals.benchmarks", evals.get("benchmarks"))
-        required = self._strings("evals.required", evals.get("required")) or ()
+        recipes = self.names("evals.recipes", evals.get("recipes"), required=True)
+        benchmarks = self.names("evals.benchmarks", evals.get("benchmarks"))
+        required = self.names("evals.required", evals.get("required")) or ()
         share = evals.get("least_indexable_share", 0.5)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            self._wrong("evals.least_indexable_share", share, "a number from 0 to 1")
-        snapshot = self._strings("idf.snapshot", sections["idf"].get("snapshot"))
+            self.wrong("evals.least_indexable_share", share, "a number from 0 to 1")
+        snapshot = self.names("idf.snapshot", sections["idf"].get("snapshot"))
         pack_shards = corpus.get("pack_shards", 64)
         if not isinstance(pack_shards, int) or isinstance(pack_shards, bool) or pack_shards < 1:
-            self._wrong("corpus.pack_shards", pack_shards, "a whole number of 1 or more")
+            self.wrong("corpus.pack_shards", pack_shards, "a whole number of 1 or more")
         store = sections["store"].get("path", ".decon")
         if not isinstance(store, str):
-            self._wrong("store.path", store, "a path")
+            self.wrong("store.path", store, "a path")
         sources = self._sources(corpus.get("source", []))
         policy = self._policy(sections["policy"])
         mixtures, problems = read_mixtures(
@@ -155,9 +154,9 @@ class _Reader:
             sources=[source.name for source in sources],
             rules=policy.detectors if policy else RULES,
         )
-        self._problems += problems
-        if self._problems or policy is None:
-            raise ConfigError(self._problems)
+        self.problems += problems
+        if self.problems or policy is None:
+            raise ConfigError(self.problems)
         return Config(
             folder=self._folder,
             recipes=tuple(self._folder / recipe for recipe in recipes or ()),
@@ -181,74 +180,44 @@ class _Reader:
         except ConfigError as error:
             for problem in error.problems:
                 place = problem.where.removeprefix(f"{self._path}: ")
-                self._problems.append(replace(problem, where=f"{self._path}: {place}"))
+                self.problems.append(replace(problem, where=f"{self._path}: {place}"))
             return None
 
     def _sources(self, entries: object) -> tuple[Source, ...]:
         if not isinstance(entries, list) or not entries:
-            self._wrong("corpus.source", entries, "at least one [[corpus.source]]")
+            self.wrong("corpus.source", entries, "at least one [[corpus.source]]")
             return ()
         sources = [
             source
             for number, entry in enumerate(entries)
             if (source := self._source(f"corpus.source[{number}]", entry))
         ]
-        names = [source.name for source in sources]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self._wrong("corpus.source", f"{name!r} more than once", "a name of its own for each")
-        try:
-            check_names(names, what=f"{self._path}: source")
-        except DeconError as error:
-            self._problems.extend(error.problems)
+        self.named_tables("corpus.source", [source.name for source in sources], what="source")
         return tuple(sources)
 
     def _source(self, where: str, entry: object) -> Source | None:
-        before = len(self._problems)
+        before = len(self.problems)
         if not isinstance(entry, dict):
-            self._wrong(where, entry, "a table")
+            self.wrong(where, entry, "a table")
             return None
-        self._unknown(where, entry, _SOURCE_KEYS)
+        self.unknown(where, entry, _SOURCE_KEYS)
         for key in ("name", "path"):
             if not isinstance(entry.get(key), str):
-                self._wrong(f"{where}.{key}", entry.get(key), "a text")
+                self.wrong(f"{where}.{key}", entry.get(key), "a text")
         for key in ("messages", "id"):
             if not isinstance(entry.get(key, ""), str):
-                self._wrong(f"{where}.{key}", entry[key], "the name of a field")
+                self.wrong(f"{where}.{key}", entry[key], "the name of a field")
         if isinstance(entry.get("text"), list):
-            self._strings(f"{where}.text", entry["text"])
+            self.names(f"{where}.text", entry["text"])
         elif not isinstance(entry.get("text", ""), str):
-            self._wrong(f"{where}.text", entry["text"], "the name of a field, or a list of them")
+            self.wrong(f"{where}.text", entry["text"], "the name of a field, or a list of them")
         if ("text" in entry) == ("messages" in entry):
             found = "both" if "text" in entry else "neither"
-            self._wrong(where, found, "either 'text' or 'messages': the field with the content")
+            self.wrong(where, found, "either 'text' or 'messages': the field with the content")
         if "roles" in entry:
-            self._strings(f"{where}.roles", entry["roles"])
+            self.names(f"{where}.roles", entry["roles"])
             if "messages" not in entry:
-                self._wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
-        if len(self._problems) > before:
+                self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
+        if len(self.problems) > before:
             return None
         return Source(**entry)
-
-    def _strings(
-        self, where: str, value: object, *, required: bool = False
-    ) -> tuple[str, ...] | None:
-        if value is None and not required:
-            return None
-        is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        if not is_list or not value:
-            self._wrong(where, value, "a list of one or more names in quotes")
-            return None
-        names = tuple(value) if isinstance(value, list) else ()
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self._wrong(where, f"{name!r} more than once", "each name once")
-        return names
-
-    def _unknown(self, where: str, found: Iterable[str], known: Iterable[str]) -> None:
-        for key in sorted(set(found) - set(known)):
-            close = difflib.get_close_matches(key, sorted(known), n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else ""
-            self._wrong(where or "top level", f"unknown key {key!r}", "a known key", remedy)
-
-    def _wrong(self, where: str, found: object, expected: str, remedy: str = "") -> None:
-        text = found if isinstance(found, str) else "nothing" if found is None else repr(found)
-        self._problems.append(Problem(f"{self._path}: {where}", text, expected, remedy))

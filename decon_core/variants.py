@@ -37,15 +37,14 @@ Without any, there is one: the corpus without the documents that leaked.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, get_args
 
-from decon_core.errors import ConfigError, KeyNameError, Problem
-from decon_core.names import check_names
+from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES
+from decon_core.settings_reader import SettingsReader
 
 Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]
@@ -149,29 +148,23 @@ def read_mixtures(
     return reader.mixtures(value, sources), reader.problems
 
 
-class _Reader:
+class _Reader(SettingsReader):
     """Takes the tables apart and collects what is wrong on the way."""
 
     def __init__(self, where: str, rules: Sequence[str]) -> None:
-        self._where, self._rules = where, rules
-        self.problems: list[Problem] = []
+        super().__init__(where)
+        self._rules = rules
 
     def mixtures(self, value: object, sources: Sequence[str]) -> tuple[Mixture, ...]:
         if not isinstance(value, list) or not value:
-            self._wrong("mixture", value, "one or more [[mixture]]")
+            self.wrong("mixture", value, "one or more [[mixture]]")
             return ()
         found = [
             mixture
             for number, entry in enumerate(value)
             if (mixture := self._mixture(f"mixture[{number}]", entry, sources))
         ]
-        names = [mixture.name for mixture in found]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self._wrong("mixture", f"{name!r} more than once", "a name of its own for each")
-        try:
-            check_names(names, what=f"{self._where}: mixture")
-        except KeyNameError as error:
-            self.problems.extend(error.problems)
+        self.named_tables("mixture", [mixture.name for mixture in found], what="mixture")
         by_name = {mixture.name: mixture for mixture in found}
         for mixture in found:
             self._check_control(mixture, by_name)
@@ -179,10 +172,10 @@ class _Reader:
 
     def _mixture(self, where: str, entry: object, sources: Sequence[str]) -> Mixture | None:
         if not isinstance(entry, dict):
-            self._wrong(where, entry, "a table")
+            self.wrong(where, entry, "a table")
             return None
         before = len(self.problems)
-        self._unknown(where, entry, _KEYS)
+        self.unknown(where, entry, _KEYS)
         for key, kind, told in (
             ("name", str, "a text"),
             ("mask", str, "a text"),
@@ -190,15 +183,15 @@ class _Reader:
             ("seed", int, "a whole number"),
         ):
             if key in entry and (not isinstance(entry[key], kind) or entry[key] is True):
-                self._wrong(f"{where}.{key}", entry[key], told)
+                self.wrong(f"{where}.{key}", entry[key], told)
         if "name" not in entry:
-            self._wrong(f"{where}.name", None, "a text")
-        self._choice(f"{where}.take", entry.get("take", "clean"), get_args(Take))
-        self._choice(f"{where}.cut", entry.get("cut", "documents"), get_args(Cut))
-        self._choice(f"{where}.write", entry.get("write", "shards"), get_args(Write))
+            self.wrong(f"{where}.name", None, "a text")
+        self.choice(f"{where}.take", entry.get("take", "clean"), get_args(Take))
+        self.choice(f"{where}.cut", entry.get("cut", "documents"), get_args(Cut))
+        self.choice(f"{where}.write", entry.get("write", "shards"), get_args(Write))
         if entry.get("write") == "attributes" and entry.get("cut", "documents") != "documents":
-            self._wrong(f"{where}.cut", entry["cut"], "documents: attributes say where spans are")
-        named = self._names(f"{where}.sources", entry.get("sources"), sources)
+            self.wrong(f"{where}.cut", entry["cut"], "documents: attributes say where spans are")
+        named = self._some(where, entry, "sources", known=sources)
         leaks = self._leaks(f"{where}.leaks", entry.get("leaks", {}))
         licenses = None
         if "licenses" in entry:
@@ -210,34 +203,34 @@ class _Reader:
 
     def _leaks(self, where: str, entry: object) -> Leaks | None:
         if not isinstance(entry, dict):
-            self._wrong(where, entry, "a table")
+            self.wrong(where, entry, "a table")
             return None
-        self._unknown(where, entry, _LEAK_KEYS)
+        self.unknown(where, entry, _LEAK_KEYS)
         least = entry.get("least_score")
         is_number = isinstance(least, int | float) and not isinstance(least, bool)
         if least is not None and not (is_number and 0 <= least <= 1):
-            self._wrong(f"{where}.least_score", least, "a number from 0 to 1")
+            self.wrong(f"{where}.least_score", least, "a number from 0 to 1")
         return Leaks(
-            detectors=self._names(f"{where}.detectors", entry.get("detectors"), self._rules),
-            benchmarks=self._names(f"{where}.benchmarks", entry.get("benchmarks")),
-            splits=self._names(f"{where}.splits", entry.get("splits")),
+            detectors=self._some(where, entry, "detectors", known=self._rules),
+            benchmarks=self._some(where, entry, "benchmarks"),
+            splits=self._some(where, entry, "splits"),
             least_score=least,
         )
 
     def _licenses(self, where: str, entry: object) -> Licenses | None:
         if not isinstance(entry, dict):
-            self._wrong(where, entry, "a table")
+            self.wrong(where, entry, "a table")
             return None
-        self._unknown(where, entry, _LICENSE_KEYS)
+        self.unknown(where, entry, _LICENSE_KEYS)
         named = entry.get("field", "")
-        fields = (named,) if isinstance(named, str) else self._names(f"{where}.field", named)
+        fields = (named,) if isinstance(named, str) else self._some(where, entry, "field")
         if fields == ("",):
-            self._wrong(f"{where}.field", None, "the field with the license, or several")
-        self._choice(f"{where}.unknown", entry.get("unknown", "drop"), get_args(Unknown))
-        allow = self._names(f"{where}.allow", entry.get("allow"))
-        deny = self._names(f"{where}.deny", entry.get("deny"))
+            self.wrong(f"{where}.field", None, "the field with the license, or several")
+        self.choice(f"{where}.unknown", entry.get("unknown", "drop"), get_args(Unknown))
+        allow = self._some(where, entry, "allow")
+        deny = self._some(where, entry, "deny")
         if not allow and not deny:
-            self._wrong(where, "neither 'allow' nor 'deny'", "at least one of them")
+            self.wrong(where, "neither 'allow' nor 'deny'", "at least one of them")
         return Licenses(
             fields=fields,
             allow=allow,
@@ -245,55 +238,30 @@ class _Reader:
             unknown=entry.get("unknown", "drop"),
         )
 
+    def _some(
+        self, where: str, entry: Mapping[str, Any], key: str, *, known: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        return self.names(f"{where}.{key}", entry.get(key), known=known) or ()
+
     def _check_control(self, mixture: Mixture, known: Mapping[str, Mixture]) -> None:
         where = f"mixture {mixture.name!r}: control_of"
         if mixture.take != "control":
             if mixture.control_of is not None:
-                self._wrong(where, mixture.control_of, 'take = "control" beside it')
+                self.wrong(where, mixture.control_of, 'take = "control" beside it')
             return
         treatment = known.get(mixture.control_of or "")
         if treatment is None:
-            self._wrong(where, mixture.control_of, "the name of another mixture")
+            self.wrong(where, mixture.control_of, "the name of another mixture")
         elif treatment.take != "clean" or treatment.cut != "documents":
             expected = 'one with take = "clean" and cut = "documents"'
-            self._wrong(where, f"{treatment.name!r}", expected)
+            self.wrong(where, f"{treatment.name!r}", expected)
         elif mixture.licenses is not None or mixture.leaks != Leaks() or mixture.sources:
             # Arms that are to differ in one thing only.
-            self._wrong(
+            self.wrong(
                 where,
                 "sources, leaks or licenses of its own",
                 f"those of {treatment.name!r}: a control differs in nothing else",
             )
-
-    def _names(
-        self, where: str, value: object, known: Sequence[str] | None = None
-    ) -> tuple[str, ...]:
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-            self._wrong(where, value, "a list of one or more names in quotes")
-            return ()
-        for name in value:
-            if known is not None and name not in known:
-                self._wrong(where, repr(name), f"one of {', '.join(known)}")
-        return tuple(value)
-
-    def _choice(self, where: str, value: object, known: Sequence[str]) -> None:
-        if value not in known:
-            self._wrong(where, value, f"one of {', '.join(known)}", _close(value, known))
-
-    def _unknown(self, where: str, found: Iterable[str], known: Iterable[str]) -> None:
-        for key in sorted(set(found) - set(known)):
-            self._wrong(where, f"unknown key {key!r}", "a known key", _close(key, sorted(known)))
-
-    def _wrong(self, where: str, found: object, expected: str, remedy: str = "") -> None:
-        text = found if isinstance(found, str) else "nothing" if found is None else repr(found)
-        self.problems.append(Problem(f"{self._where}: {where}", text, expected, remedy))
-
-
-def _close(found: object, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(found), known, n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def mixture_named(mixtures: Iterable[Mixture], name: str) -> Mixture:
@@ -305,7 +273,7 @@ def mixture_named(mixtures: Iterable[Mixture], name: str) -> Mixture:
                 f"mixture {name!r}",
                 "not declared in decon.toml",
                 f"one of {', '.join(known)}",
-                "declare it, or delete the partition",
+                "declare it; or, in the UI, delete its partition",
             )
         )
     return known[name]

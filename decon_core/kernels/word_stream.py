@@ -59,7 +59,6 @@ _HASH_BITS = (np.uint64(1) << _TOP) - np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads by multiplication
 _MIX_2 = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
-_LOW_BYTE = np.uint64(0xFF)
 _PASSING = np.uint64(1) << np.uint64(55)
 _PLACE = _PASSING - np.uint64(1)
 _NEAR_BITS = 18  # more than any vocabulary of an index needs, but that of hashed words

@@ -39,7 +39,6 @@ def write_attributes(
     source: Source,
     target: Path,
     choice: Choice,
-    leaks: Mapping[int, Sequence[Mapping[str, Any]]],
     rows: Sequence[int],
     *,
     name: str,
@@ -54,7 +53,7 @@ def write_attributes(
     lengths = _lengths(shard, source, [row for row in choice.gone if row in ids])
     with create(target, ".gz") as out:
         for row in sorted({*rows, *choice.gone}):
-            spans = _spans(choice.gone.get(row, ()), leaks.get(row, ()), lengths.get(row, 0))
+            spans = _spans(choice.gone.get(row, ()), choice.leaks.get(row, ()), lengths.get(row, 0))
             attributes = {f"{name}__{why}": found for why, found in spans.items()}
             out.write(orjson.dumps({"id": ids.get(row), "attributes": attributes}) + b"\n")
     return {row: ids.get(row) for row in choice.gone}

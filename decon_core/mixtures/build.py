@@ -33,7 +33,7 @@ from decon_core.corpus import Pack, Shard, hash_file
 from decon_core.errors import CorpusError, DeconError, IncompleteError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.mixtures.attributes import attribute_file, write_attributes
-from decon_core.mixtures.choice import Choice, Sight, Sizes, choose, leaks_of
+from decon_core.mixtures.choice import Choice, Sight, Sizes, choose
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.rewrite import Changes, Ids, rewrite
@@ -283,8 +283,12 @@ class _Work:
             cut = cut_out(choice, shard, source, self._mixture, self._rescan)
         sizes = Sizes.of(self._sight.store, shard, self._sight.scan)
         target = self._folder / file_of(self._mixture, shard)
+        if target.exists():  # attributes have one ending, whatever their shards have
+            found = "another shard whose attributes would have the same name"
+            raise CorpusError(Problem(shard.path, found, "names that differ before the ending"))
         if self._mixture.write == "attributes":
-            ids = self._write_attributes(shard, target, choice, sizes)
+            rows = sizes.rows.tolist()
+            ids = write_attributes(shard, source, target, choice, rows, name=self._mixture.name)
         else:
             changes = Changes(frozenset(choice.gone), {row: one.value for row, one in cut.items()})
             ids = rewrite(shard, source, target, changes)
@@ -303,14 +307,6 @@ class _Work:
             "n_bytes": target.stat().st_size,
             "output": hash_file(target),
         }
-
-    def _write_attributes(self, shard: Shard, target: Path, choice: Choice, sizes: Sizes) -> Ids:
-        source, mixture = self._pack.source, self._mixture
-        leaks = {}
-        if mixture.needs_leaks:
-            leaks = leaks_of(self._sight, shard, mixture, source=source.name)
-        rows = sizes.rows.tolist()
-        return write_attributes(shard, source, target, choice, leaks, rows, name=mixture.name)
 
     def write_removed(self) -> Path:
         path = self._folder / REMOVED_FILE

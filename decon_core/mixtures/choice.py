@@ -51,6 +51,7 @@ class Choice:
 
     gone: dict[int, list[Reason]] = field(default_factory=dict)
     cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries whose spans go
+    leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # that are the reason
 
     def drop(self, row: int, reason: Reason) -> None:
         self.gone.setdefault(row, []).append(reason)
@@ -115,6 +116,7 @@ def _choose_by_leaks(
             if row not in leaks:
                 choice.drop(row, {"why": "no leak"})
         return
+    choice.leaks = leaks
     for row, entries in leaks.items():
         if mixture.cut != "documents" and row not in choice.gone:
             choice.cut[row] = entries

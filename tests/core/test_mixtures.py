@@ -403,6 +403,25 @@ def test_attributes_lead_a_mixer_that_reads_them_to_the_same_rows(leaky, make_wo
     assert verify(place.builder(tags), tags).problems == []
 
 
+def test_attributes_of_two_shards_never_share_a_name(leaky, make_words):
+    place, _ = leaky
+    rows = [clean_text(make_words, 0)]
+    place.put({"s.jsonl": rows, "s.jsonl.zst": rows})
+    place.scan()
+    with pytest.raises(CorpusError, match="attributes would have the same name"):
+        place.build(Mixture(name="tags", write="attributes"))
+
+
+def test_attributes_of_a_control_name_what_was_drawn_and_no_leak(leaky, make_words):
+    place, leaks = leaky
+    place.put({"s.jsonl": [*(clean_text(make_words, n) for n in range(9)), leaks[0]]})
+    place.scan()
+    tags = replace(CONTROL, name="tags", write="attributes")
+    told = gzip.decompress((place.build(tags).folder / "s.jsonl.gz").read_bytes()).splitlines()
+    named = [key for line in told for key in json.loads(line)["attributes"]]
+    assert named == ["tags__control"]
+
+
 # Controls -----------------------------------------------------------------------------------------
 
 
