@@ -309,7 +309,7 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> 
         return False
     for name, n_mixed in standing.items():
         print(f"  mixture {name}: {n_mixed} of {len(packs)} packs are today's")
-    is_reported = is_current(store, packs, builder.versions, config.policy, config.mixtures)
+    is_reported = is_current(builder)
     print(f"  report: {'today' if is_reported else 'not today'}'s")
     return all(n_mixed == len(packs) for n_mixed in standing.values()) and is_reported
 
@@ -359,14 +359,14 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _warn_if_old(config_path: Path) -> None:
-    from decon_core.registry import current_versions, plan
+    from decon_core.registry import builder_of, plan
     from decon_core.report import is_current
 
     config = load_config(config_path)
     store = Store(config.store)
     try:
-        packs = plan(config, store).current
-        is_todays = is_current(store, packs, current_versions(config, store), config.policy)
+        today = plan(config, store).current
+        is_todays = is_current(builder_of(config, store).with_packs(*today))
     except DeconError:
         is_todays = False
     if not is_todays:

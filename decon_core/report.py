@@ -356,14 +356,9 @@ def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
     return accounts, pa.concat_tables(removed), n_lacking
 
 
-def is_current(
-    store: Store,
-    packs: Sequence[Pack],
-    versions: Sequence[Version],
-    policy: Policy,
-    mixtures: Sequence[Mixture] = (DEFAULT,),
-) -> bool:
+def is_current(builder: Builder) -> bool:
     """Whether there is a report, and it was made from these very packs, versions and settings."""
+    store = builder.store
     if not store.report.is_file() or not store.current_snapshot.is_file():
         return False
     try:
@@ -371,7 +366,6 @@ def is_current(
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # damaged, of an older form, or held open by somebody: nobody can tell
-    builder = Builder(store, tuple(packs), tuple(versions), policy, tuple(mixtures))
     return bool(state == _state(builder))
 
 

@@ -201,7 +201,8 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     at_home.mixtures = f'[[mixture]]\nname = "clean"\n{everything}'
     at_home.write_config()
     assert main(["run"]) == 0
-    capsys.readouterr()
+    assert main(["report"]) == 0
+    assert "no longer those of this report" not in capsys.readouterr().err
     assert main(["mixture", "list"]) == 0
     said = capsys.readouterr().out
     assert "3 of 3" in said
