@@ -115,6 +115,7 @@ MATCHES = pa.schema(
         _required("instance_index", pa.int64(), "row of the item within its split"),
         _required("record", pa.int64(), "row in the benchmark's record table"),
         _required("fingerprint", pa.string(), "of the record"),
+        _required("pair", pa.string(), "hash of the record's texts and of the words found"),
         _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
         _required("base_score", pa.float64(), "the rule's score; decon: before the length penalty"),
         _field(
@@ -161,7 +162,18 @@ ENTRIES = pa.schema(
     [
         *MATCHES,
         _required("score", pa.float64(), "base score after the length penalty"),
-        _required("is_contaminated", pa.bool_(), "whether the score reaches the threshold"),
+        _required("is_by_score", pa.bool_(), "whether the score alone reaches the threshold"),
+        _field(
+            "holds_to",
+            pa.float64(),
+            "the highest threshold of the sweep at which it would be a leak; null: not asked for",
+        ),
+        _field("verdict", pa.string(), "what a person said of the pair; null: nobody did"),
+        _required(
+            "is_contaminated",
+            pa.bool_(),
+            "whether it counts as a leak: by its score, or by what a person said",
+        ),
     ]
 )
 

@@ -1,4 +1,10 @@
--- The report's views: what people ask of it. Run once, into a new database, by report.py.
+-- The report's views: what people ask of it. Run once, into a new database, by database.py.
+
+-- Wilson's score interval, 95 %, of k among n.
+CREATE MACRO wilson_low(k, n) AS
+    greatest(0, (k + 1.9207 - 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415));
+CREATE MACRO wilson_high(k, n) AS
+    least(1, (k + 1.9207 + 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415));
 
 CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
@@ -9,36 +15,62 @@ SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
        f.best_score,
        f.found_by,
        coalesce(f.n_documents > 0 AND i.has_answer AND NOT f.is_answer_there, false)
-           AS is_question_only
+           AS is_question_only,
+       CASE WHEN f.n_documents IS NULL THEN NULL
+            WHEN NOT i.has_answer THEN 'no answer'
+            WHEN f.is_answer_there THEN 'question + answer'
+            ELSE 'question only' END AS what_leaked
 FROM items i
 LEFT JOIN (
     SELECT benchmark, split, instance_index,
-           count(DISTINCT (shard_name, source, row)) AS n_documents,
+           count(*) AS n_documents,
            max(score) AS best_score,
-           string_agg(DISTINCT detector, ', ' ORDER BY detector) AS found_by,
-           -- A wrong choice does not give the answer away; where none is known to be right, any may.
-           bool_or(coalesce(answer_overlap, 0) > 0 AND is_correct IS DISTINCT FROM false
-                   OR coalesce(looked_for <> 'question', false))
-               AS is_answer_there
-    FROM matches WHERE is_contaminated
+           array_to_string(list_sort(list_distinct(flatten(list(rules)))), ', ') AS found_by,
+           bool_or(is_answer_there) AS is_answer_there
+    FROM decisions WHERE is_contaminated
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
     'Every benchmark item with the verdict: leaked (by any rule), clean, or not indexable (by none)';
 COMMENT ON COLUMN item_status.is_question_only IS
     'Leaked, but in no document together with anything of its answer, although it has one';
+COMMENT ON COLUMN item_status.what_leaked IS
+    'Of a leaked item: question only, question + answer, or no answer: it has none to leak';
 
 CREATE VIEW by_benchmark AS
 SELECT benchmark, split, count(*) AS n_items,
        count(*) FILTER (status = 'leaked') AS n_leaked,
        count(*) FILTER (status = 'not indexable') AS n_not_indexable,
        count(*) FILTER (status = 'leaked') / count(*) AS leak_rate,
+       wilson_low(n_leaked, n_items) AS low,
+       wilson_high(n_leaked, n_items) AS high,
        sum(n_documents)::BIGINT AS n_leaks
 FROM item_status
 GROUP BY benchmark, split
 ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
-    'Per benchmark and split: items, how many leaked; n_leaks counts pairs of item and document';
+    'Per benchmark and split: items, how many leaked, with a 95 % interval; n_leaks counts pairs of item and document';
+
+CREATE VIEW flow AS
+SELECT benchmark, split, count(*) AS n_items,
+       count(*) FILTER (status = 'clean') AS n_clean,
+       count(*) FILTER (status = 'not indexable') AS n_not_indexable,
+       count(*) FILTER (what_leaked = 'question only') AS n_question_only,
+       count(*) FILTER (what_leaked = 'question + answer') AS n_question_and_answer,
+       count(*) FILTER (what_leaked = 'no answer') AS n_leaked_without_answer
+FROM item_status
+GROUP BY benchmark, split
+ORDER BY benchmark, split;
+COMMENT ON VIEW flow IS
+    'Per benchmark and split: items that are clean, that leaked by their question, and with anything of the answer';
+
+CREATE VIEW top_items AS
+SELECT benchmark, split, instance_index, n_documents, best_score, found_by, what_leaked, question
+FROM item_status
+WHERE status = 'leaked'
+ORDER BY n_documents DESC, best_score DESC, benchmark, split, instance_index
+LIMIT 1000;
+COMMENT ON VIEW top_items IS 'The thousand leaked items that stand in most documents';
 
 CREATE VIEW by_source AS
 SELECT s.source, s.n_documents, s.n_unreadable,
@@ -55,22 +87,108 @@ LEFT JOIN (
     SELECT source,
            count(DISTINCT (shard_name, row)) AS n_contaminated_documents,
            count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
-    FROM matches WHERE is_contaminated
+    FROM decisions WHERE is_contaminated
     GROUP BY source
 ) f USING (source)
 ORDER BY s.source;
 COMMENT ON VIEW by_source IS
     'Per source: documents read, documents that hold a leak, items that leaked from there';
 
+CREATE VIEW by_shard AS
+SELECT s.source, s.pack, s.shard_name, s.n_documents, s.n_unreadable,
+       coalesce(f.n_contaminated_documents, 0) AS n_contaminated_documents,
+       coalesce(f.n_leaks, 0) AS n_leaks,
+       coalesce(f.n_contaminated_documents, 0) / nullif(s.n_documents, 0)
+           AS contaminated_share
+FROM shards s
+LEFT JOIN (
+    SELECT source, shard_name, count(*) AS n_contaminated_documents,
+           sum(n_leaked_items)::BIGINT AS n_leaks
+    FROM documents WHERE is_contaminated
+    GROUP BY source, shard_name
+) f USING (source, shard_name)
+ORDER BY s.source, s.shard_name;
+COMMENT ON VIEW by_shard IS
+    'Per shard: documents read, documents that hold a leak; n_leaks counts pairs of item and document';
+
 CREATE VIEW by_benchmark_and_source AS
 SELECT benchmark, source, count(DISTINCT (split, instance_index)) AS n_leaked,
        count(DISTINCT (shard_name, row)) AS n_documents
-FROM matches
+FROM decisions
 WHERE is_contaminated
 GROUP BY benchmark, source
 ORDER BY benchmark, source;
 COMMENT ON VIEW by_benchmark_and_source IS
     'Per benchmark and source: leaked items and the documents they leaked into';
+
+CREATE VIEW documents_with_many_items AS
+SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks, best_score
+FROM documents
+WHERE n_leaked_items > 1
+ORDER BY n_leaked_items DESC, source, shard_name, row;
+COMMENT ON VIEW documents_with_many_items IS
+    'Documents in which several items leaked: copies of a benchmark, exercise books, answer keys';
+
+CREATE VIEW score_histogram AS
+SELECT benchmark, detector AS rule, least(floor(score * 50), 49)::INTEGER AS bin,
+       least(floor(score * 50), 49) / 50 AS score_from,
+       count(*) AS n_matches,
+       count(*) FILTER (is_by_score) AS n_by_score,
+       count(*) FILTER (is_contaminated) AS n_contaminated
+FROM matches
+GROUP BY ALL
+ORDER BY benchmark, rule, bin;
+COMMENT ON VIEW score_histogram IS
+    'Per benchmark and rule: matches by score in steps of 0.02, and how many of them count as leaks';
+
+CREATE VIEW threshold_sweep AS
+SELECT benchmark, rule, holds_to AS threshold,
+       sum(count(*)) OVER (PARTITION BY benchmark, rule ORDER BY holds_to DESC)::BIGINT AS n_leaked
+FROM item_rules
+WHERE holds_to IS NOT NULL
+GROUP BY benchmark, rule, holds_to
+ORDER BY benchmark, rule, threshold;
+COMMENT ON VIEW threshold_sweep IS
+    'Per benchmark and rule: how many items would count as leaked at each threshold where that number changes, by score alone';
+
+CREATE VIEW agreement AS
+WITH leaked AS (
+    SELECT benchmark, split, instance_index, rule FROM item_rules WHERE n_documents > 0
+), of_rule AS (
+    SELECT benchmark, rule, count(*) AS n FROM leaked GROUP BY benchmark, rule
+), of_both AS (
+    SELECT benchmark, a.rule, b.rule AS other, count(*) AS n
+    FROM leaked a JOIN leaked b USING (benchmark, split, instance_index)
+    WHERE a.rule < b.rule
+    GROUP BY benchmark, a.rule, b.rule
+)
+SELECT x.benchmark, x.rule, y.rule AS other,
+       coalesce(p.n, 0) AS n_both,
+       x.n - coalesce(p.n, 0) AS n_rule_only,
+       y.n - coalesce(p.n, 0) AS n_other_only,
+       coalesce(p.n, 0) / (x.n + y.n - coalesce(p.n, 0)) AS jaccard
+FROM of_rule x
+JOIN of_rule y ON x.benchmark = y.benchmark AND x.rule < y.rule
+LEFT JOIN of_both p ON (p.benchmark, p.rule, p.other) = (x.benchmark, x.rule, y.rule)
+ORDER BY x.benchmark, x.rule, y.rule;
+COMMENT ON VIEW agreement IS
+    'Per benchmark and two rules: items that both call leaked, that one of them does, and the share of both among either (jaccard)';
+
+CREATE VIEW removed_by_mixture AS
+SELECT mixture, source, what, why, benchmark,
+       count(*) AS n_reasons,
+       count(DISTINCT (shard_name, row)) AS n_documents,
+       sum(n_tokens) FILTER (is_first)::BIGINT AS n_tokens
+FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY mixture, source, shard_name, row, what, why, benchmark
+    ) = 1 AS is_first
+    FROM removed WHERE is_current
+)
+GROUP BY mixture, source, what, why, benchmark
+ORDER BY mixture, source, what, why, benchmark;
+COMMENT ON VIEW removed_by_mixture IS
+    'Per mixture that is today''s, source and reason: documents that went or were cut, and their tokens; a document with several reasons is in each';
 
 CREATE VIEW items_by_rule AS
 SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
@@ -81,13 +199,7 @@ SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
        f.best_score,
        i.reason, i.detail
 FROM indexability i
-LEFT JOIN (
-    SELECT benchmark, split, instance_index, detector AS rule,
-           count(DISTINCT (shard_name, source, row)) AS n_documents,
-           max(score) AS best_score
-    FROM matches WHERE is_contaminated
-    GROUP BY ALL
-) f USING (benchmark, split, instance_index, rule);
+LEFT JOIN item_rules f USING (benchmark, split, instance_index, rule);
 COMMENT ON VIEW items_by_rule IS
     'Every benchmark item with the verdict of each chosen rule, and why a rule cannot see it';
 

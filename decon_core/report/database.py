@@ -1,0 +1,60 @@
+"""Facts to a database: tables in bulk, what follows from them, views, and a comment on everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.report.tables import TABLES
+from decon_core.store import aside
+
+Facts = pa.Table | Sequence[Path]  # rows at hand, or Parquet files of them
+
+_DERIVED = Path(__file__).with_name("derived.sql")
+_VIEWS = Path(__file__).with_name("views.sql")
+
+# What is loaded lies in Parquet files or in Arrow memory; more than this goes to the disk.
+_MEMORY = "1GB"
+
+
+def write_database(path: Path, facts: Mapping[str, Facts]) -> None:
+    """Put a new database in the place of the old one. A table of which nothing is said is empty."""
+    with aside(path) as draft, duckdb.connect(str(draft)) as connection:
+        connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
+        for name in TABLES:
+            _load(connection, name, facts.get(name))
+        for script in (_DERIVED, _VIEWS):
+            connection.execute(script.read_text(encoding="utf-8"))
+
+
+def form() -> str:
+    """Which tables and views there are: a report that lacks one is no longer today's."""
+    tables = [f"{name} {one.about} {one.schema}" for name, one in TABLES.items()]
+    scripts = [script.read_text(encoding="utf-8") for script in (_DERIVED, _VIEWS)]
+    return sha256("\n".join([*tables, *scripts]).encode()).hexdigest()
+
+
+def _load(connection: duckdb.DuckDBPyConnection, name: str, facts: Facts | None) -> None:
+    about, schema = TABLES[name].about, TABLES[name].schema
+    at_hand = facts.cast(schema) if isinstance(facts, pa.Table) else schema.empty_table()
+    connection.register("incoming", at_hand)
+    connection.execute(f"CREATE TABLE {name} AS FROM incoming")
+    connection.unregister("incoming")
+    if facts is not None and not isinstance(facts, pa.Table):
+        for file in facts:
+            connection.execute(f"INSERT INTO {name} FROM read_parquet('{_quoted(str(file))}')")
+    connection.execute(f"COMMENT ON TABLE {name} IS '{_quoted(about)}'")
+    for column in schema:
+        meaning = (column.metadata or {}).get(b"description", b"").decode()
+        if meaning:
+            place = f'{name}."{column.name}"'
+            connection.execute(f"COMMENT ON COLUMN {place} IS '{_quoted(meaning)}'")
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
