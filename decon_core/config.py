@@ -34,6 +34,11 @@
     name = "stream"
     of = "decontaminated"
 
+    [report]
+    snippets = "on"                     # or "off": no text of the corpus in database and pages
+    context = 300                       # characters shown before and behind what was found
+    most_pairs = 50_000                 # pairs of item and passage whose texts are kept
+
     [store]
     path = ".decon"
 
@@ -61,6 +66,7 @@ _SECTIONS = {
     "policy": None,
     "mixture": None,
     "blend": None,
+    "report": {"snippets", "context", "most_pairs"},
     "store": {"path"},
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
@@ -90,6 +96,15 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Showing:
+    """What of the corpus may stand in a report."""
+
+    snippets: bool = True
+    context: int = 300  # characters before and behind what was found
+    most_pairs: int = 50_000  # whose texts are kept: leaks first, the best first
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """A validated decon.toml."""
 
@@ -104,6 +119,7 @@ class Config:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
+    showing: Showing
     store: Path
 
 
@@ -159,6 +175,7 @@ class _Reader(SettingsReader):
         if not isinstance(store, str):
             self.wrong("store.path", store, "a path")
         sources = self._sources(corpus.get("source", []))
+        showing = self._showing(sections["report"])
         policy = self._policy(sections["policy"])
         mixtures, problems = read_mixtures(
             values.get("mixture"),
@@ -188,8 +205,19 @@ class _Reader(SettingsReader):
             policy=policy,
             mixtures=mixtures,
             blends=blends,
+            showing=showing,
             store=self._folder / store,
         )
+
+    def _showing(self, section: Mapping[str, Any]) -> Showing:
+        snippets = section.get("snippets", "on")
+        if snippets not in ("on", "off"):
+            self.wrong("report.snippets", snippets, "'on' or 'off'")
+        numbers = {name: section[name] for name in ("context", "most_pairs") if name in section}
+        for name, value in numbers.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                self.wrong(f"report.{name}", value, "a whole number of 0 or more")
+        return Showing(snippets=snippets == "on", **numbers)
 
     def _policy(self, section: Mapping[str, Any]) -> Policy | None:
         tokenizer = section.get("tokenizer_str")

@@ -27,8 +27,11 @@ _ITEM = [
 ]
 
 
-def decide(matches: pa.Table, policy: Policy) -> pa.Table:
-    """One entry per document, item and place, with its score and whether it counts as a leak."""
+def decide(matches: pa.Table, policy: Policy, *, holds_to: Floats | None = None) -> pa.Table:
+    """One entry per document, item and place, with its score and whether it counts as a leak.
+
+    `holds_to`: of every match the highest threshold at which it would be one.
+    """
     score, is_contaminated = judge(matches, policy)
     judged = matches.append_column("score", pa.array(score)).append_column(
         "is_contaminated", pa.array(is_contaminated)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.schemas import MATCHES
 from decon_core.store import Store
+from decon_core.sweep import holds_to
 
 
 def entries_of_shard(
@@ -28,11 +30,30 @@ def entries_of_shard(
     source: str,
 ) -> pa.Table:
     """What was found in a shard, with today's threshold."""
+    return entries_of_shards(store, [shard.fingerprint], versions, policy, scan, source=source)
+
+
+def entries_of_shards(
+    store: Store,
+    shards: Sequence[str],
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+    *,
+    source: str,
+    is_swept: bool = False,
+) -> pa.Table:
+    """The same of several shards of one source, by their fingerprints."""
     tiles = (
-        (version, pq.read_table(_tile(store, shard, version, scan), schema=MATCHES))
+        (
+            version,
+            pa.concat_tables(
+                _tile(store.tile(scan, shard, version.fingerprint)) for shard in shards
+            ),
+        )
         for version in sorted(versions, key=lambda version: version.benchmark)
     )
-    return entries_of(store, tiles, policy, scan, source=source)
+    return entries_of(store, tiles, policy, scan, source=source, is_swept=is_swept)
 
 
 def entries_of(
@@ -42,6 +63,7 @@ def entries_of(
     scan: str,
     *,
     source: str,
+    is_swept: bool = False,
 ) -> pa.Table:
     """The same for matches that are at hand, by benchmark."""
     index = index_fingerprint(store, policy)
@@ -55,11 +77,14 @@ def entries_of(
             places = common[version.benchmark]
             rows = without_common(found, places, store, version, policy, index=index)
         tables += [rows, _of_twins(rows, twins_of(store.root, version, index))]
-    return decide(pa.concat_tables(tables), policy)
+    every = pa.concat_tables(tables)
+    return decide(every, policy, holds_to=holds_to(every, policy) if is_swept else None)
 
 
-def _tile(store: Store, shard: Shard, version: Version, scan: str) -> Any:
-    return store.tile(scan, shard.fingerprint, version.fingerprint)
+def _tile(path: Path) -> pa.Table:
+    file = pq.ParquetFile(path)
+    # Most tiles are empty, and reading nothing out of all columns takes its time.
+    return file.read().cast(MATCHES) if file.metadata.num_rows else MATCHES.empty_table()
 
 
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:

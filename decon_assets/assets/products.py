@@ -43,7 +43,7 @@ from decon_core.registry import (
     list_packs,
     packs_of,
 )
-from decon_core.report import build_report
+from decon_core.report.build import build_report
 from decon_core.schemas import BLENDED, RECORDS, REMOVED
 from decon_core.variants import mixture_named
 from decon_core.workers import wanted_workers
@@ -221,7 +221,7 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
         versions = current_versions(config, store)
         packs = list_packs(store)
         summary = build_report(
-            store, packs, versions, config.policy, config.mixtures, config.blends
+            store, packs, versions, config.policy, config.mixtures, config.blends, config.showing
         )
         context.add_asset_metadata(
             {
