@@ -34,6 +34,10 @@
     name = "stream"
     of = "decontaminated"
 
+    [review]                            # optional: what people said of findings (docs/review.md)
+    verdicts = "verdicts.jsonl"         # the file; nobody has to have written any
+    clears = ["template", "common source"]    # what they say of a match that is to be no leak
+
     [store]
     path = ".decon"
 
@@ -53,6 +57,7 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES, Policy
 from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
+from decon_core.verdicts import CLEARING, DEFAULT_FILE
 
 _SECTIONS = {
     "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
@@ -61,6 +66,7 @@ _SECTIONS = {
     "policy": None,
     "mixture": None,
     "blend": None,
+    "review": {"verdicts", "clears"},
     "store": {"path"},
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
@@ -104,6 +110,8 @@ class Config:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
+    verdicts: Path
+    clears: tuple[str, ...]  # verdicts that take a match out of the leaks
     store: Path
 
 
@@ -158,6 +166,10 @@ class _Reader(SettingsReader):
         store = sections["store"].get("path", ".decon")
         if not isinstance(store, str):
             self.wrong("store.path", store, "a path")
+        verdicts = sections["review"].get("verdicts", DEFAULT_FILE)
+        if not isinstance(verdicts, str) or not verdicts:
+            self.wrong("review.verdicts", verdicts, "a path")
+        clears = self._clears(sections["review"].get("clears", [*CLEARING]))
         sources = self._sources(corpus.get("source", []))
         policy = self._policy(sections["policy"])
         mixtures, problems = read_mixtures(
@@ -188,6 +200,8 @@ class _Reader(SettingsReader):
             policy=policy,
             mixtures=mixtures,
             blends=blends,
+            verdicts=self._folder / verdicts,
+            clears=clears,
             store=self._folder / store,
         )
 
@@ -202,6 +216,12 @@ class _Reader(SettingsReader):
                 place = problem.where.removeprefix(f"{self._path}: ")
                 self.problems.append(replace(problem, where=f"{self._path}: {place}"))
             return None
+
+    def _clears(self, value: object) -> tuple[str, ...]:
+        """None is a choice, too: then people only take notes."""
+        if value == []:
+            return ()
+        return self.named_choices("review.clears", value, CLEARING)
 
     def _sources(self, entries: object) -> tuple[Source, ...]:
         if not isinstance(entries, list) or not entries:

@@ -16,6 +16,7 @@ from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.schemas import MATCHES
 from decon_core.store import Store
+from decon_core.verdicts import Verdicts
 
 
 def entries_of_shard(
@@ -26,13 +27,14 @@ def entries_of_shard(
     scan: str,
     *,
     source: str,
+    verdicts: Verdicts,
 ) -> pa.Table:
-    """What was found in a shard, with today's threshold."""
+    """What was found in a shard, with today's threshold and verdicts."""
     tiles = (
         (version, pq.read_table(_tile(store, shard, version, scan), schema=MATCHES))
         for version in sorted(versions, key=lambda version: version.benchmark)
     )
-    return entries_of(store, tiles, policy, scan, source=source)
+    return entries_of(store, tiles, policy, scan, source=source, verdicts=verdicts)
 
 
 def entries_of(
@@ -42,6 +44,7 @@ def entries_of(
     scan: str,
     *,
     source: str,
+    verdicts: Verdicts,
 ) -> pa.Table:
     """The same for matches that are at hand, by benchmark."""
     index = index_fingerprint(store, policy)
@@ -55,7 +58,17 @@ def entries_of(
             places = common[version.benchmark]
             rows = without_common(found, places, store, version, policy, index=index)
         tables += [rows, _of_twins(rows, twins_of(store.root, version, index))]
-    return decide(pa.concat_tables(tables), policy)
+    return decide(pa.concat_tables(tables), policy, verdicts)
+
+
+def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str] | None:
+    """The pairs of a benchmark that were found in a shard; None before it was scanned."""
+    path = _tile(store, shard, version, scan)
+    if not path.is_file():
+        return None
+    if not pq.read_metadata(path).num_rows:
+        return set()
+    return {*pq.read_table(path, columns=["pair"])["pair"].to_pylist()}
 
 
 def _tile(store: Store, shard: Shard, version: Version, scan: str) -> Any:
@@ -65,7 +78,7 @@ def _tile(store: Store, shard: Shard, version: Version, scan: str) -> Any:
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
     """The same matches once more, for records that were left out of the index as repeats.
 
-    Only `decon` leaves any out.
+    Only `decon` leaves any out. Their texts are the same, so the pair is theirs as well.
     """
     rows = [
         {**match, **twin}

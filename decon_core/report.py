@@ -25,7 +25,6 @@ from decon_core.errors import MissingError, Problem
 from decon_core.idf import read_current
 from decon_core.index import index_fingerprint, open_part
 from decon_core.indexability import indexability
-from decon_core.leaks import entries_of_shard
 from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, require_scanned
 from decon_core.mixtures.choice import Sight
 from decon_core.policy import Policy
@@ -34,6 +33,7 @@ from decon_core.schemas import BLEND_ITEMS, COMMON, ENTRIES, INDEXABILITY, REMOV
 from decon_core.store import Store, aside, read_json
 from decon_core.tiles import scan_fingerprint
 from decon_core.variants import DEFAULT, Mixture
+from decon_core.verdicts import NO_VERDICTS, Verdicts
 
 _ACCOUNT = (
     *("n_documents_in", "n_documents_out", "n_bytes_in", "n_bytes_out"),
@@ -219,6 +219,7 @@ def build_report(
     policy: Policy,
     mixtures: Sequence[Mixture] = (DEFAULT,),
     blends: Sequence[Blend] = (),
+    verdicts: Verdicts = NO_VERDICTS,
 ) -> ReportSummary:
     """Gather everything into a new database, and put it in the place of the old one."""
     if not packs:
@@ -227,10 +228,12 @@ def build_report(
         )
     scan = scan_fingerprint(store, policy)
     index = index_fingerprint(store, policy)
-    sight = Sight(store, tuple(versions), policy, scan)
+    sight = Sight(store, tuple(versions), policy, scan, verdicts)
     for pack in packs:
         require_scanned(sight, pack, versions)
-    builder = Builder(store, tuple(packs), tuple(versions), policy, tuple(mixtures))
+    builder = Builder(
+        store, tuple(packs), tuple(versions), policy, tuple(mixtures), verdicts=verdicts
+    )
     blender = Blender(builder, tuple(blends))
     accounts, removed, n_lacking = _mixtures(builder)
     of_blends, of_sources, blend_items = _blends(blender)
@@ -245,7 +248,7 @@ def build_report(
         "blend_sources": of_sources,
         "runs": _runs(blender),
     }
-    matches = _matches(store, packs, versions, policy, scan)
+    matches = _matches(sight, packs)
     common = COMMON.empty_table()
     if has_common(store, packs, versions, policy, scan):
         common = current_common(store, scan, policy)[1]
@@ -356,18 +359,12 @@ def _unreadable(store: Store, packs: Iterable[Pack], scan: str) -> list[dict[str
     ]
 
 
-def _matches(
-    store: Store,
-    packs: Iterable[Pack],
-    versions: Sequence[Version],
-    policy: Policy,
-    scan: str,
-) -> pa.Table:
+def _matches(sight: Sight, packs: Iterable[Pack]) -> pa.Table:
     schema = _TABLES["matches"][1]
     tables = [schema.empty_table()]
     for pack in packs:
         for shard in pack.shards:
-            found = entries_of_shard(store, shard, versions, policy, scan, source=pack.source.name)
+            found = sight.entries(shard, sight.versions, source=pack.source.name)
             places = {"source": pack.source.name, "pack": pack.name, "shard_name": shard.name}
             for at, (name, value) in enumerate(places.items()):
                 column = pa.repeat(pa.scalar(value), found.num_rows)
@@ -458,6 +455,7 @@ def _state(blender: Blender) -> str:
         _form(),
         builder.sight.scan,
         settings,
+        builder.verdicts.digest,
         *sorted(versions),
         *sorted(shards),
         *sorted(asked),

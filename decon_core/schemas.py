@@ -115,6 +115,12 @@ MATCHES = pa.schema(
         _required("instance_index", pa.int64(), "row of the item within its split"),
         _required("record", pa.int64(), "row in the benchmark's record table"),
         _required("fingerprint", pa.string(), "of the record"),
+        _required(
+            "pair",
+            pa.string(),
+            "what was found, wherever it stands: 16 hex digits of the SHA-256 of the record's "
+            "fingerprint and the canonical words of the spans",
+        ),
         _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
         _required("base_score", pa.float64(), "the rule's score; decon: before the length penalty"),
         _field(
@@ -156,12 +162,25 @@ MATCHES = pa.schema(
     ]
 )
 
-# What the matches amount to at the policy's threshold: one row per document, item and place.
+# What the matches amount to, by the policy's threshold and by what people said of single findings:
+# one row per document, item and place.
 ENTRIES = pa.schema(
     [
         *MATCHES,
         _required("score", pa.float64(), "base score after the length penalty"),
-        _required("is_contaminated", pa.bool_(), "whether the score reaches the threshold"),
+        _required("is_by_score", pa.bool_(), "whether the score alone reaches the threshold"),
+        _field(
+            "holds_to",
+            pa.float64(),
+            "the highest threshold of the sweep at which it would still be a leak; null: not asked "
+            "for, or none",
+        ),
+        _field("verdict", pa.string(), "what a person said of the pair; null: nothing"),
+        _required(
+            "is_contaminated",
+            pa.bool_(),
+            "whether it counts as a leak: by its score, or by what a person said",
+        ),
     ]
 )
 
@@ -182,7 +201,8 @@ REMOVED = pa.schema(
         _field(
             "detail",
             pa.string(),
-            "license: the one found; unreadable: why; exact: the text looked for; a remark",
+            "license: the one found; unreadable: why; exact: the text looked for; that a person "
+            "decided; a remark",
         ),
     ]
 )
