@@ -34,6 +34,10 @@
     name = "stream"
     of = "decontaminated"
 
+    [review]                            # optional: what people said of findings (docs/review.md)
+    verdicts = "verdicts.jsonl"         # the file; nobody has to have written any
+    clears = ["template", "common source"]    # what they say of a match that is to be no leak
+
     [report]
     snippets = "on"                     # or "off": no text of the corpus in database and pages
     context = 300                       # characters shown before and behind what was found
@@ -58,6 +62,7 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES, Policy
 from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
+from decon_core.verdicts import CLEARING, DEFAULT_FILE
 
 _SECTIONS = {
     "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
@@ -66,6 +71,7 @@ _SECTIONS = {
     "policy": None,
     "mixture": None,
     "blend": None,
+    "review": {"verdicts", "clears"},
     "report": {"snippets", "context", "most_pairs"},
     "store": {"path"},
 }
@@ -119,6 +125,8 @@ class Config:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
+    verdicts: Path
+    clears: tuple[str, ...]  # verdicts that take a match out of the leaks
     showing: Showing
     store: Path
 
@@ -174,6 +182,10 @@ class _Reader(SettingsReader):
         store = sections["store"].get("path", ".decon")
         if not isinstance(store, str):
             self.wrong("store.path", store, "a path")
+        verdicts = sections["review"].get("verdicts", DEFAULT_FILE)
+        if not isinstance(verdicts, str) or not verdicts:
+            self.wrong("review.verdicts", verdicts, "a path")
+        clears = self._clears(sections["review"].get("clears", [*CLEARING]))
         sources = self._sources(corpus.get("source", []))
         showing = self._showing(sections["report"])
         policy = self._policy(sections["policy"])
@@ -205,6 +217,8 @@ class _Reader(SettingsReader):
             policy=policy,
             mixtures=mixtures,
             blends=blends,
+            verdicts=self._folder / verdicts,
+            clears=clears,
             showing=showing,
             store=self._folder / store,
         )
@@ -230,6 +244,12 @@ class _Reader(SettingsReader):
                 place = problem.where.removeprefix(f"{self._path}: ")
                 self.problems.append(replace(problem, where=f"{self._path}: {place}"))
             return None
+
+    def _clears(self, value: object) -> tuple[str, ...]:
+        """None is a choice, too: then people only take notes."""
+        if value == []:
+            return ()
+        return self.named_choices("review.clears", value, CLEARING)
 
     def _sources(self, entries: object) -> tuple[Source, ...]:
         if not isinstance(entries, list) or not entries:

@@ -18,6 +18,7 @@ from decon_core.records import Version
 from decon_core.schemas import MATCHES
 from decon_core.store import Store
 from decon_core.sweep import holds_to
+from decon_core.verdicts import Verdicts
 
 
 def entries_of_shard(
@@ -28,9 +29,12 @@ def entries_of_shard(
     scan: str,
     *,
     source: str,
+    verdicts: Verdicts,
 ) -> pa.Table:
-    """What was found in a shard, with today's threshold."""
-    return entries_of_shards(store, [shard.fingerprint], versions, policy, scan, source=source)
+    """What was found in a shard, with today's threshold and verdicts."""
+    return entries_of_shards(
+        store, [shard.fingerprint], versions, policy, scan, source=source, verdicts=verdicts
+    )
 
 
 def entries_of_shards(
@@ -41,9 +45,13 @@ def entries_of_shards(
     scan: str,
     *,
     source: str,
+    verdicts: Verdicts,
     is_swept: bool = False,
 ) -> pa.Table:
-    """The same of several shards of one source, by their fingerprints."""
+    """The same of several shards of one source, by their fingerprints.
+
+    `is_swept`: with the highest threshold at which each entry would be a leak.
+    """
     tiles = (
         (
             version,
@@ -53,7 +61,9 @@ def entries_of_shards(
         )
         for version in sorted(versions, key=lambda version: version.benchmark)
     )
-    return entries_of(store, tiles, policy, scan, source=source, is_swept=is_swept)
+    return entries_of(
+        store, tiles, policy, scan, source=source, verdicts=verdicts, is_swept=is_swept
+    )
 
 
 def entries_of(
@@ -63,6 +73,7 @@ def entries_of(
     scan: str,
     *,
     source: str,
+    verdicts: Verdicts,
     is_swept: bool = False,
 ) -> pa.Table:
     """The same for matches that are at hand, by benchmark."""
@@ -78,7 +89,18 @@ def entries_of(
             rows = without_common(found, places, store, version, policy, index=index)
         tables += [rows, _of_twins(rows, twins_of(store.root, version, index))]
     every = pa.concat_tables(tables)
-    return decide(every, policy, holds_to=holds_to(every, policy) if is_swept else None)
+    highest = holds_to(every, policy) if is_swept else None
+    return decide(every, policy, verdicts, holds_to=highest)
+
+
+def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str] | None:
+    """The pairs of a benchmark that were found in a shard; None before it was scanned."""
+    path = store.tile(scan, shard.fingerprint, version.fingerprint)
+    if not path.is_file():
+        return None
+    if not pq.read_metadata(path).num_rows:
+        return set()
+    return {*pq.read_table(path, columns=["pair"])["pair"].to_pylist()}
 
 
 def _tile(path: Path) -> pa.Table:
@@ -90,7 +112,7 @@ def _tile(path: Path) -> pa.Table:
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
     """The same matches once more, for records that were left out of the index as repeats.
 
-    Only `decon` leaves any out.
+    Only `decon` leaves any out. Their texts are the same, so the pair is theirs as well.
     """
     rows = [
         {**match, **twin}

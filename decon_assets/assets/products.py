@@ -42,6 +42,7 @@ from decon_core.registry import (
     current_versions,
     list_packs,
     packs_of,
+    verdicts_of,
 )
 from decon_core.report.build import build_report
 from decon_core.schemas import BLENDED, RECORDS, REMOVED
@@ -221,7 +222,14 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
         versions = current_versions(config, store)
         packs = list_packs(store)
         summary = build_report(
-            store, packs, versions, config.policy, config.mixtures, config.blends, config.showing
+            store,
+            packs,
+            versions,
+            config.policy,
+            config.mixtures,
+            config.blends,
+            config.showing,
+            verdicts_of(config),
         )
         context.add_asset_metadata(
             {

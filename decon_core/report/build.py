@@ -20,10 +20,11 @@ from decon_core.mixtures.build import Builder, require_scanned
 from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.report.database import form, write_database
-from decon_core.report.gather import at_hand, products, settings, write_matches
+from decon_core.report.gather import at_hand, products, said, settings, write_matches
 from decon_core.report.pairs import gather_pairs
 from decon_core.store import Store
 from decon_core.variants import DEFAULT, Mixture
+from decon_core.verdicts import NO_VERDICTS, Verdicts
 
 _SHOWING = Showing()
 
@@ -56,9 +57,12 @@ def build_report(
     mixtures: Sequence[Mixture] = (DEFAULT,),
     blends: Sequence[Blend] = (),
     showing: Showing = _SHOWING,
+    verdicts: Verdicts = NO_VERDICTS,
 ) -> ReportSummary:
     """Gather everything into a new database, and put it in the place of the old one."""
-    builder = Builder(store, tuple(packs), tuple(versions), policy, tuple(mixtures))
+    builder = Builder(
+        store, tuple(packs), tuple(versions), policy, tuple(mixtures), verdicts=verdicts
+    )
     blender = Blender(builder, tuple(blends))
     if not builder.packs:
         raise MissingError(
@@ -75,6 +79,7 @@ def build_report(
     with TemporaryDirectory(prefix=".matches.", dir=report.parent) as folder:
         matches = write_matches(sight, builder.packs, Path(folder) / "matches")
         tables["pairs"] = gather_pairs(sight, builder.packs, matches, showing, earlier=report)
+        tables["verdicts"] = said(verdicts, tables["pairs"])
         write_database(report, tables, {"matches": matches})
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 5
@@ -107,6 +112,7 @@ def _state(blender: Blender, showing: Showing) -> str:
     value = [
         form(),
         builder.sight.scan,
+        builder.verdicts.digest,
         thresholds,
         repr(showing),
         *sorted(versions),

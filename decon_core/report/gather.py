@@ -28,6 +28,7 @@ from decon_core.records import Version, load_records
 from decon_core.report.tables import ACCOUNT, TABLES
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
 from decon_core.store import Store, read_json
+from decon_core.verdicts import Verdicts
 from decon_core.workers import run_jobs, wanted_workers
 
 _PROGRAM = f"decon-assets {version_of('decon-assets')}"
@@ -175,6 +176,7 @@ def _write(job: _Job) -> None:
         sight.policy,
         sight.scan,
         source=job.source,
+        verdicts=sight.verdicts,
         is_swept=True,
     )
     # Two shards may have the same bytes, and then one tile.
@@ -257,6 +259,16 @@ def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     return totals, sources, pa.concat_tables(items)
 
 
+def said(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
+    """What people said, and whether it is about anything that was found."""
+    found = {*pairs["pair"].to_pylist()}
+    rows = [
+        {**asdict(one), "is_found": one.pair in found}
+        for _, one in sorted(verdicts.by_pair.items())
+    ]
+    return _table("verdicts", rows)
+
+
 def settings(sight: Sight, showing: Showing, state: str) -> pa.Table:
     """The one row of `runs`."""
     policy = sight.policy
@@ -267,6 +279,7 @@ def settings(sight: Sight, showing: Showing, state: str) -> pa.Table:
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
         "snippets": showing.snippets,
+        "verdicts": sight.verdicts.digest,
         "made_by": _PROGRAM,
         "policy": json.dumps(asdict(policy), sort_keys=True, ensure_ascii=False),
     }

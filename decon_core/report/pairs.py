@@ -87,7 +87,7 @@ def gather_pairs(
     if not matches:
         return schema.empty_table()
     with duckdb.connect() as connection:
-        chosen: pa.Table = connection.execute(_CHOSEN, [[*map(str, matches)]]).to_arrow_table()
+        chosen: pa.Table = connection.sql(_CHOSEN, params=[[*map(str, matches)]]).to_arrow_table()
     first = chosen.slice(0, showing.most_pairs)
     rows = _with_records(sight, first)
     _add_texts(sight, packs, rows, showing, earlier)
@@ -176,7 +176,7 @@ def _read_earlier(report: Path) -> Mapping[str, Row]:
         return {}
     try:
         with duckdb.connect(str(report), read_only=True) as connection:
-            texts: pa.Table = connection.execute(_EARLIER).to_arrow_table()
+            texts: pa.Table = connection.sql(_EARLIER).to_arrow_table()
     except duckdb.Error:
         return {}  # damaged, of an older form, or held open: everything is read anew
     return {row["evidence"]: row for row in texts.to_pylist()}
