@@ -72,9 +72,9 @@ and mixtures take turns in one process, {rounds} times after one that does not c
 the median, and so are the ratios, each of one turn."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-Made by `decon-assets bench --report`. From tiles, ledgers and records to the whole database, without
-texts of the corpus, of which there is none; then every view, all of its rows. Peak memory is that of
-the process; workers that read tiles are gone when it gets there."""
+Made by `decon-assets bench --report`. From tiles, ledgers and records to the whole database,
+without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
+is that of the process; workers that read tiles are gone when it gets there."""
 _RULES = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _INSTALL = "not installed: pip install 'decon-assets[peers]'"
