@@ -154,9 +154,8 @@ def test_the_sweep_counts_items_at_every_threshold(scanned):
 def test_each_of_the_twelve_questions_is_answered(scanned):
     made = report(scanned)
     text = EXAMPLES.read_text()
-    questions = [
-        part.strip() for part in re.sub(r"^--.*$", "", text, flags=re.MULTILINE).split(";")
-    ]
+    stripped = re.sub(r"^--.*$", "", text, flags=re.M)
+    questions = [part.strip() for part in stripped.split(";")]
     assert questions.pop() == ""  # behind the last semicolon
     assert len(questions) == len(re.findall(r"^-- \d+\. ", text, flags=re.MULTILINE)) == 12
     for question in questions:
@@ -176,10 +175,11 @@ def test_every_column_of_what_is_filled_says_what_it_holds(scanned):
 
 
 def test_settings_of_the_report_are_checked(tmp_path):
-    (tmp_path / "decon.toml").write_text(
-        '[evals]\nrecipes = ["e.yaml"]\n[[corpus.source]]\nname = "web"\npath = "*"\n'
-        'text = "text"\n[report]\nsnippets = "maybe"\ncontext = -1\nmost_pairs = true\nfont = "serif"\n'
+    needed = (
+        '[evals]\nrecipes = ["e"]\n[[corpus.source]]\nname = "web"\npath = "*"\ntext = "text"\n'
     )
+    wrong = '[report]\nsnippets = "maybe"\ncontext = -1\nmost_pairs = true\nfont = "serif"\n'
+    (tmp_path / "decon.toml").write_text(needed + wrong)
     with pytest.raises(ConfigError) as caught:
         load_config(tmp_path / "decon.toml")
     told = " ".join(map(str, caught.value.problems))
