@@ -154,7 +154,7 @@ def test_the_sweep_counts_items_at_every_threshold(scanned):
 def test_each_of_the_twelve_questions_is_answered(scanned):
     made = report(scanned)
     text = EXAMPLES.read_text()
-    stripped = re.sub(r"^--.*$", "", text, flags=re.M)
+    stripped = re.sub(r"^--.*$", "", text, flags=re.MULTILINE)
     questions = [part.strip() for part in stripped.split(";")]
     assert questions.pop() == ""  # behind the last semicolon
     assert len(questions) == len(re.findall(r"^-- \d+\. ", text, flags=re.MULTILINE)) == 12
