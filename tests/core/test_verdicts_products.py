@@ -14,7 +14,7 @@ from decon_core.mixtures.clean_evals import build_clean_benchmark, has_clean_ben
 from decon_core.mixtures.verify import verify
 from decon_core.policy import Policy
 from decon_core.registry import verdicts_of
-from decon_core.report import build_report, is_current
+from decon_core.report.build import build_report, is_current
 from decon_core.variants import Leaks, Mixture
 from decon_core.verdicts import Verdict, Verdicts, append_verdicts
 
