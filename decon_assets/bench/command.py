@@ -132,7 +132,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench(options: argparse.Namespace, say: Say) -> int:
     """Run the command: measure, print the page, and write it."""
-    for path in (options.evals, options.corpus or options.texts):
+    needed = () if options.report else (options.evals, options.corpus or options.texts)
+    for path in needed:
         if not path.exists():
             raise InputError(Problem(str(path), "no such file or folder", "the data to measure on"))
     with tempfile.TemporaryDirectory(prefix="decon-bench-") as folder:
