@@ -37,9 +37,20 @@ _ITEM = [
 _SAME = [*_ITEM, *(f"{part}_{edge}" for part in _PARTS for edge in ("start", "stop"))]
 
 
-def decide(matches: pa.Table, policy: Policy, verdicts: Verdicts = NO_VERDICTS) -> pa.Table:
-    """One entry per document, item and place, with its score and whether it counts as a leak."""
+def decide(
+    matches: pa.Table,
+    policy: Policy,
+    verdicts: Verdicts = NO_VERDICTS,
+    *,
+    holds_to: Floats | None = None,
+) -> pa.Table:
+    """One entry per document, item and place, with its score and whether it counts as a leak.
+
+    `holds_to`: of every match the highest threshold at which it would be one. An entry has the
+    highest of all that it was chosen from.
+    """
     score, is_enough = judge(matches, policy)
+    highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
     said = said_of(matches["pair"], verdicts)
     # Only `decon` tells places of a document apart.
     place = pl.when(pl.col("detector") == "decon").then(pl.col("question_start"))
@@ -48,8 +59,10 @@ def decide(matches: pa.Table, policy: Policy, verdicts: Verdicts = NO_VERDICTS) 
         pl.Series("score", score),
         pl.Series("is_enough", is_enough),
         pl.Series("verdict", said),
-        pl.lit(None, pl.Float64).alias("holds_to"),
+        pl.Series("holds_to", highest).cast(pl.Float64),
     )
+    if holds_to is not None:
+        frame = frame.with_columns(pl.col("holds_to").max().over(_ITEM))
     return _chosen(_called(frame, verdicts)).select(ENTRIES.names).to_arrow().cast(ENTRIES)
 
 
