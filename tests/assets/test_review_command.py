@@ -18,7 +18,7 @@ import pytest
 
 from decon_assets.cli import main
 from decon_core.verdicts import read_lines, read_verdicts
-from tests.core.review_reports import call, key, pair, write_report
+from tests.core.pairs import call, key, pair, write_report
 
 RUN = "import sys; from decon_assets.cli import main; sys.exit(main())"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202eevil\r\x08\x00 what is the number 0"
@@ -191,7 +191,9 @@ def test_what_both_share_stands_out_and_the_window_decides_how_they_stand(termin
     (line,) = [one for one in without_styles(wide).splitlines() if "Somebody" in one]
     assert re.match(r"question, 0.85 of it found +│ Somebody asked: what is the number 1", line)
     terminal.resize(50, 20)
-    narrow = terminal.wait_for("Somebody asked: \x1b[1;33mwhat is the number\x1b[0m")
+    terminal.wait_for("\n\x1b[1mtraining text")  # at the beginning of a line
+    narrow = terminal.wait_for("l leak")
+    assert "Somebody asked: \x1b[1;33mwhat is the number\x1b[0m" in narrow
     assert "│" not in narrow
     assert all(len(one) <= 50 for one in without_styles(narrow).splitlines())
     terminal.resize(20, 8)

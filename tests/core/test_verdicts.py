@@ -198,9 +198,33 @@ def test_the_settings_say_which_verdicts_clear():
 
 def test_a_record_that_was_cleared_hides_no_other_of_its_item():
     cleared = match(record=0, pair=PAIRS[0], base_score=1.0, is_correct=True)
-    leaked = match(record=1, pair=PAIRS[1], base_score=0.85)
+    leaked = match(record=1, pair=PAIRS[1], base_score=0.85, answer_start=40, answer_stop=44)
     (one,) = entries([cleared, leaked], saying({0: "template"}))
     assert (one["record"], one["is_contaminated"]) == (1, True)
+
+
+def test_the_other_choices_that_the_very_same_words_found_are_cleared_with_the_best():
+    choices = [
+        match(record=n, pair=PAIRS[n], base_score=score, question_stop=80)
+        for n, score in enumerate((0.85, 0.9, 0.9))
+    ]
+    (one,) = entries(choices, saying({1: "template"}))
+    assert (one["record"], one["verdict"]) == (1, "template")
+    assert (one["is_by_score"], one["is_contaminated"]) == (True, False)
+    # Of a better one nobody has said anything, nor of the same words elsewhere in the document.
+    (one,) = entries(choices, saying({0: "template"}))
+    assert (one["record"], one["is_contaminated"]) == (1, True)
+    elsewhere = match(record=0, pair=PAIRS[0], base_score=0.85, question_start=7, question_stop=87)
+    called = entries([*choices, elsewhere], saying({1: "template"}))
+    assert [one["is_contaminated"] for one in called] == [False, True]
+
+
+def test_what_counts_by_score_is_the_same_whatever_people_said():
+    better = match(record=0, pair=PAIRS[0], base_score=1.0)
+    confirmed = match(record=1, pair=PAIRS[1], base_score=0.7)
+    for said in ({}, {0: "template"}, {1: "leak"}, {0: "template", 1: "leak"}):
+        (one,) = entries([better, confirmed], saying(said))
+        assert one["is_by_score"]
 
 
 def test_a_record_that_was_confirmed_is_hidden_by_no_other_of_its_item():
@@ -212,24 +236,45 @@ def test_a_record_that_was_confirmed_is_hidden_by_no_other_of_its_item():
 
 def plain(matches, verdicts):
     """One entry per item and place, chosen by going through them."""
-    places = {}
+    clearing = [one for one in matches if _said(one, verdicts) in verdicts.clears]
+    places, by_score = {}, set()
     for one in matches:
         is_decon = one["detector"] == "decon"
         is_by_score = one["base_score"] >= (0.8 if is_decon else 0.5)
-        said = verdicts.by_pair[one["pair"]].verdict if one["pair"] in verdicts.by_pair else None
+        said = _said(one, verdicts)
         is_leak = is_by_score
         if said == "leak":
             is_leak = True
-        elif said in verdicts.clears:
+        elif said in verdicts.clears or (
+            said is None
+            and any(
+                _is_same(one, other) and one["base_score"] <= other["base_score"]
+                for other in clearing
+            )
+        ):
             is_leak = False
         place = one["row"], one["detector"], one["question_start"] if is_decon else None
         rank = (
             *(is_leak, is_leak and said == "leak", is_by_score, one["base_score"]),
-            *(one["is_correct"] is True, -one["record"]),
+            *(said is not None, one["is_correct"] is True, -one["record"]),
         )
+        if is_by_score:
+            by_score.add(place)
         if place not in places or rank > places[place][0]:
-            places[place] = rank, one["record"], is_by_score, said, is_leak
-    return {place: found[1:] for place, found in places.items()}
+            places[place] = rank, one["record"], said, is_leak
+    return {
+        place: (record, place in by_score, said, is_leak)
+        for place, (_, record, said, is_leak) in places.items()
+    }
+
+
+def _said(one, verdicts):
+    return verdicts.by_pair[one["pair"]].verdict if one["pair"] in verdicts.by_pair else None
+
+
+def _is_same(one, other):
+    names = ("row", "detector", "question_start", "question_stop")
+    return all(one[name] == other[name] for name in names)
 
 
 @settings(deadline=None)
@@ -242,6 +287,7 @@ def plain(matches, verdicts):
             st.sampled_from(PAIRS),
             st.sampled_from([0.4, 0.6, 0.8, 0.9, 1.0]),
             st.sampled_from([None, False, True]),
+            st.integers(50, 51),
         ),
         max_size=12,
     ),
@@ -249,7 +295,10 @@ def plain(matches, verdicts):
     st.sampled_from([(), ("template",), ("template", "common source")]),
 )
 def test_prop_calls_with_verdicts_are_those_of_a_plain_reading(rows, said, clears):
-    names = ("detector", "row", "question_start", "pair", "base_score", "is_correct")
+    names = (
+        *("detector", "row", "question_start", "pair", "base_score", "is_correct"),
+        "question_stop",
+    )
     matches = [match(record=n, **dict(zip(names, row, strict=True))) for n, row in enumerate(rows)]
     verdicts = saying(said, clears=clears)
     policy = Policy(tokenizer_str="words", detectors=("decon", "exact"))
