@@ -18,7 +18,7 @@ import pytest
 
 from decon_assets.cli import main
 from decon_core.verdicts import read_lines, read_verdicts
-from tests.core.pairs import call, key, pair, write_report
+from tests.core.review_reports import call, key, pair, write_report
 
 RUN = "import sys; from decon_assets.cli import main; sys.exit(main())"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202eevil\r\x08\x00 what is the number 0"
