@@ -1,8 +1,12 @@
-"""Figures as Plotly takes them: plain data. Colours are names of page.css, so that both themes fit."""
+"""Figures as Plotly takes them: plain data.
+
+Colours are names that page.css gives a value, so that a figure fits either theme.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any
@@ -27,7 +31,10 @@ _PATTERNS = ["", "/", "x", ".", "-"]
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure and what it is called; `opens`: a click on a point shows the pairs of its custom data."""
+    """A figure and what it is called.
+
+    `opens`: the filters of pairs that a click on a point sets to the point's custom data.
+    """
 
     title: str
     data: Sequence[Mapping[str, Any]]
@@ -159,33 +166,19 @@ def _sankey(
 
 
 def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
-    """Benchmark by source: how many of its items leaked from there."""
-    n_items: dict[str, int] = {}
+    """Benchmark by source: how many of its items leaked from there; no colour where none did."""
+    n_items: Counter[str] = Counter()
     for row in benchmarks:
-        n_items[row["benchmark"]] = n_items.get(row["benchmark"], 0) + row["n_items"]
-    n_leaked = {(row["benchmark"], row["source"]): row["n_leaked"] for row in cells}
-    totals = {name: sum(n_leaked.get((name, source), 0) for source in sources) for name in n_items}
-    names = sorted(n_items, key=lambda name: (-totals[name], name))[:MOST_LINES]
-    grid = [[n_leaked.get((name, source), 0) for source in sources] for name in names]
+        n_items[row["benchmark"]] += row["n_items"]
+    n_leaked = Counter({(row["benchmark"], row["source"]): row["n_leaked"] for row in cells})
+    names = sorted(n_items, key=lambda name: (-sum(n_leaked[name, one] for one in sources), name))
+    names = names[:MOST_LINES]
     squares = {
         "type": "heatmap",
-        "z": [
-            [100 * n / max(1, n_items[name]) or None for n in line]
-            for name, line in zip(names, grid, strict=True)
-        ],
         "x": [*range(len(sources))],
         "y": [*range(len(names))],
-        "text": [[count(n) if n else "" for n in line] for line in grid],
-        "texttemplate": "%{text}" if len(sources) <= _MOST_TEXTS else "",
-        "customdata": [[[name, source] for source in sources] for name in names],
-        "hovertext": [
-            [
-                f"{whole_label(name)} in {whole_label(source)}<br>{count(n)} items, "
-                f"{share(n, n_items[name])} of the benchmark"
-                for source, n in zip(sources, line, strict=True)
-            ]
-            for name, line in zip(names, grid, strict=True)
-        ],
+        **_by_square(lambda name, source: n_leaked[name, source], n_items, names, sources),
+        "texttemplate": "%{text}" if len(sources) <= _MOST_NUMBERS else "",
         "hoverinfo": "text",
         "hoverongaps": True,
         "colorscale": [[0, "--c-low"], [1, "--c-high"]],
@@ -196,7 +189,9 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     }
     layout = _lines(len(names), [label(name) for name in names])
     layout["xaxis"] |= {
-        **{"side": "top", "showgrid": False, "tickvals": [*range(len(sources))]},
+        "side": "top",
+        "showgrid": False,
+        "tickvals": [*range(len(sources))],
         "ticktext": [label(source, 20) for source in sources],
         "range": [-0.5, len(sources) - 0.5],
     }
@@ -204,7 +199,34 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     return Chart("Leaked items by benchmark and source", [squares], layout, ("benchmark", "source"))
 
 
-_MOST_TEXTS = 14  # columns; in more of them numbers would run into each other
+_MOST_NUMBERS = 14  # columns; in more of them numbers would run into each other
+
+
+def _by_square(
+    n_leaked: Callable[[str, str], int],
+    n_items: Mapping[str, int],
+    names: Sequence[str],
+    sources: Sequence[str],
+) -> dict[str, Any]:
+    """Line by line, what a square is coloured by, says, says under the pointer, and opens."""
+
+    def told(name: str, source: str) -> str:
+        n = n_leaked(name, source)
+        return (
+            f"{whole_label(name)} in {whole_label(source)}<br>"
+            f"{count(n)} items, {share(n, n_items[name])} of the benchmark"
+        )
+
+    values: Mapping[str, Callable[[str, str], Any]] = {
+        "z": lambda name, source: 100 * n_leaked(name, source) / max(1, n_items[name]) or None,
+        "text": lambda name, source: count(n_leaked(name, source)),
+        "hovertext": told,
+        "customdata": lambda name, source: [name, source],
+    }
+    return {
+        key: [[value(name, source) for source in sources] for name in names]
+        for key, value in values.items()
+    }
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:

@@ -144,6 +144,10 @@ class Facts:
         """By rule; that of `ngram_any` is a length."""
         return dict(json.loads(self.run.get("thresholds") or "{}"))
 
+    def of_items(self, count: str) -> int:
+        """The sum of a count over all benchmarks and splits."""
+        return sum(row[count] for row in self["benchmarks"])
+
     def score_threshold(self, rule: str) -> float | None:
         """From which score on the rule calls a leak: `ngram_any` scores 1 at its full length."""
         return 1.0 if rule == "ngram_any" else self.thresholds.get(rule)

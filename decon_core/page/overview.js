@@ -24,7 +24,7 @@ function headline({ value, name, note }) {
 function section({ key, title, words, choices, tables }) {
   const node = made("section", { id: key, "aria-labelledby": `${key}-title` });
   node.append(made("h2", { id: `${key}-title`, text: title }));
-  node.append(...words.map((text) => made("p", { text })));
+  if (words.length) node.append(made("p", { text: words.join(" ") }));
   if (choices.length) node.append(...figures(choices, title));
   node.append(...tables.filter(({ rows }) => rows.length).map(tableOf));
   return node;

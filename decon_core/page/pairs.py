@@ -1,4 +1,4 @@
-"""Pairs, packed: columns for the list, which is read whole, and texts in chunks, read when asked for.
+"""Pairs, packed: columns for the list, and texts in chunks that are read when they are asked for.
 
 Fifty thousand pairs have a hundred megabytes of text. So the list has only the beginning of every
 question, and the texts of a few hundred pairs at a time are inflated when one of them is opened.
@@ -53,7 +53,7 @@ def columns(facts: Facts) -> dict[str, Any]:
 
 
 def doubts(facts: Facts) -> list[float | None]:
-    """How far each pair's score is from the nearest threshold of its rules: the less, the more doubt."""
+    """How far each score is from the nearest threshold of its rules: less is more doubtful."""
     thresholds = {rule: facts.score_threshold(rule) for rule in facts.thresholds}
     return [
         _doubt(rules, score, thresholds)
@@ -92,11 +92,10 @@ def without_documents(pairs: pa.Table) -> pa.Table:
 
 
 def _flat(marks: Sequence[Mapping[str, Any]] | None) -> list[int]:
-    """Start, stop and part of each mark, one after the other; a part that is unknown has no colour."""
+    """Start, stop and part of each mark, one after the other."""
     flat = []
     for mark in marks or ():
-        if mark["part"] in _PARTS:
-            flat += [mark["start"], mark["stop"], _PARTS.index(mark["part"])]
+        flat += [mark["start"], mark["stop"], _PARTS.index(mark["part"])]
     return flat
 
 

@@ -22,10 +22,11 @@ RUN = {
     "policy": "{}",
 }
 
-_WORDS = (
-    "harbor ferry lamp twelve rows seats theatre shelf almanac tide lantern keeper orchard barrel "
-    "ledger strait signal rope mast chapel market bridge river coin parcel winter sailor engine"
-).split()
+_WORDS = [
+    *("harbor", "ferry", "lamp", "twelve", "rows", "seats", "theatre", "shelf", "almanac", "tide"),
+    *("lantern", "keeper", "orchard", "barrel", "ledger", "strait", "signal", "rope", "mast"),
+    *("chapel", "market", "bridge", "river", "coin", "parcel", "winter", "sailor", "engine"),
+]
 
 Row = dict[str, Any]
 
@@ -66,8 +67,12 @@ def write_world(
         "shards": [*_shards(sources)],
         "unreadable": [
             {
-                **{"source": sources[0], "shard_name": "s-0.jsonl", "row": 7, "offset": 900},
-                **{"reason": "not JSON", "detail": "line 1, column 4"},
+                "source": sources[0],
+                "shard_name": "s-0.jsonl",
+                "row": 7,
+                "offset": 900,
+                "reason": "not JSON",
+                "detail": "line 1, column 4",
             }
         ],
         "matches": matches,
@@ -148,7 +153,9 @@ def _matches(random: Random, pair: Row) -> Iterator[Row]:
         for copy in range(pair["n_documents"]):
             yield {
                 **{name: pair[name] for name in own},
-                **{"detector": rule, "row": pair["row"] // 2 + 1000 * copy, "pack": "p-0"},
+                "detector": rule,
+                "row": pair["row"] // 2 + 1000 * copy,
+                "pack": "p-0",
                 "is_by_score": pair["is_by_score"],
                 "holds_to": round(min(pair["score"] + 0.05, 1.0), 2),
             }
@@ -158,9 +165,14 @@ def _shards(sources: Sequence[str]) -> Iterator[Row]:
     for source in sources:
         for number in range(3):
             yield {
-                **{"source": source, "pack": "p-0", "shard_name": f"s-{number}.jsonl"},
-                **{"n_rows": 4000, "n_documents": 4000, "n_characters": 2_400_000},
-                **{"n_too_short": 3, "n_unreadable": int((source, number) == (sources[0], 0))},
+                "source": source,
+                "pack": "p-0",
+                "shard_name": f"s-{number}.jsonl",
+                "n_rows": 4000,
+                "n_documents": 4000,
+                "n_characters": 2_400_000,
+                "n_too_short": 3,
+                "n_unreadable": int((source, number) == (sources[0], 0)),
             }
 
 
@@ -168,9 +180,15 @@ def _mixtures(sources: Sequence[str]) -> Iterator[Row]:
     for mixture, left in (("decontaminated", 11_900), ("control", 11_900), ("spans", 11_999)):
         for source in sources:
             yield {
-                **{"mixture": mixture, "pack": "p-0", "source": source, "shard_name": "s-0.jsonl"},
-                **{"is_current": True, "n_documents_in": 12_000, "n_documents_out": left},
-                **{"n_tokens_in": 1_600_000, "n_tokens_out": 1_590_000},
+                "mixture": mixture,
+                "pack": "p-0",
+                "source": source,
+                "shard_name": "s-0.jsonl",
+                "is_current": True,
+                "n_documents_in": 12_000,
+                "n_documents_out": left,
+                "n_tokens_in": 1_600_000,
+                "n_tokens_out": 1_590_000,
             }
 
 
@@ -183,7 +201,10 @@ def _removed(matches: Sequence[Row]) -> Iterator[Row]:
     ):
         for match in leaks:
             yield {
-                **{"mixture": mixture, "what": what, "why": why, "is_current": True},
+                "mixture": mixture,
+                "what": what,
+                "why": why,
+                "is_current": True,
                 **{name: match[name] for name in ("source", "shard_name", "row")},
                 "n_tokens": 120,
             }
