@@ -28,16 +28,17 @@ function coloured(value, key = "") {
 }
 
 function themed(layout, width) {
+  const size = width < 520 ? 10 : 12;
   const axis = {
     automargin: true,
     fixedrange: true,
     gridcolor: "--c-rule",
     linecolor: "--c-rule",
-    tickfont: { size: width < 520 ? 10 : 12 },
+    tickfont: { size },
   };
   return coloured({
     margin: { l: 12, r: 12, t: 12, b: 12, pad: 4 },
-    font: { family: "system-ui, sans-serif", size: 12, color: "--c-ink" },
+    font: { family: "system-ui, sans-serif", size, color: "--c-ink" },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     hoverlabel: { bgcolor: "--c-panel", bordercolor: "--c-soft", font: { color: "--c-ink" }, align: "left" },

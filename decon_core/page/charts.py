@@ -25,8 +25,13 @@ _SHARES = [
     ("n_question_only", "question only", "--c-question", "/"),
     ("n_leaked_without_answer", "leaked, has no answer", "--c-alone", "x"),
 ]
-_WHY_COLOURS = ["--c-both", "--c-question", "--c-alone", "--c-clean", "--c-blind"]
-_PATTERNS = ["", "/", "x", ".", "-"]
+_REASONS = {
+    "leak": ("--c-both", ""),
+    "license": ("--c-question", "/"),
+    "control": ("--c-alone", "x"),
+    "no leak": ("--c-clean", "."),
+    "unreadable": ("--c-blind", "-"),
+}
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,8 @@ def flow(rows: Rows) -> Chart:
         (1, 5, sums["n_question_only"]),
         (1, 6, sums["n_leaked_without_answer"]),
     ]
-    names = ["items", "leaked", "clean", "not indexable", "question + answer", "question only"]
-    names.append("no answer to leak")
+    names = ["items", "leaked", "clean", "not indexable"]
+    names += ["with answer", "question only", "has no answer"]
     sizes = [sums["n_items"], leaked, *(n for _, _, n in ends[1:])]
     return Chart(
         "From all items to what leaked of them", [_sankey(names, sizes, ends)], _frame(280)
@@ -245,11 +250,11 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
         )
         if any(heights)
     ]
-    first = min((row["bin"] for row in rows), default=0) / _BINS
+    first = min(min(row["bin"] for row in rows) / _BINS, 1.0 if threshold is None else threshold)
     layout = _frame(240) | {"barmode": "stack", "bargap": 0.06} | _legend()
-    layout["xaxis"] = {"title": {"text": "score"}, "range": [min(first, 0.8) - 0.02, 1.01]}
+    layout["xaxis"] = {"title": {"text": "score"}, "range": [first - 0.02, 1.01]}
     layout["yaxis"] = {"title": {"text": "matches"}, "rangemode": "tozero"}
-    return Chart("Matches by score", bars, layout | _threshold_line(threshold))
+    return Chart("Matches by score", bars, layout | _threshold_line(threshold, (first, 1.0)))
 
 
 def sweep(rows: Rows, threshold: float | None) -> Chart:
@@ -270,7 +275,8 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
     layout = _frame(240)
     layout["xaxis"] = {"title": {"text": "threshold"}}
     layout["yaxis"] = {"title": {"text": "items that leak"}, "rangemode": "tozero"}
-    return Chart("Items by threshold", [line], layout | _threshold_line(threshold))
+    drawn = _threshold_line(threshold, (steps[0][0], steps[-1][0]))
+    return Chart("Items by threshold", [line], layout | drawn)
 
 
 def _still_leaked(rows: Rows) -> list[tuple[float, int]]:
@@ -299,6 +305,7 @@ def agreement(rows: Rows) -> Chart:
             "hovertemplate": "%{x:,} items<extra>" + name + "</extra>",
         }
         for key, name, colour, pattern in kinds
+        if any(row[key] for row in rows)
     ]
     labels = [f"{label(row['rule'])} – {label(row['other'])}" for row in rows]
     layout = _lines(len(rows), labels) | {"barmode": "stack", "bargap": 0.45} | _legend()
@@ -316,13 +323,13 @@ def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
         numbers[key] = numbers.get(key, 0) + row["n_documents"]
     bars = [
         {
-            **_bar(label(why), _WHY_COLOURS[at % 5], _PATTERNS[at % 5]),
+            **_bar(label(why), *_REASONS.get(why, ("--c-soft", "+"))),
             "orientation": "h",
             "x": [numbers.get((mixture, why), 0) for mixture in mixtures],
             "y": [*range(len(mixtures))],
             "hovertemplate": "%{x:,} documents<extra>" + label(why) + "</extra>",
         }
-        for at, why in enumerate(reasons)
+        for why in reasons
     ]
     layout = _lines(len(mixtures), [label(name) for name in mixtures])
     layout |= {"barmode": "stack", "bargap": 0.45} | _legend()
@@ -370,9 +377,11 @@ def _legend() -> dict[str, Any]:
     return {"showlegend": True, "legend": legend}
 
 
-def _threshold_line(threshold: float | None) -> dict[str, Any]:
+def _threshold_line(threshold: float | None, ends: tuple[float, float]) -> dict[str, Any]:
+    """A line that is named on the side where there is more room."""
     if threshold is None:
         return {}
+    is_late = threshold > sum(ends) / 2
     line = {"color": "--c-ink", "width": 1.5, "dash": "dash"}
     return {
         "shapes": [
@@ -381,6 +390,7 @@ def _threshold_line(threshold: float | None) -> dict[str, Any]:
         ],
         "annotations": [
             {"text": f"threshold {threshold:g}", "x": threshold, "y": 1, "yref": "paper"}
-            | {"showarrow": False, "xanchor": "right", "yanchor": "top", "xshift": -4}
+            | {"xanchor": "right" if is_late else "left", "xshift": -4 if is_late else 4}
+            | {"showarrow": False, "yanchor": "top"}
         ],
     }

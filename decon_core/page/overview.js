@@ -2,6 +2,7 @@
 
 function showOverview(overview, run) {
   element("headlines").append(...overview.headlines.map(headline));
+  element("asked").textContent = overview.words.join(" ");
   element("notes").append(...overview.notes.map((text) => made("li", { text })));
   element("notes").hidden = !overview.notes.length;
   element("contents").append(

@@ -18,6 +18,7 @@ function putHash() {
   const pair = chosen >= 0 ? columns.plain.pair[order[chosen]] : "";
   const hash = pairsHash({ ...filterNow(), pair });
   if (location.hash !== hash) history.replaceState(null, "", hash);
+  element("to-pairs").href = hash;
 }
 
 function route() {
@@ -38,18 +39,20 @@ function showView(pairs) {
 function showPairs(filter) {
   putFilter(filter);
   const words = element("q").value.trim();
-  if (words !== searchedFor) runSearch(words).catch(tellTrouble);
+  const open = () => openLinked(filter.get("pair") ?? "");
+  if (words === searchedFor) open();
+  else runSearch(words).then((isDone) => isDone && open(), tellTrouble);
+}
+
+function openLinked(pair) {
   applyFilter();
-  const wanted = pairPlaces().get(filter.get("pair") ?? "");
-  const place = wanted === undefined ? -1 : order.indexOf(wanted);
-  if (place >= 0) {
-    choose(place);
-    document.body.classList.add("is-open");
-  } else {
+  const place = order.indexOf(pairPlaces().get(pair) ?? -1);
+  if (place >= 0) choose(place);
+  else {
     chosen = -1;
-    document.body.classList.remove("is-open");
     showNothing();
   }
+  document.body.classList.toggle("is-open", place >= 0);
 }
 
 function refresh() {
@@ -132,11 +135,15 @@ function listen() {
   element("q").addEventListener("input", () => {
     clearTimeout(pause);
     pause = setTimeout(() => {
-      runSearch(element("q").value.trim()).then(onFilter, tellTrouble);
+      runSearch(element("q").value.trim()).then((isDone) => isDone && onFilter(), tellTrouble);
       putHash();
     }, 150);
   });
   for (const id of FILTERS.slice(1)) element(id).addEventListener("input", onFilter);
+  element("more").addEventListener("click", () => {
+    const isUnfolded = element("filters").classList.toggle("is-unfolded");
+    element("more").setAttribute("aria-expanded", String(isUnfolded));
+  });
   element("filters").addEventListener("submit", (event) => event.preventDefault());
   element("clear").addEventListener("click", () => {
     location.hash = "#pairs";

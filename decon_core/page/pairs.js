@@ -39,7 +39,8 @@ function options(id, values) {
 }
 
 function filterNow() {
-  const filter = Object.fromEntries(FILTERS.map((id) => [id, element(id).value.trim()]));
+  const filter = Object.fromEntries(FILTERS.map((id) => [id, element(id).value]));
+  filter.q = filter.q.trim();
   return { ...filter, [ITEM]: itemFilter };
 }
 
@@ -125,23 +126,25 @@ function tellFound(filter) {
 let search = 0;
 let searchedFor = "";
 
-// Ids are at hand; texts are inflated chunk by chunk, and hits appear as they are found.
+// Ids are at hand; texts are inflated chunk by chunk, and hits appear as they are found. Tells
+// whether it came to its end: other words may be searched for by then.
 async function runSearch(words) {
   const own = ++search;
   searchedFor = words;
   if (!words) {
     searched = null;
     element("searching").hidden = true;
-    return applyFilter();
+    applyFilter();
+    return true;
   }
   const needle = words.toLowerCase();
   searched = new Uint8Array(columns.n);
   for (let number = 0; number < columns.n; number++) searched[number] = Number(idsOf(number).includes(needle));
   applyFilter();
-  const isWhole = await searchTexts(needle, () => own === search);
-  if (!isWhole) return undefined;
+  if (!(await searchTexts(needle, () => own === search))) return false;
   element("searching").hidden = true;
-  return applyFilter();
+  applyFilter();
+  return true;
 }
 
 const idTexts = [];

@@ -64,12 +64,15 @@ class Headline:
 @dataclass(frozen=True)
 class Overview:
     headlines: Sequence[Headline]
+    words: Sequence[str]
     notes: Sequence[str]
     sections: Sequence[Section] = field(default_factory=list)
 
 
 def overview(facts: Facts) -> Overview:
-    return Overview(headlines(facts), notes(facts), [section(facts) for section in SECTIONS])
+    return Overview(
+        headlines(facts), asked(facts), notes(facts), [section(facts) for section in SECTIONS]
+    )
 
 
 def headlines(facts: Facts) -> list[Headline]:
@@ -83,6 +86,21 @@ def headlines(facts: Facts) -> list[Headline]:
         Headline(count(n_held), "documents hold a leak", _of(n_held, n_documents)),
         Headline(count(n_blind), "items that no rule can see", _of(n_blind, n_items)),
     ]
+
+
+def asked(facts: Facts) -> list[str]:
+    """What was looked for, where, and how."""
+    totals = facts.totals
+    rules = ", ".join(f"{shown(rule)} from {value:g}" for rule, value in facts.thresholds.items())
+    searched = (
+        f"{things(totals['n_documents'], 'document', 'documents')} in "
+        f"{things(totals['n_shards'], 'shard', 'shards')} of "
+        f"{things(totals['n_sources'], 'source', 'sources')} were searched for "
+        f"{things(totals['n_items'], 'item', 'items')} of "
+        f"{things(totals['n_benchmarks'], 'benchmark', 'benchmarks')}."
+    )
+    by_rules = f"Rules and their thresholds: {rules}." if rules else "The report names no rules."
+    return [searched, by_rules]
 
 
 def _of(part: int, whole: int) -> str:
@@ -293,18 +311,8 @@ def unreadable(facts: Facts) -> Section:
 
 
 def scanned(facts: Facts) -> Section:
-    totals = facts.totals
-    rules = ", ".join(f"{shown(rule)} from {value:g}" for rule, value in facts.thresholds.items())
-    searched = (
-        f"{things(totals['n_documents'], 'document', 'documents')} in "
-        f"{things(totals['n_shards'], 'shard', 'shards')} of "
-        f"{things(totals['n_sources'], 'source', 'sources')} were searched for "
-        f"{things(totals['n_items'], 'item', 'items')} of "
-        f"{things(totals['n_benchmarks'], 'benchmark', 'benchmarks')}."
-    )
-    by_rules = f"Rules and their thresholds: {rules}." if rules else "The report names no rules."
     tables = [_sources(facts), _versions(facts), _made(facts.run)]
-    return Section("scanned", "What was scanned", [searched, by_rules], tables=tables)
+    return Section("scanned", "What was scanned", asked(facts), tables=tables)
 
 
 def _sources(facts: Facts) -> Table:
