@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.core.reports import write_report
+from .reports import write_report
 
 THRESHOLDS = {"decon": 0.8, "ratcliff": 0.5}
 RUN = {
