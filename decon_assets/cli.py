@@ -356,7 +356,7 @@ def _status(options: argparse.Namespace) -> int:
 def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> bool:
     """Say which mixtures are today's, and whether the report is; whether all are."""
     from decon_core.registry import blender_of
-    from decon_core.report import is_current
+    from decon_core.report.build import is_current
 
     try:
         blender = blender_of(config, store)
@@ -373,7 +373,7 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> 
     is_blended = [blender.stands(blend) for blend in blender.blends]
     if is_blended:
         print(f"  blends: {sum(is_blended)} of {len(is_blended)} are today's")
-    is_reported = is_current(blender)
+    is_reported = is_current(blender, config.showing)
     print(f"  report: {'today' if is_reported else 'not today'}'s")
     is_mixed = all(n_mixed == len(packs) for n_mixed in standing.values())
     return is_mixed and all(is_blended) and is_reported
@@ -426,14 +426,15 @@ def _report(options: argparse.Namespace) -> int:
 
 def _warn_if_old(config_path: Path) -> None:
     from decon_core.registry import blender_of, plan
-    from decon_core.report import is_current
+    from decon_core.report.build import is_current
 
     config = load_config(config_path)
     store = Store(config.store)
     try:
         today = plan(config, store).current
         blender = blender_of(config, store)
-        is_todays = is_current(replace(blender, builder=blender.builder.with_packs(*today)))
+        blender = replace(blender, builder=blender.builder.with_packs(*today))
+        is_todays = is_current(blender, config.showing)
     except DeconError:
         is_todays = False
     if not is_todays:
