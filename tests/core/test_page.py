@@ -5,7 +5,9 @@ import json
 import re
 from base64 import b64encode
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
+from unicodedata import category
 
 import duckdb
 import plotly.graph_objects as go
@@ -318,7 +320,8 @@ def test_prop_a_label_is_one_visible_line_that_plotly_reads_as_it_is(text):
     read = html.unescape(label)
     assert read == labels.shortened(labels.shown(text), 20)
     assert len(read) <= 20
-    assert all(character.isprintable() or character in "\u200c\u200d" for character in read)
+    hidden = {character for character in read if category(character) in {"Cc", "Cf", "Zl", "Zp"}}
+    assert hidden <= set("\u200c\u200d")
 
 
 def test_what_hides_in_a_name_is_shown_as_its_number():
