@@ -6,7 +6,7 @@ Colours are names that page.css gives a value, so that a figure fits either them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any
@@ -202,6 +202,11 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     }
     layout["yaxis"] |= {"showgrid": False}
     return Chart("Leaked items by benchmark and source", [squares], layout, ("benchmark", "source"))
+
+
+def _shares(n_leaked: Mapping[tuple[str, str], int], n_items: Mapping[str, int]) -> Iterator[float]:
+    for (name, _), n in n_leaked.items():
+        yield 100 * n / max(1, n_items[name])
 
 
 _MOST_NUMBERS = 14  # columns; in more of them numbers would run into each other

@@ -387,7 +387,7 @@ function facts(number) {
 
 function ruleName(rule) {
   const threshold = columns.thresholds[rule];
-  return threshold == null ? plain(rule) : `${plain(rule)} from ${threshold}`;
+  return threshold == null ? plain(rule) : `${plain(rule)} (threshold ${threshold})`;
 }
 
 function meter(share, part) {

@@ -91,7 +91,7 @@ def headlines(facts: Facts) -> list[Headline]:
 def asked(facts: Facts) -> list[str]:
     """What was looked for, where, and how."""
     totals = facts.totals
-    rules = ", ".join(f"{shown(rule)} from {value:g}" for rule, value in facts.thresholds.items())
+    rules = ", ".join(f"{shown(rule)} {value:g}" for rule, value in facts.thresholds.items())
     searched = (
         f"{things(totals['n_documents'], 'document', 'documents')} in "
         f"{things(totals['n_shards'], 'shard', 'shards')} of "
@@ -121,7 +121,7 @@ def _possible_notes(facts: Facts) -> Iterable[str]:
     )
     yield _if_any(
         things(facts.of_items("n_not_indexable"), "item is", "items are"),
-        "out of sight of every chosen rule, mostly too short or too common. They are neither clean "
+        "out of sight of every chosen rule, mostly too short or too common. That is neither clean "
         "nor leaked: nobody could look.",
     )
     yield _if_any(
