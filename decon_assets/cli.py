@@ -8,13 +8,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from decon_assets import (
     blend_command,
     gap_command,
     mixture_command,
+    publish_command,
     scan_command,
     scorecard_command,
 )
@@ -35,6 +35,8 @@ examples:
   decon-assets mixture verify               what is in the mixtures, scanned again
   decon-assets blend plan garlic            how often each source will be gone through
   decon-assets gap --results samples/       what a model scores without the leaked items
+  decon-assets check --max-rate 0.01        fail where more than one item in a hundred leaked
+  decon-assets card --out card              a section for a dataset's card
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
@@ -149,6 +151,26 @@ def _parser() -> argparse.ArgumentParser:
     gap_command.add_arguments(gap)
     gap.set_defaults(command=_gap)
 
+    card = commands.add_parser(
+        "card",
+        help="the report as a section for a dataset's card, and as JSON",
+        description=publish_command.CARD_DESCRIPTION,
+        epilog=publish_command.CARD_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    publish_command.add_card_arguments(card)
+    card.set_defaults(command=_card)
+
+    check = commands.add_parser(
+        "check",
+        help="hold the report to limits: 1 when it is over one, for builds",
+        description=publish_command.CHECK_DESCRIPTION,
+        epilog=publish_command.CHECK_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    publish_command.add_check_arguments(check)
+    check.set_defaults(command=_check)
+
     for command in (run, register):
         command.add_argument(
             "--retire",
@@ -163,7 +185,10 @@ def _parser() -> argparse.ArgumentParser:
             help="processes, or threads where there is little to do (default: "
             f"${WORKERS_VARIABLE}, else the cores that it may use: {usable_cores()} here)",
         )
-    for command in (run, status, register, dev, report, demo, mixture, blend, gap):
+    for command in (
+        *(run, status, register, dev, report, demo, mixture, blend, gap),
+        *(card, check),
+    ):
         command.add_argument(
             "--config",
             type=Path,
@@ -304,6 +329,14 @@ def _gap(options: argparse.Namespace) -> int:
     return gap_command.gap(options, _say)
 
 
+def _card(options: argparse.Namespace) -> int:
+    return publish_command.card(options, _say)
+
+
+def _check(options: argparse.Namespace) -> int:
+    return publish_command.check(options, _say)
+
+
 def _register(options: argparse.Namespace) -> int:
     load_config(options.config)
     from decon_assets.instance import home_for, open_instance
@@ -425,23 +458,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _warn_if_old(config_path: Path) -> None:
-    from decon_core.registry import blender_of, plan
-    from decon_core.report import is_current
+    from decon_assets.todays import NOT_TODAYS, is_report_todays
 
-    config = load_config(config_path)
-    store = Store(config.store)
-    try:
-        today = plan(config, store).current
-        blender = blender_of(config, store)
-        is_todays = is_current(replace(blender, builder=blender.builder.with_packs(*today)))
-    except DeconError:
-        is_todays = False
-    if not is_todays:
-        print(
-            "note: corpus, benchmarks or policy are no longer those of this report; "
-            "`decon-assets status` says what changed",
-            file=sys.stderr,
-        )
+    if not is_report_todays(load_config(config_path)):
+        print(f"note: {NOT_TODAYS}", file=sys.stderr)
 
 
 def _demo(options: argparse.Namespace) -> int:
