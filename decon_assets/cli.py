@@ -389,7 +389,7 @@ def _status(options: argparse.Namespace) -> int:
 def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> bool:
     """Say which mixtures are today's, and whether the report is; whether all are."""
     from decon_core.registry import blender_of
-    from decon_core.report import is_current
+    from decon_core.report.build import is_current
 
     try:
         blender = blender_of(config, store)
@@ -406,7 +406,7 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack]) -> 
     is_blended = [blender.stands(blend) for blend in blender.blends]
     if is_blended:
         print(f"  blends: {sum(is_blended)} of {len(is_blended)} are today's")
-    is_reported = is_current(blender)
+    is_reported = is_current(blender, config.showing)
     print(f"  report: {'today' if is_reported else 'not today'}'s")
     is_mixed = all(n_mixed == len(packs) for n_mixed in standing.values())
     return is_mixed and all(is_blended) and is_reported

@@ -19,6 +19,7 @@ from decon_core.workers import usable_cores
 
 if TYPE_CHECKING:
     from decon_core.folder_scan import Outcome
+    from decon_core.verdicts import Verdicts
 
 DESCRIPTION = """\
 Look for benchmark items in a folder of training data, without Dagster or a configuration.
@@ -68,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="TOML with policy settings (docs/detector.md), at its top or in [policy]",
+    )
+    parser.add_argument(
+        "--verdicts",
+        type=Path,
+        metavar="FILE",
+        help="what people said of single findings (docs/review.md): it comes before their scores",
     )
     parser.add_argument(
         "--detectors",
@@ -158,6 +165,7 @@ def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         workers=options.workers,
         has_compat=options.compat,
         has_clean_evals=options.clean_evals,
+        verdicts=_verdicts(options.verdicts),
     )
     with announced(progress):
         outcome = scan_folder(
@@ -185,6 +193,17 @@ def _policy(options: argparse.Namespace) -> Policy:
 
     policy = load_policy(options.policy) if options.policy else Policy()
     return replace(policy, detectors=options.detectors) if options.detectors else policy
+
+
+def _verdicts(path: Path | None) -> Verdicts:
+    from decon_core.verdicts import NO_VERDICTS, read_verdicts
+
+    if path is None:
+        return NO_VERDICTS
+    if not path.is_file():
+        expected = "a file of verdicts, as `decon-assets review` writes them"
+        raise InputError(Problem(str(path), "no such file", expected))
+    return read_verdicts(path)
 
 
 def _fields(names: list[str] | None) -> str | tuple[str, ...]:

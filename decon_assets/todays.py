@@ -27,4 +27,5 @@ def is_report_todays(config: Config) -> bool:
         return False  # what cannot be planned cannot be what was reported
     if today.new or today.gone:
         return False
-    return is_current(replace(blender, builder=blender.builder.with_packs(*today.current)))
+    blender = replace(blender, builder=blender.builder.with_packs(*today.current))
+    return is_current(blender, config.showing)

@@ -34,6 +34,15 @@
     name = "stream"
     of = "decontaminated"
 
+    [review]                            # optional: what people said of findings (docs/review.md)
+    verdicts = "verdicts.jsonl"         # the file; nobody has to have written any
+    clears = ["template", "common source"]    # what they say of a match that is to be no leak
+
+    [report]
+    snippets = "on"                     # or "off": no text of the corpus in database and pages
+    context = 300                       # characters shown before and behind what was found
+    most_pairs = 50_000                 # pairs of item and passage whose texts are kept
+
     [store]
     path = ".decon"
 
@@ -53,6 +62,7 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES, Policy
 from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
+from decon_core.verdicts import CLEARING, DEFAULT_FILE
 
 _SECTIONS = {
     "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
@@ -61,6 +71,8 @@ _SECTIONS = {
     "policy": None,
     "mixture": None,
     "blend": None,
+    "review": {"verdicts", "clears"},
+    "report": {"snippets", "context", "most_pairs"},
     "store": {"path"},
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
@@ -90,6 +102,15 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Showing:
+    """What of the corpus may stand in a report."""
+
+    snippets: bool = True
+    context: int = 300  # characters before and behind what was found
+    most_pairs: int = 50_000  # whose texts are kept: leaks first, the best first
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """A validated decon.toml."""
 
@@ -104,6 +125,9 @@ class Config:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
+    verdicts: Path
+    clears: tuple[str, ...]  # verdicts that take a match out of the leaks
+    showing: Showing
     store: Path
 
 
@@ -158,7 +182,12 @@ class _Reader(SettingsReader):
         store = sections["store"].get("path", ".decon")
         if not isinstance(store, str):
             self.wrong("store.path", store, "a path")
+        verdicts = sections["review"].get("verdicts", DEFAULT_FILE)
+        if not isinstance(verdicts, str) or not verdicts:
+            self.wrong("review.verdicts", verdicts, "a path")
+        clears = self._clears(sections["review"].get("clears", [*CLEARING]))
         sources = self._sources(corpus.get("source", []))
+        showing = self._showing(sections["report"])
         policy = self._policy(sections["policy"])
         mixtures, problems = read_mixtures(
             values.get("mixture"),
@@ -188,8 +217,21 @@ class _Reader(SettingsReader):
             policy=policy,
             mixtures=mixtures,
             blends=blends,
+            verdicts=self._folder / verdicts,
+            clears=clears,
+            showing=showing,
             store=self._folder / store,
         )
+
+    def _showing(self, section: Mapping[str, Any]) -> Showing:
+        snippets = section.get("snippets", "on")
+        if snippets not in ("on", "off"):
+            self.wrong("report.snippets", snippets, "'on' or 'off'")
+        numbers = {name: section[name] for name in ("context", "most_pairs") if name in section}
+        for name, value in numbers.items():
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                self.wrong(f"report.{name}", value, "a whole number of 0 or more")
+        return Showing(snippets=snippets == "on", **numbers)
 
     def _policy(self, section: Mapping[str, Any]) -> Policy | None:
         tokenizer = section.get("tokenizer_str")
@@ -202,6 +244,12 @@ class _Reader(SettingsReader):
                 place = problem.where.removeprefix(f"{self._path}: ")
                 self.problems.append(replace(problem, where=f"{self._path}: {place}"))
             return None
+
+    def _clears(self, value: object) -> tuple[str, ...]:
+        """None is a choice, too: then people only take notes."""
+        if value == []:
+            return ()
+        return self.named_choices("review.clears", value, CLEARING)
 
     def _sources(self, entries: object) -> tuple[Source, ...]:
         if not isinstance(entries, list) or not entries:

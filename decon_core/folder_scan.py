@@ -53,6 +53,7 @@ from decon_core.schemas import ENTRIES
 from decon_core.store import Store, aside, read_json, remove, write_json, write_parquet
 from decon_core.streams import format_of
 from decon_core.tiles import missing_tiles, scan_fingerprint
+from decon_core.verdicts import NO_VERDICTS, Verdicts
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
@@ -84,6 +85,7 @@ class Request:
     workers: int = 1
     has_compat: bool = False
     has_clean_evals: bool = False
+    verdicts: Verdicts = NO_VERDICTS
 
 
 @dataclass
@@ -329,9 +331,15 @@ class _Scanned:
     scan: str
     unread: set[str]  # shards without tiles
 
-    def entries(self, shard: Shard, policy: Policy) -> pa.Table:
+    def entries(self, shard: Shard, request: Request) -> pa.Table:
         return entries_of_shard(
-            self.store, shard, self.versions, policy, self.scan, source=self.pack.source.name
+            self.store,
+            shard,
+            self.versions,
+            request.policy,
+            self.scan,
+            source=self.pack.source.name,
+            verdicts=request.verdicts,
         )
 
 
@@ -348,7 +356,7 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
             if shard.name in scanned.unread:
                 line = _failed_line(shard, outcome.failed)
             else:
-                entries = scanned.entries(shard, request.policy)
+                entries = scanned.entries(shard, request)
                 names = pa.repeat(pa.scalar(shard.name), entries.num_rows)
                 writer.write_table(entries.add_column(0, _FILE, names).cast(FOUND))
                 line = _ledger_line(scanned, shard, entries)
@@ -466,7 +474,7 @@ def _write_compat(request: Request, scanned: _Scanned) -> None:
                 folder,
                 shard,
                 scanned.pack.source,
-                scanned.entries(shard, request.policy),
+                scanned.entries(shard, request),
                 records,
                 request.policy,
             )
@@ -482,6 +490,7 @@ def _summary(request: Request, outcome: Outcome) -> dict[str, Any]:
         "evals": str(request.evals),
         "corpus": request.corpus,
         "policy": asdict(request.policy),
+        "n_verdicts": len(request.verdicts.by_pair),
         "n_shards": outcome.n_shards,
         "n_shards_unread": outcome.n_shards_unread,
         "n_rows": outcome.n_rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.schemas import MATCHES
 from decon_core.store import Store
+from decon_core.sweep import holds_to
+from decon_core.verdicts import Verdicts
 
 
 def entries_of_shard(
@@ -26,13 +29,41 @@ def entries_of_shard(
     scan: str,
     *,
     source: str,
+    verdicts: Verdicts,
 ) -> pa.Table:
-    """What was found in a shard, with today's threshold."""
+    """What was found in a shard, with today's threshold and verdicts."""
+    return entries_of_shards(
+        store, [shard.fingerprint], versions, policy, scan, source=source, verdicts=verdicts
+    )
+
+
+def entries_of_shards(
+    store: Store,
+    shards: Sequence[str],
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+    *,
+    source: str,
+    verdicts: Verdicts,
+    is_swept: bool = False,
+) -> pa.Table:
+    """The same of several shards of one source, by their fingerprints.
+
+    `is_swept`: with the highest threshold at which each entry would be a leak.
+    """
     tiles = (
-        (version, pq.read_table(_tile(store, shard, version, scan), schema=MATCHES))
+        (
+            version,
+            pa.concat_tables(
+                _tile(store.tile(scan, shard, version.fingerprint)) for shard in shards
+            ),
+        )
         for version in sorted(versions, key=lambda version: version.benchmark)
     )
-    return entries_of(store, tiles, policy, scan, source=source)
+    return entries_of(
+        store, tiles, policy, scan, source=source, verdicts=verdicts, is_swept=is_swept
+    )
 
 
 def entries_of(
@@ -42,6 +73,8 @@ def entries_of(
     scan: str,
     *,
     source: str,
+    verdicts: Verdicts,
+    is_swept: bool = False,
 ) -> pa.Table:
     """The same for matches that are at hand, by benchmark."""
     index = index_fingerprint(store, policy)
@@ -55,17 +88,31 @@ def entries_of(
             places = common[version.benchmark]
             rows = without_common(found, places, store, version, policy, index=index)
         tables += [rows, _of_twins(rows, twins_of(store.root, version, index))]
-    return decide(pa.concat_tables(tables), policy)
+    every = pa.concat_tables(tables)
+    highest = holds_to(every, policy) if is_swept else None
+    return decide(every, policy, verdicts, holds_to=highest)
 
 
-def _tile(store: Store, shard: Shard, version: Version, scan: str) -> Any:
-    return store.tile(scan, shard.fingerprint, version.fingerprint)
+def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str] | None:
+    """The pairs of a benchmark that were found in a shard; None before it was scanned."""
+    path = store.tile(scan, shard.fingerprint, version.fingerprint)
+    if not path.is_file():
+        return None
+    if not pq.read_metadata(path).num_rows:
+        return set()
+    return {*pq.read_table(path, columns=["pair"])["pair"].to_pylist()}
+
+
+def _tile(path: Path) -> pa.Table:
+    file = pq.ParquetFile(path)
+    # Most tiles are empty, and reading nothing out of all columns takes its time.
+    return file.read().cast(MATCHES) if file.metadata.num_rows else MATCHES.empty_table()
 
 
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
     """The same matches once more, for records that were left out of the index as repeats.
 
-    Only `decon` leaves any out.
+    Only `decon` leaves any out. Their texts are the same, so the pair is theirs as well.
     """
     rows = [
         {**match, **twin}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -16,9 +17,10 @@ from decon_core.corpus import Document
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.found import Found, Span
 from decon_core.kernels import clusters
-from decon_core.policy import RULES
+from decon_core.policy import RULES, Policy
 from decon_core.schemas import MATCHES
 from decon_core.search import Search
+from decon_core.text import clean
 from decon_core.words import Encoder
 
 _NOWHERE = -1
@@ -30,11 +32,11 @@ Columns = dict[str, Any]  # arrays of equal length
 
 
 def match_columns(
-    batch: Batch, found: Matches, search: Search, encoder: Encoder, *, ngram_size: int
+    batch: Batch, found: Matches, search: Search, encoder: Encoder, policy: Policy
 ) -> Columns:
     """What tiles say of the matches in a batch, less what its records and the shard say."""
-    columns = _columns(found, search, ngram_size=ngram_size)
-    columns |= _places(batch, found, columns, encoder)
+    columns = _columns(found, search, ngram_size=policy.ngram_size)
+    columns |= _places(batch, found, columns, encoder, punctuation=policy.punctuation_chars)
     columns["row"] = batch.rows[found.whole[:, clusters.DOCUMENT]]
     columns["part"] = search.entry_part[found.whole[:, clusters.ENTRY]]
     columns["detector"] = _repeated("decon", len(found))
@@ -47,7 +49,9 @@ def match_columns(
 Locate = Callable[[int, str, Sequence[Found]], list[tuple[Span | None, Span | None]]]
 
 
-def rule_columns(batch: Batch, found: Sequence[Found], detector: str, locate: Locate) -> Columns:
+def rule_columns(
+    batch: Batch, found: Sequence[Found], detector: str, locate: Locate, *, punctuation: str
+) -> Columns:
     """The same for rules that say what they found row by row, document after document."""
     columns: Columns = {
         "part": np.array([one.part for one in found], np.int32),
@@ -74,16 +78,20 @@ def rule_columns(batch: Batch, found: Sequence[Found], detector: str, locate: Lo
         "passage_char": [None] * len(found),
     }
     ids: list[str | None] = []
+    words: list[str] = []
     parts: dict[str, list[str | None]] = {name: [] for name in _TEXTS}
     for number, rows in groupby(found, key=lambda one: one.document):
         document, group = batch.document(number), list(rows)
         ids += [document.id] * len(group)
+        digests = _Digests(document.text, punctuation)
         for question, answer in locate(number, document.text, group):
+            words.append(digests.of(question, answer, None))
             for name, span in (("question", question), ("answer", answer), ("passage", None)):
                 parts[name].append(_part_at(document, span[0]) if span else None)
             spans["question_char"].append(question)
             spans["answer_char"].append(answer)
     columns["doc_id"] = np.array([*ids, None], object)[:-1]
+    columns["words"] = np.array([*words, None], object)[:-1]
     for name, of_rows in spans.items():
         for at, edge in enumerate(("start", "stop")):
             edges = [span[at] if span else _NOWHERE for span in of_rows]
@@ -127,13 +135,40 @@ def tile_of(
     arrays = {
         name: pa.array(values, MATCHES.field(name).type, mask=_is_null(name, values))
         for name, values in joined.items()
-        if name != "part"
+        if name not in ("part", "words")
     }
     arrays["shard"] = pa.repeat(pa.scalar(shard), n)
     arrays["detector_fingerprint"] = pa.repeat(pa.scalar(scan), n)
     labelled = labels().take(pa.array(joined["record"]))
     arrays |= {name: labelled[name].combine_chunks() for name in LABELS}
+    fingerprints = labelled["fingerprint"].to_pylist()
+    arrays["pair"] = pa.array(map(_pair, fingerprints, joined["words"].tolist()), pa.string())
     return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
+
+
+def _pair(fingerprint: str, words: str) -> str:
+    return sha256(f"{fingerprint} {words}".encode()).hexdigest()[:16]
+
+
+class _Digests:
+    """What stands in spans of a document, as digests: texts would be held until a shard ends.
+
+    Records that differ in little else are found in the very same place.
+    """
+
+    def __init__(self, text: str, punctuation: str) -> None:
+        self._text, self._punctuation = text, punctuation
+        self._known: dict[tuple[Span | None, ...], str] = {}
+
+    def of(self, *spans: Span | None) -> str:
+        if (digest := self._known.get(spans)) is None:
+            # No canonical text holds the sign that stands between them.
+            words = "\n".join(self._words(span) for span in spans)
+            digest = self._known[spans] = sha256(words.encode()).hexdigest()
+        return digest
+
+    def _words(self, span: Span | None) -> str:
+        return clean(self._text[slice(*span)], punctuation=self._punctuation) if span else ""
 
 
 def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
@@ -176,11 +211,13 @@ def _columns(found: Matches, search: Search, *, ngram_size: int) -> Columns:
     }
 
 
-def _places(batch: Batch, found: Matches, columns: Columns, encoder: Encoder) -> Columns:
+def _places(
+    batch: Batch, found: Matches, columns: Columns, encoder: Encoder, *, punctuation: str
+) -> Columns:
     """Characters and parts of the documents, and their ids; one document after the other."""
     n = len(found)
-    ids = np.empty(n, object)
-    made: Columns = {"doc_id": ids}
+    ids, words = np.empty(n, object), np.empty(n, object)
+    made: Columns = {"doc_id": ids, "words": words}
     for name in _TEXTS:
         made[f"{name}_char_start"] = np.full(n, _NOWHERE)
         made[f"{name}_char_stop"] = np.full(n, _NOWHERE)
@@ -200,7 +237,15 @@ def _places(batch: Batch, found: Matches, columns: Columns, encoder: Encoder) ->
                 made[f"{name}_char_start"][at] = start
                 made[f"{name}_char_stop"][at] = stop
                 made[f"{name}_part"][at] = _part_at(document, start)
+        digests = _Digests(document.text, punctuation)
+        for at in range(begin, end):
+            words[at] = digests.of(*(_span_of(made, name, at) for name in _TEXTS))
     return made
+
+
+def _span_of(columns: Columns, name: str, at: int) -> Span | None:
+    start, stop = columns[f"{name}_char_start"][at], columns[f"{name}_char_stop"][at]
+    return None if start == _NOWHERE else (int(start), int(stop))
 
 
 def _part_at(document: Document, character: int) -> str | None:

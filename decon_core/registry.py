@@ -21,6 +21,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.records import Version, current_version, recorded_origin
 from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
+from decon_core.verdicts import Verdicts, read_verdicts
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,13 @@ def builder_of(config: Config, store: Store) -> Builder:
         tuple(current_versions(config, store)),
         config.policy,
         config.mixtures,
+        verdicts=verdicts_of(config),
     )
+
+
+def verdicts_of(config: Config) -> Verdicts:
+    """What people said so far; nobody has to have said anything."""
+    return read_verdicts(config.verdicts, clears=config.clears)
 
 
 def blender_of(config: Config, store: Store) -> Blender:

@@ -18,6 +18,7 @@ from decon_core.records import Version
 from decon_core.scan import Scanner, in_order, prepare
 from decon_core.schemas import ENTRIES
 from decon_core.store import Store
+from decon_core.verdicts import Verdicts
 
 _SHARD = "at hand"
 
@@ -34,9 +35,17 @@ class Rescan:
     """The rules of a policy over a few documents; what it reads is counted nowhere."""
 
     def __init__(
-        self, store: Store, versions: Sequence[Version], policy: Policy, scan: str, *, source: str
+        self,
+        store: Store,
+        versions: Sequence[Version],
+        policy: Policy,
+        scan: str,
+        *,
+        source: str,
+        verdicts: Verdicts,
     ) -> None:
         self._store, self._policy, self._scan, self._source = store, policy, scan, source
+        self._verdicts = verdicts
         self._versions = in_order(versions)
         index = index_fingerprint(store, policy)
         prepare(store, self._versions, policy, index=index, scan=scan)
@@ -61,7 +70,14 @@ class Rescan:
             (self._versions[number], self._scanner.tile(found, number, _SHARD))
             for number in sorted(numbers)
         ]
-        return entries_of(self._store, tables, self._policy, self._scan, source=self._source)
+        return entries_of(
+            self._store,
+            tables,
+            self._policy,
+            self._scan,
+            source=self._source,
+            verdicts=self._verdicts,
+        )
 
 
 def _batch(documents: Sequence[Document]) -> Batch:

@@ -45,13 +45,12 @@ class Rules:
         if self._decon:
             matches = self._decon.detect(tokens)
             if len(matches):
-                size = self._policy.ngram_size
-                tables.append(match_columns(batch, matches, self._search, encoder, ngram_size=size))
+                tables.append(match_columns(batch, matches, self._search, encoder, self._policy))
         if self._sharing:
             tables += self._compare(batch, self._sharing)
         if self._ngram_any:
             found = [*self._ngram_any.find(tokens)]
-            tables += _table(batch, found, "ngram_any", _Words(encoder).locate)
+            tables += self._table(batch, found, "ngram_any", _Words(encoder).locate)
         return tables
 
     def _compare(self, batch: Batch, sharing: Sharing) -> list[Columns]:
@@ -70,8 +69,16 @@ class Rules:
             found["exact"] += count(screened, verbatim)
         locate = _Bytes(sharing, screened).locate
         return [
-            table for rule, rows in found.items() for table in _table(batch, rows, rule, locate)
+            table
+            for rule, rows in found.items()
+            for table in self._table(batch, rows, rule, locate)
         ]
+
+    def _table(
+        self, batch: Batch, found: Sequence[Found], rule: str, locate: Locate
+    ) -> Iterable[Columns]:
+        punctuation = self._policy.punctuation_chars
+        return [rule_columns(batch, found, rule, locate, punctuation=punctuation)] if found else []
 
     def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """The indexed n-grams met since this was last asked for, and in how many documents."""
@@ -89,10 +96,6 @@ class Rules:
             self._ngram_any.compile(documents)
         self.find(batch, documents, encoder)
         self.take_counts()
-
-
-def _table(batch: Batch, found: Sequence[Found], rule: str, locate: Locate) -> Iterable[Columns]:
-    return [rule_columns(batch, found, rule, locate)] if found else []
 
 
 class _Words:

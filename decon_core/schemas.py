@@ -115,7 +115,12 @@ MATCHES = pa.schema(
         _required("instance_index", pa.int64(), "row of the item within its split"),
         _required("record", pa.int64(), "row in the benchmark's record table"),
         _required("fingerprint", pa.string(), "of the record"),
-        _required("pair", pa.string(), "hash of the record's texts and of the words found"),
+        _required(
+            "pair",
+            pa.string(),
+            "what was found, wherever it stands: 16 hex digits of the SHA-256 of the record's "
+            "fingerprint and the canonical words of the spans",
+        ),
         _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
         _required("base_score", pa.float64(), "the rule's score; decon: before the length penalty"),
         _field(
@@ -157,7 +162,8 @@ MATCHES = pa.schema(
     ]
 )
 
-# What the matches amount to at the policy's threshold: one row per document, item and place.
+# What the matches amount to, by the policy's threshold and by what people said of single findings:
+# one row per document, item and place.
 ENTRIES = pa.schema(
     [
         *MATCHES,
@@ -166,9 +172,10 @@ ENTRIES = pa.schema(
         _field(
             "holds_to",
             pa.float64(),
-            "the highest threshold of the sweep at which it would be a leak; null: not asked for",
+            "the highest threshold of the sweep at which it would still be a leak; null: not asked "
+            "for, or none",
         ),
-        _field("verdict", pa.string(), "what a person said of the pair; null: nobody did"),
+        _field("verdict", pa.string(), "what a person said of the pair; null: nothing"),
         _required(
             "is_contaminated",
             pa.bool_(),
@@ -194,7 +201,8 @@ REMOVED = pa.schema(
         _field(
             "detail",
             pa.string(),
-            "license: the one found; unreadable: why; exact: the text looked for; a remark",
+            "license: the one found; unreadable: why; exact: the text looked for; that a person "
+            "decided; a remark",
         ),
     ]
 )

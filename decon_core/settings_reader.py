@@ -50,6 +50,13 @@ class SettingsReader:
                 self.wrong(where, repr(name), f"one of {', '.join(known)}")
         return names
 
+    def named_choices(self, where: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
+        """A list of some of what there is to choose from, each once."""
+        names = self.names(where, value, required=True) or ()
+        for name in names:
+            self.choice(where, name, known)
+        return names
+
     def named_tables(self, where: str, names: Sequence[str], *, what: str) -> None:
         """Names that become partition keys, one for each table."""
         self._once(where, names, "a name of its own for each")

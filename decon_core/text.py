@@ -62,3 +62,22 @@ def clean_with_offsets(text: str, *, punctuation: str) -> Canonical:
         starts.extend(origins)
         stops.extend(at + 1 for at in origins)
     return Canonical("".join(pieces), starts, stops)
+
+
+# Scripts that do not part words: here every letter is one, to be shown by itself.
+_UNPARTED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+
+
+@lru_cache(maxsize=8)
+def _shown_pattern(punctuation: str) -> re.Pattern[str]:
+    apart = re.escape(WHITE_SPACE + punctuation)
+    return re.compile(f"[{_UNPARTED}]|[^{apart}{_UNPARTED}]+")
+
+
+def words_with_places(text: str, *, punctuation: str) -> list[tuple[str, int, int]]:
+    """The words of a text in lower case, and where each stands in it: to show them, not to compare.
+
+    Lower-casing word by word differs from `clean` where a letter's form depends on the next word's.
+    """
+    found = _shown_pattern(punctuation).finditer(text)
+    return [(word.group().lower(), word.start(), word.end()) for word in found]

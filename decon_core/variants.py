@@ -12,7 +12,8 @@
     detectors = ["decon"]
     benchmarks = ["gsm8k"]
     splits = ["test"]
-    least_score = 0.9
+    least_score = 0.9                # or what a person called a leak, whatever its score
+    verdicts = ["leak"]              # only what a person called a leak
 
     [mixture.licenses]               # optional: whatever is taken, only under these licenses
     field = "license"                # or several: the first that names one counts
@@ -46,6 +47,7 @@ from typing import Any, Literal, get_args
 from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES
 from decon_core.settings_reader import SettingsReader
+from decon_core.verdicts import LEAK
 
 Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]
@@ -61,6 +63,7 @@ class Leaks:
     benchmarks: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
     least_score: float | None = None
+    verdicts: tuple[str, ...] = ()
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
@@ -72,8 +75,13 @@ class Leaks:
             and (not self.detectors or entry["detector"] in self.detectors)
             and self.needs(entry["benchmark"])
             and (not self.splits or entry["split"] in self.splits)
-            and (self.least_score is None or entry["score"] >= self.least_score)
+            and (not self.verdicts or entry["verdict"] in self.verdicts)
+            # Or whoever confirmed a leak with a low score would take it out of a mixture's leaks.
+            and (self.least_score is None or self._is_sure(entry, self.least_score))
         )
+
+    def _is_sure(self, entry: Mapping[str, Any], least: float) -> bool:
+        return bool(entry["score"] >= least or entry["verdict"] == LEAK)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +162,7 @@ _LOOKED_AT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("control_of", "take", ("control",)),
     ("seed", "take", ("control",)),
 )
-_LEAK_KEYS = {"detectors", "benchmarks", "splits", "least_score"}
+_LEAK_KEYS = {"detectors", "benchmarks", "splits", "least_score", "verdicts"}
 _LICENSE_KEYS = {"field", "allow", "deny", "unknown"}
 
 
@@ -246,7 +254,12 @@ class _Reader(SettingsReader):
             benchmarks=self._some(where, entry, "benchmarks"),
             splits=self._some(where, entry, "splits"),
             least_score=least,
+            # Nobody's leaks are those that a person took for anything else.
+            verdicts=self._verdicts(f"{where}.verdicts", entry),
         )
+
+    def _verdicts(self, where: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        return self.named_choices(where, entry["verdicts"], (LEAK,)) if "verdicts" in entry else ()
 
     def _licenses(self, where: str, entry: object) -> Licenses | None:
         if not isinstance(entry, dict):

@@ -42,8 +42,9 @@ from decon_core.registry import (
     current_versions,
     list_packs,
     packs_of,
+    verdicts_of,
 )
-from decon_core.report import build_report
+from decon_core.report.build import build_report
 from decon_core.schemas import BLENDED, RECORDS, REMOVED
 from decon_core.variants import mixture_named
 from decon_core.workers import wanted_workers
@@ -221,7 +222,14 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
         versions = current_versions(config, store)
         packs = list_packs(store)
         summary = build_report(
-            store, packs, versions, config.policy, config.mixtures, config.blends
+            store,
+            packs,
+            versions,
+            config.policy,
+            config.mixtures,
+            config.blends,
+            config.showing,
+            verdicts_of(config),
         )
         context.add_asset_metadata(
             {

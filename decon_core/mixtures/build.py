@@ -33,6 +33,7 @@ from decon_core.common import current_common
 from decon_core.corpus import LineBlock, Pack, Shard, hash_file
 from decon_core.errors import CorpusError, DeconError, IncompleteError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
+from decon_core.leaks import pairs_of
 from decon_core.mixtures.attributes import attribute_file, stem_of, write_attributes
 from decon_core.mixtures.card import CARD, DATA, Share, card_of, leaked_of, listed
 from decon_core.mixtures.choice import Choice, Sight, Sizes, choose, refuse
@@ -48,6 +49,7 @@ from decon_core.schemas import REMOVED
 from decon_core.store import Store, aside, read_json, write_json, write_parquet
 from decon_core.tiles import scan_fingerprint
 from decon_core.variants import Mixture, treatment_of
+from decon_core.verdicts import NO_VERDICTS, Verdicts
 from decon_core.workers import Advance, advance, run_jobs, useful_workers
 
 MANIFEST = "_manifest.json"
@@ -89,12 +91,12 @@ class Builder:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     n_known: int | None = None  # packs of the corpus, where these are some of them
+    verdicts: Verdicts = NO_VERDICTS
 
     @cached_property
     def sight(self) -> Sight:
-        return Sight(
-            self.store, self.versions, self.policy, scan_fingerprint(self.store, self.policy)
-        )
+        scan = scan_fingerprint(self.store, self.policy)
+        return Sight(self.store, self.versions, self.policy, scan, self.verdicts)
 
     def build(self, mixture: Mixture, pack: Pack) -> Summary:
         """Write a pack's share of a mixture, unless it stands already."""
@@ -119,6 +121,7 @@ class Builder:
                 "source": pack.source.name,
                 "fingerprint": fingerprint,
                 "control": [vars(drawn.matched)] if drawn else None,
+                "has_verdicts": any(self._pairs(shards, self.sight.needed_by(mixture))),
                 "shards": accounts,
                 "totals": _totals(accounts),
                 "removed": hash_file(work.write_removed()),
@@ -141,7 +144,7 @@ class Builder:
             _FORMAT,
             [(shard.name, shard.fingerprint) for shard in shards],
             mixture.to_json(),
-            self.settings(self.sight.needed_by(mixture)),
+            self.settings(self.sight.needed_by(mixture), shards),
             self._draw_fingerprint(mixture, pack) if shards and mixture.take == "control" else None,
         ]
         return sha256(json.dumps(value).encode()).hexdigest()[:16]
@@ -151,8 +154,11 @@ class Builder:
         """All that there are."""
         return ((pack, shard) for pack in self.packs for shard in pack.shards)
 
-    def settings(self, versions: Sequence[Version]) -> list[object]:
-        """All that decides, beside the shards, what leaked of these benchmarks."""
+    def settings(self, versions: Sequence[Version], shards: Iterable[Shard]) -> list[object]:
+        """All that decides what leaked of these benchmarks into these shards.
+
+        Of verdicts only those on what stands there: others must not have anything built again.
+        """
         policy, scan = self.policy, self.sight.scan
         common = policy.leave_out_common and bool(versions)
         return [
@@ -161,7 +167,25 @@ class Builder:
             sorted(policy.thresholds.items()) if versions else None,
             policy.unreadable,
             current_common(self.store, scan, policy)[0] if common else None,
+            self.verdicts.digest_of(self._pairs(shards, versions)),
         ]
+
+    def _pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
+        """What was found of benchmarks in shards; looked up where anybody said anything."""
+        for shard in shards if self.verdicts.weighty else ():
+            for version in versions:
+                key = shard.fingerprint, version.fingerprint
+                if key not in self._known_pairs:
+                    found = pairs_of(self.store, shard, version, self.sight.scan)
+                    if found is None:
+                        continue
+                    self._known_pairs[key] = found & self.verdicts.weighty.keys()
+                yield from self._known_pairs[key]
+
+    @cached_property
+    def _known_pairs(self) -> dict[tuple[str, str], set[str]]:
+        """Of every tile that was looked at: those of which a person decided."""
+        return {}
 
     def effective(self, mixture: Mixture) -> Mixture:
         """A control with the sources, licenses and leaks of what it is a control of."""
@@ -187,8 +211,10 @@ class Builder:
 
     def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         treatment = treatment_of(mixture, self.mixtures)
-        settings = self.settings(self.sight.needed_by(treatment))
-        return draw_fingerprint(self._packs_beside(pack), mixture, treatment, settings)
+        packs = self._packs_beside(pack)
+        shards = [shard for one in packs for shard in one.shards]
+        settings = self.settings(self.sight.needed_by(treatment), shards)
+        return draw_fingerprint(packs, mixture, treatment, settings)
 
     def _packs_beside(self, pack: Pack) -> list[Pack]:
         """All packs of the source of one."""
@@ -369,6 +395,7 @@ class _Work:
             sight.policy,
             sight.scan,
             source=self._pack.source.name,
+            verdicts=sight.verdicts,
         )
 
     def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:

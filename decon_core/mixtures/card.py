@@ -95,6 +95,7 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
         _columns(),
         "## Counts\n\n" + _counts(shares),
         "## Benchmarks\n\n" + benchmarks_told(settings),
+        _verdicts(shares),
     ]
     if declared["take"] == "clean":
         sections.append("## What leaked\n\n" + _rates(shares))
@@ -233,6 +234,16 @@ def benchmarks_told(settings: Value) -> str:
             table_of(("rule", "threshold"), thresholds),
             made_with,
         ]
+    )
+
+
+def _verdicts(shares: Sequence[Share]) -> str:
+    n_packs = sum(share.manifest["has_verdicts"] for share in shares)
+    if not n_packs:
+        return ""
+    return (
+        f"In {n_packs:,} of the packs, people looked at some of what was found. What they said "
+        "of it came before its score."
     )
 
 

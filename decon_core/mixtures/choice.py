@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -21,10 +22,12 @@ from decon_core.records import Version
 from decon_core.schemas import DOCUMENTS
 from decon_core.store import Store, read_json
 from decon_core.variants import Mixture
+from decon_core.verdicts import LEAK, NO_VERDICTS, Verdicts
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
 
+_SAID = "a person called it a leak"
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 
@@ -78,6 +81,7 @@ class Sight:
     versions: tuple[Version, ...]
     policy: Policy
     scan: str
+    verdicts: Verdicts = NO_VERDICTS
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """The benchmark versions that a mixture cannot be told without."""
@@ -85,15 +89,25 @@ class Sight:
             return []
         return [version for version in self.versions if mixture.leaks.needs(version.benchmark)]
 
+    def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
+        """What was found of these benchmarks in a shard, as it counts today."""
+        return entries_of_shard(
+            self.store,
+            shard,
+            versions,
+            self.policy,
+            self.scan,
+            source=source,
+            verdicts=self.verdicts,
+        )
+
 
 def leaks_of(
     sight: Sight, shard: Shard, mixture: Mixture, *, source: str
 ) -> dict[int, list[dict[str, Any]]]:
     """The entries that count as leaks, by row."""
     versions = sight.needed_by(mixture)
-    entries = entries_of_shard(
-        sight.store, shard, versions, sight.policy, sight.scan, source=source
-    )
+    entries = sight.entries(shard, versions, source=source)
     found: dict[int, list[dict[str, Any]]] = {}
     for entry in entries.filter(pc.field("is_contaminated")).to_pylist():
         if mixture.leaks.counts(entry):
@@ -153,4 +167,5 @@ def _choose_by_leaks(
 
 def reason_of(entry: dict[str, Any]) -> Reason:
     named = {name: entry[name] for name in _OF_LEAK}
-    return {"why": "leak", **named, "detail": entry["looked_for"]}
+    told = [entry["looked_for"], _SAID if entry["verdict"] == LEAK else None]
+    return {"why": "leak", **named, "detail": "; ".join(filter(None, told)) or None}

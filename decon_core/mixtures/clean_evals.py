@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.errors import DeconError
-from decon_core.leaks import entries_of_shard
 from decon_core.mixtures.build import Builder, require_readable, require_scanned
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
@@ -168,9 +167,7 @@ def build_clean_benchmark(builder: Builder, version: Version) -> CleanSummary:
         for pack, shard in builder.shards:
             leaked.add(
                 f"{pack.source.name}/{shard.name}",
-                entries_of_shard(
-                    sight.store, shard, [version], sight.policy, sight.scan, source=pack.source.name
-                ),
+                sight.entries(shard, [version], source=pack.source.name),
             )
         with aside(folder, drafts=builder.store.drafts) as draft:
             draft.mkdir(parents=True)
@@ -209,7 +206,7 @@ def _fingerprint(builder: Builder, version: Version) -> str:
     shards = sorted(
         (pack.source.name, shard.name, shard.fingerprint) for pack, shard in builder.shards
     )
-    settings = builder.settings([version])
+    settings = builder.settings([version], [shard for _, shard in builder.shards])
     value = json.dumps([version.fingerprint, shards, settings])
     return sha256(value.encode()).hexdigest()[:16]
 

@@ -1,18 +1,17 @@
-"""Facts to a database: tables in bulk, what follows from them, views, and a comment on everything."""
+"""Facts to a database: tables in bulk, what follows from them, views, and a comment on each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
 
 from decon_core.report.tables import TABLES
 from decon_core.store import aside
-
-Facts = pa.Table | Sequence[Path]  # rows at hand, or Parquet files of them
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
@@ -21,13 +20,21 @@ _VIEWS = Path(__file__).with_name("views.sql")
 _MEMORY = "1GB"
 
 
-def write_database(path: Path, facts: Mapping[str, Facts]) -> None:
-    """Put a new database in the place of the old one. A table of which nothing is said is empty."""
+def write_database(
+    path: Path,
+    tables: Mapping[str, pa.Table],
+    files: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+) -> None:
+    """Put a new database in the place of the old one. A table of which nothing is said is empty.
+
+    `files`: for tables that are too large to be at hand, Parquet files of their rows.
+    """
     with aside(path) as draft, duckdb.connect(str(draft)) as connection:
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
         connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
         for name in TABLES:
-            _load(connection, name, facts.get(name))
+            rows = tables.get(name, TABLES[name].schema.empty_table())
+            _load(connection, name, rows, files.get(name, ()))
         for script in (_DERIVED, _VIEWS):
             connection.execute(script.read_text(encoding="utf-8"))
 
@@ -39,15 +46,15 @@ def form() -> str:
     return sha256("\n".join([*tables, *scripts]).encode()).hexdigest()
 
 
-def _load(connection: duckdb.DuckDBPyConnection, name: str, facts: Facts | None) -> None:
+def _load(
+    connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, files: Sequence[Path]
+) -> None:
     about, schema = TABLES[name].about, TABLES[name].schema
-    at_hand = facts.cast(schema) if isinstance(facts, pa.Table) else schema.empty_table()
-    connection.register("incoming", at_hand)
+    connection.register("incoming", rows.cast(schema))
     connection.execute(f"CREATE TABLE {name} AS FROM incoming")
     connection.unregister("incoming")
-    if facts is not None and not isinstance(facts, pa.Table):
-        for file in facts:
-            connection.execute(f"INSERT INTO {name} FROM read_parquet('{_quoted(str(file))}')")
+    for file in files:
+        connection.execute(f"INSERT INTO {name} FROM read_parquet('{_quoted(str(file))}')")
     connection.execute(f"COMMENT ON TABLE {name} IS '{_quoted(about)}'")
     for column in schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()

@@ -164,6 +164,8 @@ TABLES: Mapping[str, Declared] = {
                 _column("text_marks", _MARKS, "characters of `text` that both sides share"),
                 _column("text_start", _WHOLE, "character of the document at which `text` begins"),
                 _column("text_part", _TEXT, "the field or message in which the question begins"),
+                _column("why_no_text", _TEXT, "why `text` is null"),
+                _column("evidence", _TEXT, "of all that `text` and the marks were made from"),
             ]
         ),
     ),

@@ -36,6 +36,7 @@ from decon_core.scorecard.page import markdown, svg
 from decon_core.scorecard.plan import Plan, Tally, indexed_records, plan
 from decon_core.store import Store, aside, remove, write_json
 from decon_core.tiles import scan_fingerprint
+from decon_core.verdicts import NO_VERDICTS
 
 PAGE_FILE = "scorecard.md"
 PICTURE_FILE = "scorecard.svg"
@@ -182,7 +183,15 @@ def _calls(
     scan = scan_fingerprint(store, policy)
     found = [
         _calls_in(
-            entries_of_shard(store, shard, versions, policy, scan, source=pack.source.name),
+            entries_of_shard(
+                store,
+                shard,
+                versions,
+                policy,
+                scan,
+                source=pack.source.name,
+                verdicts=NO_VERDICTS,  # what a rule sees, not what people made of it
+            ),
             shard.name,
         )
         for pack in packs

@@ -13,7 +13,7 @@ from decon_core.report.tables import TABLES
 
 
 def write_report(path: Path, **tables: Sequence[Mapping[str, Any]]) -> Path:
-    """A report with these rows; what a row leaves out is null, or nothing where there is no null."""
+    """A report with these rows; what a row leaves out is null, or nothing where it cannot be."""
     facts = {name: _filled(TABLES[name].schema, rows) for name, rows in tables.items()}
     write_database(path, facts)
     return path

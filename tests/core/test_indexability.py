@@ -12,7 +12,7 @@ from decon_core.indexability import indexability, visibilities, visible_items
 from decon_core.leaks import entries_of_shard
 from decon_core.policy import RULES, Policy
 from decon_core.records import save_records
-from decon_core.report import build_report
+from decon_core.report.build import build_report
 from decon_core.scan import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS
 

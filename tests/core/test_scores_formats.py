@@ -20,7 +20,7 @@ from decon_core.evals.recipe import FieldText, LocalSource, PlainAnswer, Prompts
 from decon_core.idf import freeze
 from decon_core.policy import Policy
 from decon_core.records import save_records
-from decon_core.report import build_report
+from decon_core.report.build import build_report
 from decon_core.scan import scan_packs
 from decon_core.schemas import RECORDS
 from decon_core.scores.account import score_gap

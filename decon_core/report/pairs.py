@@ -1,0 +1,234 @@
+"""Pairs: what was found of a record, however many documents hold it just so, with both texts.
+
+A hundred documents that hold the same words of an item are looked at once. The text is that of the
+first document, read out of its shard; what an earlier report has read is taken from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.config import Showing, Source
+from decon_core.corpus import Document, Pack, Shard, document_of, values_of
+from decon_core.errors import DeconError
+from decon_core.mixtures.choice import Sight
+from decon_core.records import load_records
+from decon_core.report.evidence import MOST_OF_PART, PARTS, Spans, shown
+from decon_core.report.tables import TABLES
+from decon_core.workers import run_jobs, useful_workers, wanted_workers
+
+# Counted up when the same place gives another text, or other marks.
+_VERSION = 1
+
+_OFF = "snippets are off"
+_NOT_FIRST = "not among the first pairs, of which texts are kept"
+
+_GONE = "the row is not in its shard any more"
+
+_EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]
+
+# The document that is shown is the first of those where most of it stands.
+_CHOSEN = f"""
+    WITH found AS (FROM read_parquet(?)),
+    totals AS (
+        SELECT pair,
+               string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
+               max(score) AS score,
+               bool_or(is_by_score) AS is_by_score,
+               bool_or(is_contaminated) AS is_contaminated,
+               count(DISTINCT (source, shard_name, row)) AS n_documents,
+               count(*) AS n_matches
+        FROM found GROUP BY pair
+    ),
+    ranked AS (
+        SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
+               source, shard_name, shard, row, doc_id, question_part AS text_part,
+               question_overlap, answer_overlap, passage_overlap, {", ".join(_EDGES)},
+               row_number() OVER (
+                   PARTITION BY pair
+                   ORDER BY is_contaminated DESC, score DESC, source, shard_name, row, detector,
+                            benchmark, split, instance_index, {", ".join(_EDGES)}
+               ) AS rank
+        FROM found
+    )
+    SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
+    ORDER BY is_contaminated DESC, score DESC, pair
+"""  # noqa: S608 - names of columns only
+
+_EARLIER = """
+    SELECT evidence, text, text_start, text_marks, question_marks, answer_marks, passage_marks
+    FROM pairs WHERE text IS NOT NULL
+"""
+
+Row = dict[str, Any]
+
+
+def gather_pairs(
+    sight: Sight,
+    packs: Sequence[Pack],
+    matches: Sequence[Path],
+    showing: Showing,
+    *,
+    earlier: Path,
+) -> pa.Table:
+    """All pairs of these matches, the first of them with texts.
+
+    `earlier`: a report whose texts are taken where they are still right.
+    """
+    schema = TABLES["pairs"].schema
+    if not matches:
+        return schema.empty_table()
+    with duckdb.connect() as connection:
+        chosen: pa.Table = connection.sql(_CHOSEN, params=[[*map(str, matches)]]).to_arrow_table()
+    first = chosen.slice(0, showing.most_pairs)
+    rows = _with_records(sight, first)
+    _add_texts(sight, packs, rows, showing, earlier)
+    rest = chosen.slice(showing.most_pairs)
+    rest = rest.append_column("why_no_text", pa.repeat(pa.scalar(_NOT_FIRST), rest.num_rows))
+    tables = [pa.Table.from_pylist(rows, schema=schema), _padded(rest, schema)]
+    return pa.concat_tables(tables)
+
+
+def _padded(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table with all columns of a schema; those that it lacks are null."""
+    columns = [
+        table[field.name].cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _with_records(sight: Sight, chosen: pa.Table) -> list[Row]:
+    """The pairs with the texts of their records."""
+    rows: list[Row] = chosen.to_pylist()
+    by_benchmark: dict[str, list[Row]] = {}
+    for row in rows:
+        by_benchmark.setdefault(row["benchmark"], []).append(row)
+    for version in sight.versions:
+        own = by_benchmark.get(version.benchmark, [])
+        records = load_records(sight.store, version, columns=list(PARTS))
+        texts = records.take(pa.array([row["record"] for row in own], pa.int64())).to_pylist()
+        for row, text in zip(own, texts, strict=True):
+            row |= {part: _not_too_long(text[part]) for part in PARTS}
+    return rows
+
+
+def _not_too_long(text: str | None) -> str | None:
+    if text is None or len(text) <= MOST_OF_PART:
+        return text
+    return f"{text[:MOST_OF_PART]} […]"
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The rows of one shard, and what is to be shown of them."""
+
+    shard: Shard
+    source: Source
+    rows: tuple[Row, ...]
+    context: int
+    punctuation: str
+
+
+def _add_texts(
+    sight: Sight, packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, earlier: Path
+) -> None:
+    if not showing.snippets:
+        for row in rows:
+            row["why_no_text"] = _OFF
+        return
+    for row in rows:
+        row["evidence"] = _evidence(row, showing, sight.policy.punctuation_chars)
+    known = _read_earlier(earlier)
+    for row in rows:
+        row.update(known.get(row["evidence"], {}))
+    lacking = [row for row in rows if row.get("text") is None]
+    by_pair = {row["pair"]: row for row in lacking}
+    jobs = [*_jobs(packs, lacking, showing, sight.policy.punctuation_chars)]
+    workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
+    for _, future in run_jobs(_look, jobs, workers=workers, on_advance=lambda _: None):
+        for pair, texts in future.result().items():
+            by_pair[pair] |= texts
+
+
+def _evidence(row: Row, showing: Showing, punctuation: str) -> str:
+    """What text and marks depend on: the place, the record, and how they are made."""
+    place = [row[name] for name in ("shard", "row", "fingerprint", *_EDGES)]
+    value = repr([_VERSION, showing.context, punctuation, place])
+    return sha256(value.encode()).hexdigest()[:16]
+
+
+def _read_earlier(report: Path) -> Mapping[str, Row]:
+    if not report.is_file():
+        return {}
+    try:
+        with duckdb.connect(str(report), read_only=True) as connection:
+            texts: pa.Table = connection.sql(_EARLIER).to_arrow_table()
+    except duckdb.Error:
+        return {}  # damaged, of an older form, or held open: everything is read anew
+    return {row["evidence"]: row for row in texts.to_pylist()}
+
+
+def _jobs(
+    packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, punctuation: str
+) -> Iterator[_Job]:
+    shards = {
+        (pack.source.name, shard.name): (shard, pack.source)
+        for pack in packs
+        for shard in pack.shards
+    }
+    in_order = sorted(rows, key=lambda row: (*_shard_of(row), row["row"]))
+    for place, group in groupby(in_order, key=_shard_of):
+        yield _Job(*shards[place], tuple(group), showing.context, punctuation)
+
+
+def _shard_of(row: Row) -> tuple[str, str]:
+    return row["source"], row["shard_name"]
+
+
+def _look(job: _Job) -> dict[str, Row]:
+    """Texts and marks by pair; where the shard can no longer be read, the reason."""
+    wanted: dict[int, list[Row]] = {}
+    for row in job.rows:
+        wanted.setdefault(row["row"], []).append(row)
+    found: dict[str, Row] = {row["pair"]: {"why_no_text": _GONE} for row in job.rows}
+    try:
+        for number, value in values_of(job.shard, job.source, wanted):
+            document = document_of(value, number, job.source)
+            for row in wanted[number]:
+                found[row["pair"]] = _texts(document, row, job)
+    except (DeconError, OSError) as error:
+        why = f"{job.shard.name} cannot be read as it was scanned ({error})"
+        return {row["pair"]: {"why_no_text": why} for row in job.rows}
+    return found
+
+
+def _texts(document: object, row: Row, job: _Job) -> Row:
+    if not isinstance(document, Document):
+        return {"why_no_text": "the row cannot be read as it was scanned"}
+    piece = shown(document.text, _spans(row), row, context=job.context, punctuation=job.punctuation)
+    marks = {f"{part}_marks": [asdict(mark) for mark in piece.record_marks[part]] for part in PARTS}
+    text_marks = [asdict(mark) for mark in piece.text_marks]
+    told = {"text": piece.text, "text_start": piece.start, "text_marks": text_marks, **marks}
+    return {**told, "why_no_text": None}
+
+
+def _spans(row: Row) -> Spans:
+    return {
+        part: (row[f"{part}_char_start"], row[f"{part}_char_stop"])
+        for part in PARTS
+        if row[f"{part}_char_start"] is not None
+    }

@@ -1,0 +1,60 @@
+-- Twelve questions to a report. All at once:   duckdb .decon/report/contamination.duckdb < examples/queries.sql
+-- One of them:   decon-assets report --query "..."
+-- What there is:   FROM duckdb_tables() SELECT table_name, comment;   the same with duckdb_views() and view_name
+
+-- 1. How much of each benchmark leaked, and how sure is that?
+SELECT benchmark, split, n_items, n_leaked, round(leak_rate, 4) AS rate,
+       round(low, 4) AS low, round(high, 4) AS high
+FROM by_benchmark ORDER BY leak_rate DESC;
+
+-- 2. Where do the leaks come from?
+SELECT benchmark, source, n_leaked, n_documents FROM by_benchmark_and_source ORDER BY n_leaked DESC;
+
+-- 3. Which shards should be looked at first?
+SELECT source, shard_name, n_contaminated_documents, round(contaminated_share, 5) AS share
+FROM by_shard WHERE n_leaks > 0 ORDER BY n_leaks DESC LIMIT 20;
+
+-- 4. Which items did the model see most often?
+SELECT benchmark, split, instance_index, n_documents, found_by, left(question, 60) AS question
+FROM top_items LIMIT 20;
+
+-- 5. Was the answer there, too?
+SELECT benchmark, sum(n_question_only)::BIGINT AS question_only,
+       sum(n_question_and_answer)::BIGINT AS with_answer,
+       sum(n_leaked_without_answer)::BIGINT AS has_no_answer
+FROM flow GROUP BY benchmark ORDER BY benchmark;
+
+-- 6. Are there copies of whole benchmarks, or exercise books?
+SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks
+FROM documents_with_many_items LIMIT 20;
+
+-- 7. What if the threshold were another one?
+SELECT rule, threshold, sum(n_leaked)::BIGINT AS n_leaked
+FROM threshold_sweep WHERE threshold * 20 = round(threshold * 20)
+GROUP BY rule, threshold ORDER BY rule, threshold;
+
+-- 8. What was nearly a leak? These decide whether a threshold is right.
+SELECT m.benchmark, m.detector AS rule, round(m.score, 3) AS score, m.source, m.shard_name, m.row,
+       left(p.question, 60) AS question
+FROM matches m JOIN pairs p USING (pair) JOIN runs r ON true
+WHERE NOT m.is_contaminated AND m.score > (r.thresholds ->> m.detector)::DOUBLE - 0.05
+ORDER BY m.score DESC, m.source, m.shard_name, m.row LIMIT 20;
+
+-- 9. Do the rules agree?
+FROM agreement;
+
+-- 10. What can no rule see? Of these items nothing is known.
+SELECT benchmark, rule, n_items - n_visible AS n_unseen, round(1 - share, 4) AS share_unseen,
+       most_common_reason
+FROM indexability_by_rule WHERE n_visible < n_items ORDER BY share_unseen DESC;
+
+-- 11. What did each mixture lose, and why?
+SELECT mixture, source, what, why, n_documents, n_tokens
+FROM removed_by_mixture ORDER BY mixture, n_documents DESC;
+
+-- 12. What did people say, and where did it change a call?
+SELECT v.verdict, count(*) AS n_pairs,
+       coalesce(sum(p.n_documents), 0)::BIGINT AS n_documents,
+       count(*) FILTER (p.is_by_score <> p.is_contaminated) AS n_calls_changed
+FROM verdicts v LEFT JOIN pairs p USING (pair)
+GROUP BY v.verdict ORDER BY n_pairs DESC;

@@ -1,0 +1,110 @@
+"""What both sides of a pair share, in the characters of each."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.policy import PUNCTUATION
+from decon_core.report.evidence import MOST_OF_PART, shared, shown
+from decon_core.text import clean, words_with_places
+
+RECORD = {
+    "question": "How many eggs does the third hen lay?",
+    "answer": "nine eggs",
+    "passage": None,
+}
+
+texts = st.text(st.sampled_from("aAbcdé .,!?'\n漢字"), max_size=60)
+
+
+def cut(text, marks):
+    return [text[mark.start : mark.stop] for mark in marks]
+
+
+def look(text, spans, record=RECORD, context=300):
+    return shown(text, spans, record, context=context, punctuation=PUNCTUATION)
+
+
+def test_runs_that_stand_on_both_sides_are_marked_and_a_changed_word_is_not():
+    first = "How many EGGS does the second hen lay?"
+    there, here = shared(first, RECORD["question"], "question", punctuation=PUNCTUATION)
+    assert cut(first, there) == ["How many EGGS does the"]
+    assert cut(RECORD["question"], here) == ["How many eggs does the"]
+
+
+def test_a_text_of_two_words_is_shared_as_a_whole_or_not_at_all():
+    there, _ = shared("Nine, eggs.", "nine eggs", "answer", punctuation=PUNCTUATION)
+    assert cut("Nine, eggs.", there) == ["Nine, eggs"]
+    assert shared("ten eggs", "nine eggs", "answer", punctuation=PUNCTUATION) == ([], [])
+
+
+def test_scripts_without_spaces_are_marked_by_their_letters():
+    there, _ = shared("他说今天天气很好。", "今天天气不好", "question", punctuation=PUNCTUATION)
+    assert cut("他说今天天气很好。", there) == ["今天天气"]
+
+
+@given(texts, texts)
+def test_a_mark_cuts_out_whole_words_of_which_each_is_in_a_run_of_both(first, second):
+    size = min(3, *(len(words_with_places(t, punctuation=PUNCTUATION)) for t in (first, second)))
+    for own, other, marks in zip(
+        (first, second),
+        (second, first),
+        shared(first, second, "question", punctuation=PUNCTUATION),
+        strict=True,
+    ):
+        words, others = plain(own), plain(other)
+        runs = {tuple(others[at : at + size]) for at in range(len(others) - size + 1)}
+        expected = [
+            any(
+                tuple(words[at : at + size]) in runs
+                for at in range(max(0, n - size + 1), min(n, len(words) - size) + 1)
+            )
+            for n in range(len(words))
+        ]
+        places = words_with_places(own, punctuation=PUNCTUATION)
+        is_marked = [
+            any(mark.start <= start and stop <= mark.stop for mark in marks)
+            for _, start, stop in places
+        ]
+        assert is_marked == (expected if size else [False] * len(words))
+        assert all(text == text.strip() for text in cut(own, marks))
+
+
+def plain(text):
+    return [word for word, _, _ in words_with_places(text, punctuation=PUNCTUATION)]
+
+
+@given(st.text(max_size=40))
+def test_shown_words_are_those_that_are_compared_but_for_scripts_without_spaces(text):
+    joined = clean(text, punctuation=PUNCTUATION).replace(" ", "")
+    assert "".join(plain(text)).replace("ς", "σ") == joined.replace("ς", "σ")
+
+
+def test_the_document_is_shown_with_a_little_around_the_place():
+    question = "How many eggs does the third hen lay?"
+    text = f"{'before ' * 100}{question}{' after' * 100}"
+    start = text.index(question)
+    piece = look(text, {"question": (start, start + len(question))}, context=20)
+    assert piece.text == f"before before {question} after after after a"
+    assert text[piece.start :].startswith(piece.text)
+    assert cut(piece.text, piece.text_marks) == [question.rstrip("?")]
+
+
+def test_parts_far_apart_are_shown_with_what_is_between_them_left_out():
+    text = f"How many eggs does the third hen lay? {'x ' * 2000}It is nine eggs, as you know."
+    at = text.index("nine")
+    piece = look(text, {"question": (0, 37), "answer": (at, at + 9)}, context=10)
+    assert (
+        piece.text
+        == "How many eggs does the third hen lay? x x x x x […] x x It is nine eggs, as you k"
+    )
+    assert [
+        (text, mark.part)
+        for text, mark in zip(cut(piece.text, piece.text_marks), piece.text_marks, strict=True)
+    ] == [("How many eggs does the third hen lay", "question"), ("nine eggs", "answer")]
+
+
+def test_of_a_very_long_part_the_beginning_is_shown():
+    record = {"question": None, "answer": None, "passage": "word " * 50_000}
+    piece = look(record["passage"], {"passage": (0, 250_000)}, record, context=10)
+    assert MOST_OF_PART < len(piece.text) <= MOST_OF_PART + 10
+    assert [(mark.start, mark.stop) for mark in piece.text_marks] == [(0, MOST_OF_PART - 1)]

@@ -1,0 +1,83 @@
+"""The highest threshold that still calls a match a leak, against trying all of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.decisions import judge
+from decon_core.policy import RULES, Policy
+from decon_core.schemas import MATCHES
+from decon_core.sweep import holds_to
+
+SETTING = {
+    "decon": "contamination_score_threshold",
+    "ratcliff": "ratcliff_threshold",
+    "longest_match": "longest_match_threshold",
+    "exact": "exact_threshold",
+    "ngram_any": "ngram_any_size",
+}
+FLOOR = {"decon": 0.6, "ratcliff": 0.01, "longest_match": 0.01, "exact": 0.01}
+
+shares = st.one_of(st.floats(0, 1), st.integers(0, 100).map(lambda n: n / 100))
+
+
+@st.composite
+def matches(draw):
+    nothing = {field.name: None if field.nullable else "" for field in MATCHES}
+    nothing |= {field.name: 0 for field in MATCHES if field.type in (pa.int64(), pa.float64())}
+    rows = draw(
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "detector": st.sampled_from(RULES),
+                    "base_score": shares,
+                    "question_overlap": shares,
+                    "n_matched": st.integers(8, 40),
+                    "question_tokens": st.integers(1, 80),
+                    "total_tokens": st.integers(1, 80),
+                }
+            ),
+            max_size=8,
+        )
+    )
+    return pa.Table.from_pylist([{**nothing, **row} for row in rows], schema=MATCHES)
+
+
+@given(matches(), st.sampled_from([0.6, 0.8, 0.805, 0.9]))
+def test_a_match_is_a_leak_up_to_there_and_not_beyond(found, threshold):
+    policy = Policy(detectors=RULES, contamination_score_threshold=threshold)
+    highest = holds_to(found, policy)
+    for at, row in enumerate(found.to_pylist()):
+        one = found.slice(at, 1)
+        tried = [step for step in steps(row["detector"], policy) if is_leak(one, step, policy)]
+        assert np.isnan(highest[at]) if not tried else highest[at] == max(tried)
+
+
+def steps(rule, policy):
+    if rule == "ngram_any":
+        return range(policy.ngram_any_floor, 50)
+    own = policy.threshold_of(rule)
+    return sorted({n / 100 for n in range(1, 101) if n / 100 >= FLOOR[rule]} | {own})
+
+
+def is_leak(match, step, policy):
+    """Judged by a policy of that threshold; floors go down with it."""
+    rule = match["detector"][0].as_py()
+    if rule == "longest_match" and step == 1:
+        return False  # more than all there is: no policy may ask for it
+    floors = {"ratcliff_floor": 0.01, "longest_match_floor": 0.01}
+    other = replace(policy, **floors, **{SETTING[rule]: step})
+    return bool(judge(match, other)[1][0])
+
+
+def test_of_decon_the_floor_itself_is_a_step():
+    policy = Policy(evidence_floor=0.655, contamination_score_threshold=0.8)
+    row = {field.name: None if field.nullable else "" for field in MATCHES}
+    row |= {field.name: 1 for field in MATCHES if field.type in (pa.int64(), pa.float64())}
+    row |= {"detector": "decon", "base_score": 0.658, "question_overlap": 0.9}
+    row |= {"question_tokens": 60, "total_tokens": 60}
+    found = pa.Table.from_pylist([row], schema=MATCHES)
+    assert holds_to(found, policy).tolist() == [0.655]
