@@ -12,6 +12,7 @@ from pathlib import Path
 
 from decon_assets import (
     blend_command,
+    compare_command,
     gap_command,
     mixture_command,
     publish_command,
@@ -36,6 +37,7 @@ examples:
   decon-assets blend plan garlic            how often each source will be gone through
   decon-assets gap --results samples/       what a model scores without the leaked items
   decon-assets check --max-rate 0.01        fail where more than one item in a hundred leaked
+  decon-assets compare old.duckdb decon.toml    what only one of two reports calls a leak
   decon-assets card --out card              a section for a dataset's card
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
@@ -150,6 +152,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     gap_command.add_arguments(gap)
     gap.set_defaults(command=_gap)
+
+    compare = commands.add_parser(
+        "compare",
+        help="two reports, or two policies: what only one of them calls a leak",
+        description=compare_command.DESCRIPTION,
+        epilog=compare_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare_command.add_arguments(compare)
+    compare.set_defaults(command=_compare)
 
     card = commands.add_parser(
         "card",
@@ -327,6 +339,10 @@ def _blend(options: argparse.Namespace) -> int:
 
 def _gap(options: argparse.Namespace) -> int:
     return gap_command.gap(options, _say)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    return compare_command.compare(options, _say)
 
 
 def _card(options: argparse.Namespace) -> int:
