@@ -8,13 +8,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from decon_assets import (
     blend_command,
+    compare_command,
     gap_command,
     mixture_command,
+    publish_command,
     review_command,
     scan_command,
     scorecard_command,
@@ -37,6 +38,9 @@ examples:
   decon-assets blend plan garlic            how often each source will be gone through
   decon-assets gap --results samples/       what a model scores without the leaked items
   decon-assets review                       look at what was found, and say what it is
+  decon-assets check --max-rate 0.01        fail where more than one item in a hundred leaked
+  decon-assets compare old.duckdb decon.toml    what only one of two reports calls a leak
+  decon-assets card --out card              a section for a dataset's card
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
@@ -161,6 +165,36 @@ def _parser() -> argparse.ArgumentParser:
     review_command.add_arguments(review)
     review.set_defaults(command=_review)
 
+    compare = commands.add_parser(
+        "compare",
+        help="two reports, or two policies: what only one of them calls a leak",
+        description=compare_command.DESCRIPTION,
+        epilog=compare_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare_command.add_arguments(compare)
+    compare.set_defaults(command=_compare)
+
+    card = commands.add_parser(
+        "card",
+        help="the report as a section for a dataset's card, and as JSON",
+        description=publish_command.CARD_DESCRIPTION,
+        epilog=publish_command.CARD_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    publish_command.add_card_arguments(card)
+    card.set_defaults(command=_card)
+
+    check = commands.add_parser(
+        "check",
+        help="hold the report to limits: 1 when it is over one, for builds",
+        description=publish_command.CHECK_DESCRIPTION,
+        epilog=publish_command.CHECK_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    publish_command.add_check_arguments(check)
+    check.set_defaults(command=_check)
+
     for command in (run, register):
         command.add_argument(
             "--retire",
@@ -175,7 +209,10 @@ def _parser() -> argparse.ArgumentParser:
             help="processes, or threads where there is little to do (default: "
             f"${WORKERS_VARIABLE}, else the cores that it may use: {usable_cores()} here)",
         )
-    for command in (run, status, register, dev, report, demo, mixture, blend, gap, review):
+    for command in (
+        *(run, status, register, dev, report, demo, mixture, blend, gap),
+        *(review, card, check),
+    ):
         command.add_argument(
             "--config",
             type=Path,
@@ -320,6 +357,18 @@ def _review(options: argparse.Namespace) -> int:
     return review_command.review(options, _say)
 
 
+def _compare(options: argparse.Namespace) -> int:
+    return compare_command.compare(options, _say)
+
+
+def _card(options: argparse.Namespace) -> int:
+    return publish_command.card(options, _say)
+
+
+def _check(options: argparse.Namespace) -> int:
+    return publish_command.check(options, _say)
+
+
 def _register(options: argparse.Namespace) -> int:
     load_config(options.config)
     from decon_assets.instance import home_for, open_instance
@@ -441,24 +490,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _warn_if_old(config_path: Path) -> None:
-    from decon_core.registry import blender_of, plan
-    from decon_core.report.build import is_current
+    from decon_assets.todays import NOT_TODAYS, is_report_todays
 
-    config = load_config(config_path)
-    store = Store(config.store)
-    try:
-        today = plan(config, store).current
-        blender = blender_of(config, store)
-        blender = replace(blender, builder=blender.builder.with_packs(*today))
-        is_todays = is_current(blender, config.showing)
-    except DeconError:
-        is_todays = False
-    if not is_todays:
-        print(
-            "note: corpus, benchmarks or policy are no longer those of this report; "
-            "`decon-assets status` says what changed",
-            file=sys.stderr,
-        )
+    if not is_report_todays(load_config(config_path)):
+        print(f"note: {NOT_TODAYS}", file=sys.stderr)
 
 
 def _demo(options: argparse.Namespace) -> int:
