@@ -15,6 +15,7 @@ from decon_assets import (
     blend_command,
     gap_command,
     mixture_command,
+    review_command,
     scan_command,
     scorecard_command,
 )
@@ -35,6 +36,7 @@ examples:
   decon-assets mixture verify               what is in the mixtures, scanned again
   decon-assets blend plan garlic            how often each source will be gone through
   decon-assets gap --results samples/       what a model scores without the leaked items
+  decon-assets review                       look at what was found, and say what it is
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
@@ -149,6 +151,16 @@ def _parser() -> argparse.ArgumentParser:
     gap_command.add_arguments(gap)
     gap.set_defaults(command=_gap)
 
+    review = commands.add_parser(
+        "review",
+        help="look at what was found, say what it is, and measure precision by that",
+        description=review_command.DESCRIPTION,
+        epilog=review_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    review_command.add_arguments(review)
+    review.set_defaults(command=_review)
+
     for command in (run, register):
         command.add_argument(
             "--retire",
@@ -163,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
             help="processes, or threads where there is little to do (default: "
             f"${WORKERS_VARIABLE}, else the cores that it may use: {usable_cores()} here)",
         )
-    for command in (run, status, register, dev, report, demo, mixture, blend, gap):
+    for command in (run, status, register, dev, report, demo, mixture, blend, gap, review):
         command.add_argument(
             "--config",
             type=Path,
@@ -302,6 +314,10 @@ def _blend(options: argparse.Namespace) -> int:
 
 def _gap(options: argparse.Namespace) -> int:
     return gap_command.gap(options, _say)
+
+
+def _review(options: argparse.Namespace) -> int:
+    return review_command.review(options, _say)
 
 
 def _register(options: argparse.Namespace) -> int:

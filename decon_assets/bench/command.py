@@ -72,9 +72,9 @@ and mixtures take turns in one process, {rounds} times after one that does not c
 the median, and so are the ratios, each of one turn."""
 _LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
 _REPORT = """\
-Made by `decon-assets bench --report`. From tiles, ledgers and records to the whole database, without
-texts of the corpus, of which there is none; then every view, all of its rows. Peak memory is that of
-the process; workers that read tiles are gone when it gets there."""
+Made by `decon-assets bench --report`. From tiles, ledgers and records to the whole database,
+without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
+is that of the process; workers that read tiles are gone when it gets there."""
 _RULES = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _INSTALL = "not installed: pip install 'decon-assets[peers]'"
@@ -132,7 +132,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench(options: argparse.Namespace, say: Say) -> int:
     """Run the command: measure, print the page, and write it."""
-    for path in (options.evals, options.corpus or options.texts):
+    needed = () if options.report else (options.evals, options.corpus or options.texts)
+    for path in needed:
         if not path.exists():
             raise InputError(Problem(str(path), "no such file or folder", "the data to measure on"))
     with tempfile.TemporaryDirectory(prefix="decon-bench-") as folder:
