@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -93,7 +94,7 @@ def _items(random: Random, benchmarks: Sequence[str], n_items: int) -> Iterator[
                 "instance_index": number,
                 "question": sentence(random, 18),
                 "has_answer": random.random() > 0.1,
-                "fingerprints": [f"f-{benchmark}-{number}"],
+                "fingerprints": [sha256(f"{benchmark} {number}".encode()).hexdigest()[:16]],
                 "n_records": 1,
                 "is_indexed": is_indexed,
                 "why_not_indexed": None if is_indexed else "too short",
