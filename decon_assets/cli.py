@@ -25,6 +25,7 @@ from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError
 from decon_core.store import Store
+from decon_core.verdicts import read_verdicts
 from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
@@ -235,7 +236,10 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     import duckdb
 
-    load_config(options.config)  # before a history is begun beside a file that is not there
+    config = load_config(
+        options.config
+    )  # before a history is begun beside a file that is not there
+    read_verdicts(config.verdicts)  # nor should a day of scanning end at a line in it
     _hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
