@@ -236,10 +236,9 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     import duckdb
 
-    config = load_config(
-        options.config
-    )  # before a history is begun beside a file that is not there
-    read_verdicts(config.verdicts)  # nor should a day of scanning end at a line in it
+    # Before a history is begun beside a file that is not there; nor should a day of scanning end at
+    # a line of verdicts that cannot be read.
+    read_verdicts(load_config(options.config).verdicts)
     _hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
