@@ -27,6 +27,7 @@ from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError
 from decon_core.store import Store
+from decon_core.verdicts import read_verdicts
 from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
@@ -274,7 +275,9 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     import duckdb
 
-    load_config(options.config)  # before a history is begun beside a file that is not there
+    # Before a history is begun beside a file that is not there; nor should a day of scanning end at
+    # a line of verdicts that cannot be read.
+    read_verdicts(load_config(options.config).verdicts)
     _hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
