@@ -105,6 +105,10 @@ def _is_same_benchmark(one: dict[str, Any]) -> bool:
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """What the two were made with, where it is not the same."""
     one, two = (_run(connection, name) for name in ("one", "two"))
+    if not (one["policy"] and two["policy"]):  # of one nobody knows any
+        for run in (one, two):
+            run["policy"] = "known" if run["policy"] else None
+    one, two = _flat(one), _flat(two)
     return [
         {"setting": name, "first": one.get(name), "second": two.get(name)}
         for name in sorted({*one, *two})
@@ -113,13 +117,19 @@ def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
 
 
 def _run(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
-    runs = rows_of(connection, f"SELECT {', '.join(_RUN)}, policy, thresholds FROM {name}.runs")  # noqa: S608
-    if not runs:
-        return {}
-    policy = json.loads(runs[0].pop("policy") or "{}")
-    thresholds = json.loads(runs[0].pop("thresholds") or "{}")
-    named = {f"threshold of {rule}": value for rule, value in thresholds.items()}
-    return {**runs[0], **{f"policy.{key}": value for key, value in policy.items()}, **named}
+    query = f"SELECT {', '.join(_RUN)}, policy, thresholds FROM {name}.runs"  # noqa: S608
+    runs = rows_of(connection, query)
+    run = runs[0] if runs else dict.fromkeys((*_RUN, "policy", "thresholds"))
+    return run | {key: json.loads(run[key] or "{}") for key in ("policy", "thresholds")}
+
+
+def _flat(run: dict[str, Any]) -> dict[str, Any]:
+    """A name for every setting."""
+    named = {f"threshold of {rule}": value for rule, value in run.pop("thresholds").items()}
+    policy = run.pop("policy")
+    if isinstance(policy, dict):
+        return run | {f"policy.{name}": value for name, value in policy.items()} | named
+    return run | {"policy": policy} | named
 
 
 def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int]:

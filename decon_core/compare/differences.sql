@@ -71,20 +71,25 @@ SELECT benchmark, a.benchmark IS NOT NULL AS is_in_one, b.benchmark IS NOT NULL 
        a.n_items AS n_items_of_one, b.n_items AS n_items_of_two
 FROM one.benchmarks a FULL JOIN two.benchmarks b USING (benchmark);
 
+-- Nor are all texts of these known: only those of the records that were found.
 CREATE TABLE item_pairs AS
 SELECT benchmark, split, instance_index,
        a.status AS status_of_one, b.status AS status_of_two,
        CASE WHEN NOT p.is_in_one OR NOT p.is_in_two THEN 'the other did not look for the benchmark'
-            WHEN a.fingerprints <> b.fingerprints THEN 'the item has other texts in the other'
+            WHEN a.fingerprints <> b.fingerprints
+              AND (a.is_whole AND b.is_whole OR NOT list_has_any(a.fingerprints, b.fingerprints))
+            THEN 'the item has other texts in the other'
             WHEN a.status IS NULL AND p.n_items_of_one IS NOT NULL
               OR b.status IS NULL AND p.n_items_of_two IS NOT NULL
             THEN 'the other does not have the item' END AS why_not
 FROM (
-    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints
+    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints,
+           n_records = len(fingerprints) AS is_whole
     FROM one.item_status JOIN one.items USING (benchmark, split, instance_index)
 ) a
 FULL JOIN (
-    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints
+    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints,
+           n_records = len(fingerprints) AS is_whole
     FROM two.item_status JOIN two.items USING (benchmark, split, instance_index)
 ) b USING (benchmark, split, instance_index)
 LEFT JOIN benchmark_pairs p USING (benchmark);
