@@ -17,6 +17,7 @@ from decon_assets import (
     mixture_command,
     publish_command,
     reference_command,
+    review_command,
     scan_command,
     scorecard_command,
 )
@@ -37,6 +38,7 @@ examples:
   decon-assets mixture verify               what is in the mixtures, scanned again
   decon-assets blend plan garlic            how often each source will be gone through
   decon-assets gap --results samples/       what a model scores without the leaked items
+  decon-assets review                       look at what was found, and say what it is
   decon-assets check --max-rate 0.01        fail where more than one item in a hundred leaked
   decon-assets compare old.duckdb decon.toml    what only one of two reports calls a leak
   decon-assets card --out card              a section for a dataset's card
@@ -154,6 +156,16 @@ def _parser() -> argparse.ArgumentParser:
     gap_command.add_arguments(gap)
     gap.set_defaults(command=_gap)
 
+    review = commands.add_parser(
+        "review",
+        help="look at what was found, say what it is, and measure precision by that",
+        description=review_command.DESCRIPTION,
+        epilog=review_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    review_command.add_arguments(review)
+    review.set_defaults(command=_review)
+
     compare = commands.add_parser(
         "compare",
         help="two reports, or two policies: what only one of them calls a leak",
@@ -210,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     for command in (
         *(run, status, register, dev, report, demo, mixture, blend, gap),
-        *(card, check),
+        *(review, card, check),
     ):
         _add_config(command)
 
@@ -354,6 +366,10 @@ def _blend(options: argparse.Namespace) -> int:
 
 def _gap(options: argparse.Namespace) -> int:
     return gap_command.gap(options, _say)
+
+
+def _review(options: argparse.Namespace) -> int:
+    return review_command.review(options, _say)
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -8,8 +8,6 @@ score.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -23,15 +21,20 @@ from decon_core.verdicts import LEAK, NO_VERDICTS, Verdicts
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
+_PARTS = ("question", "answer", "passage")
+
 # One entry per rule, document, benchmark item and place; of several records the best, then the
 # correct choice, then the first. Each record is a pair of its own: one that a person cleared must
 # not speak for one that leaked, and one that a person confirmed must not be hidden by any other.
-_BEST_FIRST = ("is_contaminated", "is_confirmed", "is_by_score", "score", "is_correct")
+_BEST_FIRST = ("is_contaminated", "is_confirmed", "is_enough", "score", "is_said", "is_correct")
 _ELSE_FIRST = ("record", "question_stop")
 _ITEM = [
     *("shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for"),
     "place",
 ]
+# Records of an item that were found at one place by the very same words: choices, mostly, of none
+# of which anything stands there. Whoever cleared the best of them has seen what the others show.
+_SAME = [*_ITEM, *(f"{part}_{edge}" for part in _PARTS for edge in ("start", "stop"))]
 
 
 def decide(
@@ -46,34 +49,52 @@ def decide(
     `holds_to`: of every match the highest threshold at which it would be one. An entry has the
     highest of all that it was chosen from.
     """
-    score, is_by_score = judge(matches, policy)
+    score, is_enough = judge(matches, policy)
     highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
     said = said_of(matches["pair"], verdicts)
-    called = {
-        "score": pa.array(score),
-        "is_by_score": pa.array(is_by_score),
-        "holds_to": highest,
-        "verdict": said,
-        "is_contaminated": pa.array(_with_verdicts(is_by_score, said, verdicts)),
-    }
-    judged = pa.table([*matches.columns, *called.values()], names=ENTRIES.names)
     # Only `decon` tells places of a document apart.
     place = pl.when(pl.col("detector") == "decon").then(pl.col("question_start"))
-    frame = pl.DataFrame(judged.cast(ENTRIES)).with_columns(
-        place.alias("place"), (pl.col("verdict") == LEAK).alias("is_confirmed")
+    frame = pl.DataFrame(matches).with_columns(
+        place.alias("place"),
+        pl.Series("score", score),
+        pl.Series("is_enough", is_enough),
+        pl.Series("verdict", said),
+        pl.Series("holds_to", highest).cast(pl.Float64),
     )
     if holds_to is not None:
         frame = frame.with_columns(pl.col("holds_to").max().over(_ITEM))
-    best = (
-        frame.sort(
-            [*_ITEM, *(pl.col(name).fill_null(False) for name in _BEST_FIRST), *_ELSE_FIRST],
-            descending=[False] * len(_ITEM) + [True] * len(_BEST_FIRST) + [False] * 2,
+    return _chosen(_called(frame, verdicts)).select(ENTRIES.names).to_arrow().cast(ENTRIES)
+
+
+def _called(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
+    """Which of the matches count as leaks; and of which items and places some would, by score."""
+    is_enough = pl.col("is_enough")
+    if not verdicts:
+        return frame.with_columns(
+            is_enough.alias("is_contaminated"),
+            is_enough.alias("is_by_score"),
+            pl.lit(value=False).alias("is_confirmed"),
+            pl.lit(value=False).alias("is_said"),
         )
-        .unique(_ITEM, keep="first", maintain_order=True)
-        .drop("place", "is_confirmed")
-        .to_arrow()
+    said = pl.col("verdict")
+    is_confirmed, is_clearing = said == LEAK, said.is_in(verdicts.clears)
+    best_cleared = pl.col("score").filter(is_clearing).max().over(_SAME)
+    is_cleared = is_clearing | (said.is_null() & (pl.col("score") <= best_cleared))
+    return frame.with_columns(
+        (
+            is_confirmed.fill_null(value=False) | (is_enough & ~is_cleared.fill_null(value=False))
+        ).alias("is_contaminated"),
+        is_enough.max().over(_ITEM).alias("is_by_score"),
+        is_confirmed.alias("is_confirmed"),
+        said.is_not_null().alias("is_said"),
     )
-    return best.cast(ENTRIES)
+
+
+def _chosen(frame: pl.DataFrame) -> pl.DataFrame:
+    best_first = (pl.col(name).fill_null(False) for name in _BEST_FIRST)
+    descending = [False] * len(_ITEM) + [True] * len(_BEST_FIRST) + [False] * len(_ELSE_FIRST)
+    in_order = frame.sort([*_ITEM, *best_first, *_ELSE_FIRST], descending=descending)
+    return in_order.unique(_ITEM, keep="first", maintain_order=True)
 
 
 def said_of(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
@@ -83,16 +104,6 @@ def said_of(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
     known = pa.array(verdicts.by_pair, pa.string())
     said = pa.array([one.verdict for one in verdicts.by_pair.values()], pa.string())
     return said.take(pc.index_in(pairs.combine_chunks(), known))
-
-
-def _with_verdicts(is_by_score: Booleans, said: pa.Array, verdicts: Verdicts) -> Booleans:
-    is_leak = _is_one_of(said, [LEAK])
-    return is_leak | (is_by_score & ~_is_one_of(said, verdicts.clears))
-
-
-def _is_one_of(said: pa.Array, wanted: Sequence[str]) -> Booleans:
-    found: Booleans = pc.is_in(said, pa.array(wanted, pa.string())).to_numpy(zero_copy_only=False)
-    return found
 
 
 def judge(matches: pa.Table, policy: Policy) -> tuple[Floats, Booleans]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -53,12 +54,7 @@ def entries_of_shards(
     `is_swept`: with the highest threshold at which each entry would be a leak.
     """
     tiles = (
-        (
-            version,
-            pa.concat_tables(
-                _tile(store.tile(scan, shard, version.fingerprint)) for shard in shards
-            ),
-        )
+        (version, _read([store.tile(scan, shard, version.fingerprint) for shard in shards]))
         for version in sorted(versions, key=lambda version: version.benchmark)
     )
     return entries_of(
@@ -103,10 +99,11 @@ def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str
     return {*pq.read_table(path, columns=["pair"])["pair"].to_pylist()}
 
 
-def _tile(path: Path) -> pa.Table:
-    file = pq.ParquetFile(path)
-    # Most tiles are empty, and reading nothing out of all columns takes its time.
-    return file.read().cast(MATCHES) if file.metadata.num_rows else MATCHES.empty_table()
+def _read(tiles: list[Path]) -> pa.Table:
+    """Tiles one after the other. One by one they would take four times as long."""
+    if not tiles:
+        return MATCHES.empty_table()
+    return pl.scan_parquet(tiles, glob=False).collect().to_arrow().cast(MATCHES)
 
 
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:

@@ -168,7 +168,11 @@ ENTRIES = pa.schema(
     [
         *MATCHES,
         _required("score", pa.float64(), "base score after the length penalty"),
-        _required("is_by_score", pa.bool_(), "whether the score alone reaches the threshold"),
+        _required(
+            "is_by_score",
+            pa.bool_(),
+            "whether it would count as a leak if nobody had said anything",
+        ),
         _field(
             "holds_to",
             pa.float64(),

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import difflib
 import errno
+import fcntl
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from decon_core.errors import InputError, Problem
 
@@ -98,17 +99,24 @@ def read_verdicts(path: Path, *, clears: Sequence[str] = CLEARING) -> Verdicts:
     for line in read_lines(path) if path.exists() else ():
         standing.pop(line["pair"], None)
         if line["verdict"] != TAKEN_BACK:
-            told = {name: line[name] for name in ("pair", "fingerprint", "verdict")}
-            free = {name: line.get(name) for name in ("note", "by", "at")}
-            told |= {name: value for name, value in free.items() if isinstance(value, str)}
-            standing[line["pair"]] = Verdict(**told)
+            standing[line["pair"]] = _verdict(line)
     return Verdicts(standing, tuple(clears))
+
+
+def _verdict(line: Mapping[str, Any]) -> Verdict:
+    texts = {
+        field.name: line[field.name]
+        for field in fields(Verdict)
+        if isinstance(line.get(field.name), str)
+    }
+    return Verdict(**texts)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a file of verdicts, each checked; raises what is wrong with any of them."""
-    content = path.read_bytes()
-    lines = content.split(b"\n")
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # or it may be seen with half a line
+        lines = file.read().split(b"\n")
     problems: list[Problem] = []
     found = []
     if lines[-1]:
@@ -175,22 +183,22 @@ def append_verdicts(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     if problems:
         raise InputError(problems)
     text = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _require_whole(path)
-    # Beside other processes that append: one call to write, at the end whichever it is then.
     content = text.encode("utf-8", "backslashreplace")  # of half a character: an escape of JSON
-    with path.open("ab", buffering=0) as file:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        _require_whole(file, path)
+        # In one call: who is killed meanwhile has written all of it or nothing.
         if file.write(content) < len(content):
             raise OSError(errno.ENOSPC, "no space left for a whole line", str(path))
         os.fsync(file.fileno())
 
 
-def _require_whole(path: Path) -> None:
+def _require_whole(file: IO[bytes], path: Path) -> None:
     """Raise where a file ends within a line: what is put behind it would be lost with it."""
-    if not path.is_file() or not path.stat().st_size:
+    if not file.seek(0, os.SEEK_END):
         return
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        if file.read() != b"\n":
-            found = "a last line without a newline"
-            raise InputError(Problem(str(path), found, "whole lines", _CUT_OFF_REMEDY))
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) != b"\n":
+        found = "a last line without a newline"
+        raise InputError(Problem(str(path), found, "whole lines", _CUT_OFF_REMEDY))

@@ -1,6 +1,7 @@
--- Twelve questions to a report. All at once:   duckdb .decon/report/contamination.duckdb < examples/queries.sql
+-- Twelve questions to a report. All at once:
+--     duckdb .decon/report/contamination.duckdb < examples/queries.sql
 -- One of them:   decon-assets report --query "..."
--- What there is:   FROM duckdb_tables() SELECT table_name, comment;   the same with duckdb_views() and view_name
+-- What there is:   FROM duckdb_tables() SELECT table_name, comment   (views: FROM duckdb_views())
 
 -- 1. How much of each benchmark leaked, and how sure is that?
 SELECT benchmark, split, n_items, n_leaked, round(leak_rate, 4) AS rate,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from decon_assets.bench import peers, stages
+from decon_assets.bench import command, peers, stages
 from decon_assets.bench.corpus import SHARD, make_corpus, truth_file
 from decon_assets.bench.mixtures import VARIANTS
 from decon_assets.cli import main
@@ -195,3 +195,17 @@ def test_the_variants_that_are_measured_do_what_they_are_called(sources, tmp_pat
     assert totals["clean"]["removed"]["leak"] == totals["control"]["removed"]["control"] >= 12
     assert totals["cut"]["n_cut"] > 0
     assert totals["licensed"]["removed"]["license"] * 4 >= totals["licensed"]["n_documents_in"] - 8
+
+
+def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
+    small = {"n_matches": 400, "n_items": 40, "n_shards": 9}
+    monkeypatch.setattr(command, "_LARGE", small)
+    out = tmp_path / "page.md"
+    nothing = ["--evals", str(tmp_path / "nowhere")]  # it needs none
+    assert main(["bench", "--report", "--rounds", "1", "--out", str(out), *nothing]) == 0
+    page = out.read_text()
+    assert "400 matches, 40 items, 9 shards" in page
+    assert re.search(r"\| the database \|  \| [\d.]+ \| \d+ \| .* MB on the disk \|", page)
+    (leaked,) = re.search(r"(\d+) items leaked", page).groups()
+    assert 0 < int(leaked) <= 40
+    assert page.count("| view `") > 15

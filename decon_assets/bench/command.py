@@ -20,6 +20,7 @@ from decon_assets.bench.corpus import make_corpus
 from decon_assets.bench.table import Line, Page, markdown
 from decon_core.errors import InputError, Problem
 from decon_core.store import aside
+from decon_core.workers import usable_cores
 
 DESCRIPTION = """\
 Measure rate and peak memory of every stage, of whole scans with one and two workers, and of the
@@ -30,6 +31,10 @@ order, with items of the benchmarks hidden in them.
 
 With --mixtures nothing of that, but how long mixtures take to build, over a plain copy of the same
 shards: without leaks, a control of that, spans cut out, and by a license in `metadata.license`.
+
+With --report nothing of that, but how long a report takes that is made from the tiles of a large
+scan, and each of its views: a million matches, 100,000 items, 10,000 shards. The tiles are made up,
+which takes three minutes and 2 GB of disk.
 """
 
 EPILOG = """\
@@ -38,6 +43,7 @@ examples:
   decon-assets bench --evals records/ --texts texts/ --mb 200 --peers
   decon-assets bench --evals records/ --corpus shards/ --out docs/benchmarks.md
   decon-assets bench --mixtures --mb 250                mixtures, over a plain copy of the shards
+  decon-assets bench --report --out docs/benchmarks-report.md
 
 The peers are an optional group: pip install 'decon-assets[peers]'. One that is not installed is
 said to be missing. They may live in an environment of their own: --peer-python env/bin/python.
@@ -64,6 +70,11 @@ Made by `decon-assets bench --mixtures`. MB are millions of bytes of text in UTF
 plain copy unpacks and packs the same shards by the same calls as a mixture is written with. Copy
 and mixtures take turns in one process, {rounds} times after one that does not count; seconds are
 the median, and so are the ratios, each of one turn."""
+_LARGE = {"n_matches": 1_000_000, "n_items": 100_000, "n_shards": 10_000}
+_REPORT = """\
+Made by `decon-assets bench --report`. From tiles, ledgers and records to the whole database,
+without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
+is that of the process; workers that read tiles are gone when it gets there."""
 _RULES = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _INSTALL = "not installed: pip install 'decon-assets[peers]'"
@@ -97,6 +108,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure mixtures instead: how long each takes to build, over a plain copy",
     )
+    what.add_argument(
+        "--report",
+        action="store_true",
+        help="measure a report of a large scan instead; the tiles are made up",
+    )
     what.add_argument("--peers", action="store_true", help="measure other tools as well")
     parser.add_argument(
         "--peer-python",
@@ -116,12 +132,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench(options: argparse.Namespace, say: Say) -> int:
     """Run the command: measure, print the page, and write it."""
-    for path in (options.evals, options.corpus or options.texts):
+    needed = () if options.report else (options.evals, options.corpus or options.texts)
+    for path in needed:
         if not path.exists():
             raise InputError(Problem(str(path), "no such file or folder", "the data to measure on"))
     with tempfile.TemporaryDirectory(prefix="decon-bench-") as folder:
         work = _Work(options, Path(folder), say)
-        page = work.measure_mixtures() if options.mixtures else work.measure()
+        page = work.page()
     text = markdown(page)
     say(f"\n{text}")
     if options.out:
@@ -138,6 +155,11 @@ class _Work:
     options: argparse.Namespace
     folder: Path
     say: Say
+
+    def page(self) -> Page:
+        if self.options.mixtures:
+            return self.measure_mixtures()
+        return self.measure_report() if self.options.report else self.measure()
 
     def measure(self) -> Page:
         corpus, made = self._corpus()
@@ -184,6 +206,28 @@ class _Work:
         for name, one in found["variants"].items():
             page.mixtures.append(_timed(name, n_bytes, one["seconds"]))
             page.ratios.append((f"{name}, over a plain copy", one["ratio"]))
+        return page
+
+    def measure_report(self) -> Page:
+        """Of what a large scan leaves behind: rounds from nothing, the one in the middle."""
+        job = {"store": str(self.folder / "store"), "sizes": _LARGE, "cores": usable_cores()}
+        self.say("making up tiles …")
+        _run_ours({**job, "job": "large store"})
+        found = self._median("report", job, "seconds", cores=usable_cores())
+        sizes = ", ".join(f"{n:,} {name[2:]}" for name, n in _LARGE.items())
+        page = Page(
+            f"{sizes}, made up; {found['n_leaked']:,} items leaked, {found['n_pairs']:,} pairs.",
+            _command(),
+            title="A report of a large scan",
+            introduction=_REPORT,
+        )
+        size = f"{found['size_bytes'] / 1e6:.0f} MB on the disk"
+        peak = found["peak_bytes"] / 1e6
+        whole = Line(name="the database", seconds=found["seconds"], peak_mb=peak, note=size)
+        page.report.append(whole)
+        page.report += [
+            Line(name=f"view `{name}`", seconds=seconds) for name, seconds in found["views"].items()
+        ]
         return page
 
     def _job(self, corpus: Path) -> dict[str, Any]:

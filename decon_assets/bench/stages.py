@@ -194,6 +194,50 @@ def mixtures(job: Job) -> Result:
     }
 
 
+def large_store(job: Job) -> Result:
+    """A store as a large scan leaves it."""
+    from decon_assets.bench.large import Sizes, make_store
+
+    started = time.perf_counter()
+    make_store(Path(job["store"]), Sizes(**job["sizes"]))
+    return {"seconds": time.perf_counter() - started}
+
+
+def report(job: Job) -> Result:
+    """The report of such a store, and an answer of each of its views."""
+    import duckdb
+
+    from decon_assets.bench.large import Sizes, packs_of
+    from decon_core.config import Showing
+    from decon_core.report.build import build_report
+
+    store = Store(Path(job["store"]))
+    names = sorted(path.name for path in store.records("any", "any").parent.parent.iterdir())
+    versions = [current_version(store, name) for name in names]
+    started = time.perf_counter()
+    packs = [*packs_of(Sizes(**job["sizes"]))]
+    summary = build_report(store, packs, versions, Policy(), (), showing=Showing(snippets=False))
+    seconds = time.perf_counter() - started
+    views = {}
+    with duckdb.connect(str(store.report), read_only=True) as connection:
+        (n_pairs,) = connection.execute("SELECT count(*) FROM pairs").fetchone() or (0,)
+        for (name,) in connection.execute(_VIEWS).fetchall():
+            started = time.perf_counter()
+            connection.execute(f"FROM {name}").fetchall()
+            views[name] = time.perf_counter() - started
+    return {
+        "seconds": seconds,
+        "peak_bytes": peak_bytes(),
+        "size_bytes": store.report.stat().st_size,
+        "views": views,
+        "n_pairs": n_pairs,
+        "n_leaked": summary.n_leaked,
+    }
+
+
+_VIEWS = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name"
+
+
 def _prepared(job: Job) -> tuple[Store, list[Version]]:
     store = Store(Path(job["store"]))
     return store, [current_version(store, name) for name in job["benchmarks"]]
@@ -223,6 +267,8 @@ JOBS: dict[str, Callable[[Job], Result]] = {
     "stages": stages,
     "scan": scan,
     "mixtures": mixtures,
+    "large store": large_store,
+    "report": report,
 }
 
 

@@ -41,6 +41,7 @@ class Page:
     ours: list[Line] = field(default_factory=list)
     index: list[Line] = field(default_factory=list)
     mixtures: list[Line] = field(default_factory=list)
+    report: list[Line] = field(default_factory=list)
     peers: list[Line] = field(default_factory=list)
     ratios: list[tuple[str, float]] = field(default_factory=list)
     versions: Mapping[str, str] = field(default_factory=dict)  # of peers
@@ -59,6 +60,7 @@ def markdown(page: Page) -> str:
         ("The scan", page.ours),
         ("The index", page.index),
         ("From shards to shards", page.mixtures),
+        ("From tiles to answers", page.report),
         ("Other tools on the same documents", page.peers),
     ):
         if lines:

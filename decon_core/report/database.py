@@ -53,8 +53,9 @@ def _load(
     connection.register("incoming", rows.cast(schema))
     connection.execute(f"CREATE TABLE {name} AS FROM incoming")
     connection.unregister("incoming")
-    for file in files:
-        connection.execute(f"INSERT INTO {name} FROM read_parquet('{_quoted(str(file))}')")
+    if files:
+        paths = [str(file) for file in files]
+        connection.execute(f"INSERT INTO {name} FROM read_parquet(?)", [paths])
     connection.execute(f"COMMENT ON TABLE {name} IS '{_quoted(about)}'")
     for column in schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()

@@ -263,7 +263,14 @@ def said(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     """What people said, and whether it is about anything that was found."""
     found = {*pairs["pair"].to_pylist()}
     rows = [
-        {**asdict(one), "is_found": one.pair in found}
+        {
+            "pair": one.pair,
+            "verdict": one.verdict,
+            "note": one.note,
+            "said_by": one.by,
+            "said_at": one.at,
+            "is_found": one.pair in found,
+        }
         for _, one in sorted(verdicts.by_pair.items())
     ]
     return _table("verdicts", rows)

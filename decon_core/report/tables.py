@@ -176,8 +176,8 @@ TABLES: Mapping[str, Declared] = {
                 _column("pair", _TEXT, "hash of the record's texts and of the words found"),
                 _column("verdict", _TEXT, "leak, template, common source, unsure"),
                 _column("note", _TEXT, "in the person's words"),
-                _column("by", _TEXT, "who said it"),
-                _column("at", _TEXT, "when"),
+                _column("said_by", _TEXT, "who said it"),
+                _column("said_at", _TEXT, "when"),
                 _column("is_found", _FLAG, "whether this scan found the pair"),
             ]
         ),

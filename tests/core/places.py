@@ -10,6 +10,7 @@ from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
 from decon_core.scan import scan_packs
 from decon_core.streams import create
 from decon_core.variants import Mixture
+from decon_core.verdicts import NO_VERDICTS
 
 CLEAN = Mixture(name="clean")
 CONTROL = Mixture(name="control", take="control", control_of="clean")
@@ -26,6 +27,7 @@ class Place:
 
     def __init__(self, bench, versions):
         self.bench, self.versions, self.packs = bench, versions, []
+        self.verdicts = NO_VERDICTS
 
     def put(self, shards, *, source=None, name="web"):
         """Shards (rows by name) as a pack of a source."""
@@ -52,6 +54,7 @@ class Place:
             tuple(self.versions),
             self.bench.policy,
             mixtures or (CLEAN, CONTROL),
+            verdicts=self.verdicts,
         )
 
     def build(self, mixture, pack=None):

@@ -9,6 +9,7 @@ from decon_core.leaks import entries_of_shard
 from decon_core.policy import Policy
 from decon_core.records import load_records
 from decon_core.scan import scan_packs
+from decon_core.verdicts import NO_VERDICTS
 
 FIELDS = {
     "training_file", "training_line", "eval_dataset", "eval_key", "eval_line",
@@ -39,7 +40,9 @@ def report(bench, make_words, tmp_path):
     scan_packs(bench.store, [pack], versions, bench.policy)
     (shard,) = pack.shards
     records = {version.benchmark: load_records(bench.store, version) for version in versions}
-    entries = entries_of_shard(bench.store, shard, versions, bench.policy, bench.scan, source="web")
+    entries = entries_of_shard(
+        bench.store, shard, versions, bench.policy, bench.scan, source="web", verdicts=NO_VERDICTS
+    )
     write_report(tmp_path / "compat", shard, pack.source, entries, records, bench.policy)
     path = tmp_path / "compat" / report_name(shard.name, bench.policy)
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -15,6 +15,7 @@ from decon_core.records import save_records
 from decon_core.report.build import build_report
 from decon_core.scan import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS
+from decon_core.verdicts import NO_VERDICTS
 
 ALL = Policy(tokenizer_str="words", detectors=RULES, hot_ngram_records=10)
 TEMPLATE = "which one of the following four statements is true of the thing named above"
@@ -80,7 +81,7 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
     scan_packs(bench.store, [pack], versions, bench.policy)
     (shard,) = pack.shards
     entries = entries_of_shard(
-        bench.store, shard, versions, bench.policy, bench.scan, source="web"
+        bench.store, shard, versions, bench.policy, bench.scan, source="web", verdicts=NO_VERDICTS
     ).to_pylist()
     rows = indexability(bench.store, versions, bench.policy).to_pylist()
     assert {row["reason"] for row in rows} >= {
@@ -273,7 +274,8 @@ def test_an_item_has_leaked_when_any_rule_says_so(reported):
         ("leaked", 1, "exact"),
         ("not indexable", 0, None),
     ]
-    assert rows("FROM by_benchmark WHERE benchmark = 'b'") == [("b", "test", 4, 3, 1, 0.75, 4)]
+    headline = "SELECT n_items, n_leaked, n_not_indexable, leak_rate, n_leaks FROM by_benchmark"
+    assert rows(f"{headline} WHERE benchmark = 'b'") == [(4, 3, 1, 0.75, 4)]
     assert rows("FROM by_source") == [("web", 3, 0, 3, 3, 1.0)]
     assert rows("FROM by_benchmark_and_source") == [("b", "web", 3, 3)]
     assert (summary.n_leaked, summary.n_matches, summary.n_contaminated_documents) == (3, 4, 3)

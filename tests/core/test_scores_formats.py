@@ -5,7 +5,6 @@ answers, 2 and 7 as questions alone, 5 asks what nobody can look for. 3 and 9 as
 """
 
 import json
-import shutil
 from pathlib import Path
 
 import duckdb
@@ -26,6 +25,7 @@ from decon_core.schemas import RECORDS
 from decon_core.scores.account import score_gap
 from decon_core.scores.page import as_markdown, write
 from tests.core.conftest import Bench, words
+from tests.core.reports import write_report
 
 POLICY = Policy(tokenizer_str="words", detectors=("exact",))
 RIGHT = [1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0, 0]  # scores of the twelve items
@@ -626,15 +626,17 @@ def test_the_report_says_which_leaks_are_questions_alone(report):
     ],
 )
 def test_an_answer_is_there_when_anything_of_it_is(
-    report, tmp_path, overlap, is_correct, looked_for, has_answer, expected
+    tmp_path, overlap, is_correct, looked_for, has_answer, expected
 ):
-    shutil.copy(report, tmp_path / "copy.duckdb")
-    with duckdb.connect(str(tmp_path / "copy.duckdb")) as connection:
-        item = "(benchmark, split, instance_index) = ('quiz', 'test', 2)"
-        connection.execute(
-            f"UPDATE matches SET answer_overlap = ?, is_correct = ?, looked_for = ? WHERE {item}",
-            [overlap, is_correct, looked_for],
-        )
-        connection.execute(f"UPDATE items SET has_answer = ? WHERE {item}", [has_answer])
-        found = connection.execute(f"SELECT is_question_only FROM item_status WHERE {item}")
-        assert found.fetchone() == (expected,)
+    item = {"benchmark": "quiz", "split": "test", "instance_index": 2}
+    found = {"answer_overlap": overlap, "is_correct": is_correct, "looked_for": looked_for}
+    called = {"score": 1.0, "is_by_score": True, "is_contaminated": True}
+    made = write_report(
+        tmp_path / "report.duckdb",
+        items=[{**item, "has_answer": has_answer, "is_indexed": True}],
+        matches=[{**item, **found, **called}],
+    )
+    with duckdb.connect(str(made), read_only=True) as connection:
+        row = connection.execute("SELECT is_question_only, what_leaked FROM item_status").fetchone()
+    told = "no answer" if not has_answer else "question only" if expected else "question + answer"
+    assert row == (expected, told)

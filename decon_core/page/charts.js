@@ -1,0 +1,102 @@
+// Figures: drawn when they come into sight, and again when the theme changes.
+
+let library = null;
+const drawn = new Map();
+
+function charting() {
+  library ??= (async () => {
+    await wholeFile;
+    const code = await inflated("charting");
+    document.head.append(made("script", { text: code }));
+    if (!window.Plotly) throw new Error("the library for charts did not run");
+    return window.Plotly;
+  })();
+  return library;
+}
+
+// Colours are names of the style sheet, and stand only where a colour is expected.
+function coloured(value, key = "") {
+  if (typeof value === "string") {
+    const isColour = /color(scale)?$/.test(key) && value.startsWith("--c-");
+    return isColour ? getComputedStyle(document.documentElement).getPropertyValue(value).trim() : value;
+  }
+  if (Array.isArray(value)) return value.map((one) => coloured(one, key));
+  if (value && typeof value === "object") {
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, coloured(one, name)]));
+  }
+  return value;
+}
+
+function themed(layout, width) {
+  const size = width < 520 ? 10 : 12;
+  const axis = {
+    automargin: true,
+    fixedrange: true,
+    gridcolor: "--c-rule",
+    linecolor: "--c-rule",
+    tickfont: { size },
+  };
+  return coloured({
+    margin: { l: 12, r: 12, t: 12, b: 12, pad: 4 },
+    font: { family: "system-ui, sans-serif", size, color: "--c-ink" },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    hoverlabel: { bgcolor: "--c-panel", bordercolor: "--c-soft", font: { color: "--c-ink" }, align: "left" },
+    dragmode: false,
+    ...layout,
+    xaxis: { ...axis, ...layout.xaxis },
+    yaxis: { ...axis, ...layout.yaxis },
+  });
+}
+
+const SETTINGS = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
+
+async function draw(holder, chart) {
+  const Plotly = await charting();
+  const layout = themed(chart.layout, holder.clientWidth);
+  await Plotly.react(holder, coloured(chart.data), layout, SETTINGS);
+  if (!drawn.has(holder) && chart.opens.length) {
+    holder.on("plotly_click", ({ points }) => openFromChart(chart.opens, points[0].customdata));
+  }
+  drawn.set(holder, chart);
+}
+
+function openFromChart(names, values) {
+  if (!values) return;
+  location.hash = pairsHash(Object.fromEntries(names.map((name, at) => [name, values[at]])));
+}
+
+const inSight = new IntersectionObserver(
+  (entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      inSight.unobserve(target);
+      draw(target, target.chart).catch(tellTrouble);
+    }
+  },
+  { rootMargin: "300px" },
+);
+
+function chartHolder(chart) {
+  const holder = made("div", { class: "chart", role: "img", "aria-label": chart.title });
+  holder.style.height = `${chart.layout.height}px`;
+  holder.chart = chart;
+  inSight.observe(holder);
+  return holder;
+}
+
+function forget(holder) {
+  inSight.unobserve(holder);
+  if (drawn.delete(holder)) window.Plotly.purge(holder);
+}
+
+function redrawCharts() {
+  for (const [holder, chart] of drawn) draw(holder, chart).catch(tellTrouble);
+}
+
+// Paper has all figures, also those that nobody has scrolled to.
+window.addEventListener("beforeprint", () => {
+  for (const holder of document.querySelectorAll(".chart")) {
+    if (!drawn.has(holder)) draw(holder, holder.chart).catch(tellTrouble);
+  }
+});

@@ -1,0 +1,81 @@
+// Headlines, and sections of words, figures and tables, as the report has them.
+
+function showOverview(overview, run) {
+  element("headlines").append(...overview.headlines.map(headline));
+  element("asked").textContent = overview.words.join(" ");
+  element("notes").append(...overview.notes.map((text) => made("li", { text })));
+  element("notes").hidden = !overview.notes.length;
+  element("contents").append(
+    ...overview.sections.map(({ key, title }) => made("a", { href: `#${key}`, text: title })),
+  );
+  element("sections").append(...overview.sections.map(section));
+  element("made").textContent = `Made by ${plain(run.made_by) || "hand"} from report ${plain(run.state) || "without a state"}.`;
+}
+
+function headline({ value, name, note }) {
+  return made(
+    "div",
+    { class: "headline" },
+    made("strong", { text: value }),
+    made("span", { text: name }),
+    made("small", { text: note }),
+  );
+}
+
+function section({ key, title, words, choices, tables }) {
+  const node = made("section", { id: key, "aria-labelledby": `${key}-title` });
+  node.append(made("h2", { id: `${key}-title`, text: title }));
+  if (words.length) node.append(made("p", { text: words.join(" ") }));
+  if (choices.length) node.append(...figures(choices, title));
+  node.append(...tables.filter(({ rows }) => rows.length).map(tableOf));
+  return node;
+}
+
+function figures(choices, title) {
+  const place = made("div", { class: "figures" });
+  const show = (choice) => {
+    place.querySelectorAll(".chart").forEach(forget);
+    place.replaceChildren(...choice.charts.map((chart) => figure(chart, choice.charts.length > 1)));
+  };
+  show(choices[0]);
+  if (choices.length === 1) return [place];
+  const options = choices.map(({ name }, at) => made("option", { value: at, text: name }));
+  const select = made("select", {}, ...options);
+  select.addEventListener("change", () => show(choices[select.value]));
+  return [made("label", { class: "choice", text: `${title} of ` }, select), place];
+}
+
+function figure(chart, isNamed) {
+  const node = made("figure", {}, chartHolder(chart));
+  if (isNamed) node.prepend(made("figcaption", { text: chart.title }));
+  return node;
+}
+
+function tableOf({ title, columns, rows, opens, is_folded }) {
+  const table = made("table");
+  const heads = columns.map(({ name, kind }) => made("th", { scope: "col", class: `is-${kind}`, text: name }));
+  table.append(made("thead", {}, made("tr", {}, ...heads)));
+  table.append(
+    made("tbody", {}, ...rows.map((row, number) => made("tr", {}, ...row.map((value, at) => cell(value, columns[at], at === 0 && opens[number]))))),
+  );
+  const frame = made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": title }, table);
+  if (is_folded) return made("details", {}, made("summary", { text: title }), frame);
+  table.prepend(made("caption", { text: title }));
+  return frame;
+}
+
+function cell(value, { kind }, filter) {
+  const text = cellText(value, kind);
+  const node = made("td", { class: `is-${kind}` });
+  if (filter) node.append(made("a", { href: pairsHash(filter), text }));
+  else node.textContent = text;
+  return node;
+}
+
+function cellText(value, kind) {
+  if (value == null || value === "") return "–";
+  if (kind === "number") return counted(value);
+  if (kind === "share") return percent(value);
+  if (kind === "score") return value.toFixed(2);
+  return value;
+}

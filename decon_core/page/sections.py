@@ -1,0 +1,418 @@
+"""What is to be seen, in order, and in words: sections of figures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from decon_core.page import charts
+from decon_core.page.charts import Chart, by_rule
+from decon_core.page.gather import MOST_UNREADABLE, Facts, Row, Rows
+from decon_core.page.labels import beginning, count, share, shown, things
+
+ALL = "all benchmarks"
+_QUESTION_CHARACTERS = 160
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, which value of a row stands in it, and how that is shown.
+
+    name: on one line; text: on several; code: a hash; number, share, score: to the right.
+    """
+
+    name: str
+    kind: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under heads; `opens`: of each row, the filter of the pairs that it stands for."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[object]]
+    opens: Sequence[Mapping[str, str]] = ()
+    is_folded: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several views of the same thing."""
+
+    name: str
+    charts: Sequence[Chart]
+
+
+@dataclass(frozen=True)
+class Section:
+    key: str
+    title: str
+    words: Sequence[str]  # sentences
+    choices: Sequence[Choice] = ()
+    tables: Sequence[Table] = ()
+
+
+@dataclass(frozen=True)
+class Headline:
+    value: str
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Overview:
+    headlines: Sequence[Headline]
+    words: Sequence[str]
+    notes: Sequence[str]
+    sections: Sequence[Section] = field(default_factory=list)
+
+
+def overview(facts: Facts) -> Overview:
+    return Overview(
+        headlines(facts), asked(facts), notes(facts), [section(facts) for section in SECTIONS]
+    )
+
+
+def headlines(facts: Facts) -> list[Headline]:
+    totals = facts.totals
+    n_items, n_leaked = totals["n_items"], totals["n_leaked"]
+    n_both, n_blind = facts.of_items("n_question_and_answer"), facts.of_items("n_not_indexable")
+    n_documents, n_held = totals["n_documents"], totals["n_contaminated_documents"]
+    return [
+        Headline(count(n_leaked), "items leaked", _of(n_leaked, n_items)),
+        Headline(count(n_both), "of them with their answer", _of(n_both, n_leaked)),
+        Headline(count(n_held), "documents hold a leak", _of(n_held, n_documents)),
+        Headline(count(n_blind), "items that no rule can see", _of(n_blind, n_items)),
+    ]
+
+
+def asked(facts: Facts) -> list[str]:
+    """What was looked for, where, and how."""
+    totals = facts.totals
+    rules = ", ".join(f"{shown(rule)} {value:g}" for rule, value in facts.thresholds.items())
+    searched = (
+        f"{things(totals['n_documents'], 'document', 'documents')} in "
+        f"{things(totals['n_shards'], 'shard', 'shards')} of "
+        f"{things(totals['n_sources'], 'source', 'sources')} were searched for "
+        f"{things(totals['n_items'], 'item', 'items')} of "
+        f"{things(totals['n_benchmarks'], 'benchmark', 'benchmarks')}."
+    )
+    by_rules = f"Rules and their thresholds: {rules}." if rules else "The report names no rules."
+    return [searched, by_rules]
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{share(part, whole)} of {count(whole)}"
+
+
+def notes(facts: Facts) -> list[str]:
+    """What a reader must know before any number."""
+    return [note for note in _possible_notes(facts) if note]
+
+
+def _possible_notes(facts: Facts) -> Iterable[str]:
+    totals = facts.totals
+    yield _if_any(
+        things(totals["n_unreadable"], "row", "rows"),
+        "of the corpus could not be read. What stands there is not known, and no number here "
+        "speaks of it.",
+    )
+    yield _if_any(
+        things(facts.of_items("n_not_indexable"), "item is", "items are"),
+        "out of sight of every chosen rule, mostly too short or too common. That is neither clean "
+        "nor leaked: nobody could look.",
+    )
+    yield _if_any(
+        things(totals["n_too_short"], "document has", "documents have"),
+        "too little text to say anything of.",
+    )
+    if not facts.has_snippets:
+        yield "Snippets are off: no text of the training data is in this file."
+    if facts.pairs.num_rows < totals["n_pairs"]:
+        yield (
+            f"This page has the first {count(facts.pairs.num_rows)} of {count(totals['n_pairs'])} "
+            "pairs, leaks before near misses and the best first. The database has all of them."
+        )
+    yield _if_any(
+        things(totals["n_verdicts_not_found"], "verdict is", "verdicts are"),
+        "of pairs that this scan did not find any more.",
+    )
+    if old := [shown(row["mixture"]) for row in facts["mixtures"] if not row["is_current"]]:
+        yield f"Made from other inputs than this report, and not shown: mixture {', '.join(old)}."
+
+
+def _if_any(subject: str, rest: str) -> str:
+    return "" if subject.startswith("0 ") else f"{subject} {rest}"
+
+
+# Sections -----------------------------------------------------------------------------------------
+
+
+def leak_rates(facts: Facts) -> Section:
+    rows = facts["benchmarks"]
+    if not rows:
+        return Section("rates", "Leak rates", ["The report has no benchmark."])
+    words = ["A dot is a benchmark and split, the line its 95 % interval (Wilson's)."]
+    if len(rows) > charts.MOST_LINES:
+        words.append(
+            f"Drawn are the {charts.MOST_LINES} highest of {len(rows)}; the table has all."
+        )
+    columns = [
+        *(_name("benchmark"), _name("split"), _number("items"), _number("leaked")),
+        *(_share("rate", "leak_rate"), _share("from", "low"), _share("to", "high")),
+        *(_number("question + answer", "n_question_and_answer"), _number("question only")),
+        _number("no answer to leak", "n_leaked_without_answer"),
+        _number("not indexable"),
+    ]
+    opens = ("benchmark", "split")
+    table = _table("Benchmarks and splits", columns, rows, opens=opens, is_folded=True)
+    return Section("rates", "Leak rates", words, [Choice(ALL, [charts.rates(rows)])], [table])
+
+
+def what_leaked(facts: Facts) -> Section:
+    title = "From question to answer"
+    rows = facts["benchmarks"]
+    leaked = [row for row in rows if row["n_leaked"]]
+    if not leaked:
+        return Section("flow", title, ["No item leaked."])
+    words = [
+        "An item leaks by its question.",
+        "Where anything of its answer stands in the document too, it is question + answer.",
+    ]
+    every = Choice(ALL, [charts.flow(rows), charts.parts(rows)])
+    own = [Choice(name, [charts.flow(group)]) for name, group in _by_benchmark(leaked)]
+    return Section("flow", title, words, [every, *own])
+
+
+def heat_map(facts: Facts) -> Section:
+    title = "Benchmarks by source"
+    cells = facts["cells"]
+    if not cells:
+        return Section("heat", title, ["Nothing leaked from any source."])
+    words = [
+        "How many items leaked from where; the colour is their share of the benchmark.",
+        "A click on a square shows its pairs.",
+    ]
+    sources = [row["source"] for row in facts["sources"]]
+    chart = charts.heat(cells, facts["benchmarks"], sources)
+    columns = [_name("benchmark"), _name("source"), _number("leaked items", "n_leaked")]
+    columns.append(_number("documents"))
+    opens = ("benchmark", "source")
+    table = _table("Benchmarks and sources", columns, cells, opens=opens, is_folded=True)
+    return Section("heat", title, words, [Choice(ALL, [chart])], [table])
+
+
+def score_histograms(facts: Facts) -> Section:
+    title = "Scores"
+    rows = facts["scores"]
+    if not rows:
+        return Section("scores", title, ["Nothing was found, not even below a threshold."])
+    words = [
+        "All matches down to the evidence floor.",
+        "Where many stand just beside the line, the threshold is worth a second look.",
+    ]
+    return Section("scores", title, words, _per_rule(rows, charts.scores, facts.score_threshold))
+
+
+def threshold_sweep(facts: Facts) -> Section:
+    title = "Other thresholds"
+    rows = facts["sweep"]
+    if not rows:
+        return Section("sweep", title, ["Nothing was found that would leak at any threshold."])
+    words = ["How many items would count as leaked at other thresholds, by score alone."]
+    return Section("sweep", title, words, _per_rule(rows, charts.sweep, facts.thresholds.get))
+
+
+def rules(facts: Facts) -> Section:
+    title = "Agreement between rules"
+    if len(facts["rules"]) < 2:
+        return Section("rules", title, ["Only one rule was used: there is nothing to compare."])
+    words = ["Which items two rules both call leaked, and which only one of them does."]
+    columns = [_name("rule"), _number("leaked items", "n_leaked"), _number("documents")]
+    columns.append(_number("items that only this rule finds", "n_leaked_by_it_alone"))
+    table = _table("Rules", columns, facts["rules"], opens=("rule",))
+    choices = [Choice(ALL, [charts.agreement(facts["agreement"])])] if facts["agreement"] else []
+    return Section("rules", title, words, choices, [table])
+
+
+def mixtures(facts: Facts) -> Section:
+    title = "What the mixtures removed"
+    current = [row for row in facts["mixtures"] if row["is_current"]]
+    if not current:
+        return Section("mixtures", title, ["The report knows no mixture of today's inputs."])
+    columns = [
+        *(_name("mixture"), _number("documents in"), _number("documents out"), _number("cut")),
+        *(_number("unreadable, left out", "n_unreadable_left_out"), _number("tokens in")),
+        _number("tokens out"),
+    ]
+    account = _table("Mixtures", columns, current)
+    removed = facts["removed"]
+    if not removed:
+        return Section("mixtures", title, ["Nothing was removed."], tables=[account])
+    chart = charts.removed(removed, [row["mixture"] for row in current])
+    columns = [_name("mixture"), _name("what went", "what"), _name("why")]
+    columns += [_number("documents"), _number("tokens")]
+    reasons = _table("Reasons", columns, removed, is_folded=True)
+    words = ["A document with several reasons counts under each of them."]
+    return Section("mixtures", title, words, [Choice(ALL, [chart])], [account, reasons])
+
+
+def top_items(facts: Facts) -> Section:
+    title = "Items in most documents"
+    rows = [_with_item(row) for row in facts["items"]]
+    if not rows:
+        return Section("items", title, ["No item leaked."])
+    columns = [
+        *(_name("item"), _number("documents"), _score("best score"), _name("what leaked")),
+        *(_name("rules", "found_by"), _text("question")),
+    ]
+    told = f"{len(rows)} of {things(facts.totals['n_leaked'], 'item', 'items')}"
+    opens = ("benchmark", "split", "instance_index")
+    return Section("items", title, [], tables=[_table(told, columns, rows, opens=opens)])
+
+
+def _with_item(row: Row) -> Row:
+    item = f"{row['benchmark']} · {row['split']} · {row['instance_index']}"
+    return {**row, "item": item, "question": beginning(row["question"], _QUESTION_CHARACTERS)}
+
+
+def crowded_documents(facts: Facts) -> Section:
+    title = "Documents that hold many items"
+    rows = facts["documents"]
+    if not rows:
+        return Section("documents", title, ["No document holds more than one leaked item."])
+    words = ["Copies of a benchmark, exercise books, answer keys: one of them explains many leaks."]
+    columns = [
+        *(_name("source"), _name("shard", "shard_name"), _number("row", "row")),
+        *(_code("id", "doc_id"), _number("leaked items"), _number("benchmarks")),
+        _score("best score"),
+    ]
+    told = f"{len(rows)} of {things(facts.totals['n_crowded_documents'], 'document', 'documents')}"
+    return Section("documents", title, words, tables=[_table(told, columns, rows)])
+
+
+def unreadable(facts: Facts) -> Section:
+    title = "Rows that could not be read"
+    n = facts.totals["n_unreadable"]
+    if not n:
+        return Section("unreadable", title, ["Every row was read."])
+    columns = [_name("source"), _name("reason"), _number("rows")]
+    reasons = _table("Reasons", columns, facts["unreadable_reasons"])
+    rows = facts["unreadable"]
+    columns = [_name("source"), _name("shard", "shard_name"), _number("row", "row")]
+    columns.append(_name("reason"))
+    if facts.has_snippets:  # it may quote the row
+        columns.append(_text("detail"))
+    told = f"The first {MOST_UNREADABLE} of {count(n)}" if n > len(rows) else "All of them"
+    places = _table(told, columns, rows, is_folded=True)
+    return Section("unreadable", title, [], tables=[reasons, places])
+
+
+def scanned(facts: Facts) -> Section:
+    tables = [_sources(facts), _versions(facts), _made(facts.run)]
+    return Section("scanned", "What was scanned", asked(facts), tables=tables)
+
+
+def _sources(facts: Facts) -> Table:
+    columns = [
+        *(_name("source"), _number("shards"), _number("documents"), _number("characters")),
+        *(_number("too short"), _number("unreadable")),
+        _number("documents with a leak", "n_contaminated_documents"),
+        _share("share of documents", "contaminated_share"),
+        _number("items leaked from here", "n_leaked_items"),
+    ]
+    return _table("Sources", columns, facts["sources"], opens=("source",))
+
+
+def _versions(facts: Facts) -> Table:
+    columns = [_name("benchmark"), _code("version"), _number("items"), _number("records")]
+    return _table("Benchmarks and their versions", columns, facts["versions"], is_folded=True)
+
+
+def _made(run: Row) -> Table:
+    named = {
+        "made by": "made_by",
+        "report": "state",
+        "scan": "scan_fingerprint",
+        "frozen idf": "idf_snapshot",
+    }
+    rows = [{"what": name, "which": run[key]} for name, key in named.items() if run.get(key)]
+    columns = [_name("what"), _code("which")]
+    return _table("How this report was made", columns, rows, is_folded=True)
+
+
+SECTIONS = (
+    *(leak_rates, what_leaked, heat_map, score_histograms, threshold_sweep, rules),
+    *(mixtures, top_items, crowded_documents, unreadable, scanned),
+)
+
+
+# Tables and choices -------------------------------------------------------------------------------
+
+
+def _table(
+    title: str,
+    columns: Sequence[Column],
+    rows: Rows,
+    *,
+    opens: Sequence[str] = (),
+    is_folded: bool = False,
+) -> Table:
+    """`opens`: what of a row tells its pairs from others."""
+    cells = [[_cell(row[column.key]) for column in columns] for row in rows]
+    filters = [{name: str(row[name]) for name in opens} for row in rows] if opens else []
+    return Table(title, columns, cells, filters, is_folded)
+
+
+def _cell(value: object) -> object:
+    return shown(value) if isinstance(value, str) else value
+
+
+def _name(name: str, key: str = "") -> Column:
+    return Column(name, "name", key or name.replace(" ", "_"))
+
+
+def _text(name: str) -> Column:
+    return Column(name, "text", name)
+
+
+def _code(name: str, key: str = "") -> Column:
+    return Column(name, "code", key or name)
+
+
+def _number(name: str, key: str = "") -> Column:
+    return Column(name, "number", key or f"n_{name.replace(' ', '_')}")
+
+
+def _share(name: str, key: str) -> Column:
+    return Column(name, "share", key)
+
+
+def _score(name: str) -> Column:
+    return Column(name, "score", name.replace(" ", "_"))
+
+
+def _by_benchmark(rows: Rows) -> list[tuple[str, list[Row]]]:
+    """Rows in groups of one benchmark, by name; a single one is the same as all."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["benchmark"], []).append(row)
+    return [(shown(name), groups[name]) for name in sorted(groups)] if len(groups) > 1 else []
+
+
+def _per_rule(
+    rows: Rows,
+    draw: Callable[[Rows, float | None], Chart],
+    threshold: Callable[[str], float | None],
+) -> list[Choice]:
+    """A figure for each rule, of all benchmarks and of each."""
+    return [
+        Choice(name, [_of_rule(rule, draw(own, threshold(rule))) for rule, own in by_rule(group)])
+        for name, group in [(ALL, rows), *_by_benchmark(rows)]
+    ]
+
+
+def _of_rule(rule: str, chart: Chart) -> Chart:
+    return replace(chart, title=f"{chart.title}: {shown(rule)}")

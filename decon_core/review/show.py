@@ -1,0 +1,207 @@
+"""A pair as lines for a terminal: the record and the document, what they share highlighted.
+
+Nothing of a text that comes from elsewhere can do anything to a terminal: signs that are not to be
+seen are shown as others, one for one, so that places of characters stay right.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+PARTS = ("question", "answer", "passage")
+
+# Side by side, neither side should be narrower than a column of a newspaper.
+_LEAST_BESIDE = 100
+_BETWEEN = " │ "
+_TAB, _UNSEEN = " ", "\ufffd"
+_JOINERS = "\u200c\u200d"  # scripts and emoji need them
+_RESET = "\x1b[0m"
+_STYLES = {
+    "question": "\x1b[1;33m",
+    "answer": "\x1b[1;32m",
+    "passage": "\x1b[1;36m",
+    "head": "\x1b[1m",
+    "faint": "\x1b[2m",
+}
+_PLAIN_STYLES = {
+    "question": "\x1b[1;4m",
+    "answer": "\x1b[1;4m",
+    "passage": "\x1b[1;4m",
+    "head": "\x1b[1m",
+    "faint": "",
+}
+
+Pair = Mapping[str, Any]
+Mark = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Paint:
+    """How highlights look: in colours, or in bold and underlined."""
+
+    has_colour: bool = True
+
+    def of(self, text: str, style: str | None) -> str:
+        styles = _STYLES if self.has_colour else _PLAIN_STYLES
+        code = styles[style] if style else ""
+        return f"{code}{text}{_RESET}" if code and text else text
+
+
+def inert(text: str) -> str:
+    """A text of which every character is to be seen, or at least does nothing. No line ends."""
+    return "".join(map(_inert, text))
+
+
+def _inert(char: str) -> str:
+    if char == "\t":
+        return _TAB
+    kind = unicodedata.category(char)
+    if kind == "Cc":  # escape sequences begin with one of these
+        return chr(0x2400 + ord(char)) if ord(char) < 0x20 else _UNSEEN
+    is_safe = kind not in ("Cf", "Cs", "Zl", "Zp") or char in _JOINERS
+    return char if is_safe else _UNSEEN
+
+
+def width_of(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    return sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Pieces of text with their styles, and how wide they are together."""
+
+    pieces: tuple[tuple[str, str | None], ...] = ()
+
+    def painted(self, paint: Paint) -> str:
+        return "".join(paint.of(text, style) for text, style in self.pieces)
+
+    @property
+    def width(self) -> int:
+        return sum(width_of(text) for text, _ in self.pieces)
+
+
+def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
+    """Both texts of a pair, beside each other where there is room, else one below the other."""
+    if width < _LEAST_BESIDE:
+        lines = [*_record(pair, width), _Line(), *_document(pair, width)]
+        return [line.painted(paint) for line in lines]
+    left = (width - len(_BETWEEN)) // 2
+    right = width - len(_BETWEEN) - left
+    return _beside([*_record(pair, left)], [*_document(pair, right)], left, paint)
+
+
+def _beside(left: list[_Line], right: list[_Line], width: int, paint: Paint) -> list[str]:
+    n = max(len(left), len(right))
+    empty = _Line()
+    rows = zip(left + [empty] * (n - len(left)), right + [empty] * (n - len(right)), strict=True)
+    return [
+        one.painted(paint) + " " * (width - one.width) + _BETWEEN + other.painted(paint)
+        for one, other in rows
+    ]
+
+
+def _record(pair: Pair, width: int) -> Iterator[_Line]:
+    yield from _heading(f"benchmark: {_item(pair)}", width)
+    for part in PARTS:
+        if not pair[part]:
+            continue
+        found = pair[f"{part}_overlap"]
+        told = f"{part}, {found:.2f} of it found" if found is not None else part
+        yield _Line()
+        yield from _heading(told, width)
+        yield from _text(pair[part], pair[f"{part}_marks"] or (), width)
+
+
+def _document(pair: Pair, width: int) -> Iterator[_Line]:
+    name = f" ({pair['doc_id']})" if pair["doc_id"] else ""
+    place = f"{pair['source']}/{pair['shard_name']} row {pair['row']}{name}"
+    yield from _heading(f"training text: {place}", width)
+    yield _Line()
+    if pair["text"] is None:
+        why = pair.get("why_no_text") or "the report keeps no texts (snippets are off)"
+        yield from _text(f"not shown: {why}", (), width)
+        return
+    yield from _text(pair["text"], pair["text_marks"] or (), width)
+
+
+def _item(pair: Pair) -> str:
+    config = f"{pair['config']} " if pair["config"] else ""
+    return f"{pair['benchmark']} {config}{pair['split']} {pair['instance_index']}"
+
+
+def _heading(text: str, width: int) -> list[_Line]:
+    shown = inert(text)
+    return [_Line(((shown[start:stop], "head"),)) for start, stop in _broken(shown, width)]
+
+
+def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
+    styles = _styles(len(text), marks)
+    at = 0
+    for line in text.split("\n"):
+        shown = inert(line)
+        for start, stop in _broken(shown, width):
+            yield _styled(shown[start:stop], styles[at + start : at + stop])
+        at += len(line) + 1
+
+
+def _styles(n: int, marks: Iterable[Mark]) -> list[str | None]:
+    """The part that each character is shared with, if any."""
+    styles: list[str | None] = [None] * n
+    for mark in marks:
+        start, stop = max(0, mark["start"]), min(n, mark["stop"])
+        part = mark["part"] if mark["part"] in PARTS else PARTS[0]
+        styles[start:stop] = [part] * max(0, stop - start)
+    return styles
+
+
+def _styled(text: str, styles: Sequence[str | None]) -> _Line:
+    pieces = []
+    at = 0
+    for style, group in groupby(styles):
+        n = len([*group])
+        pieces.append((text[at : at + n], style))
+        at += n
+    return _Line(tuple(pieces))
+
+
+def _broken(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Where lines of a text begin and end: between words, or within one that has no room."""
+    start, space, used = 0, -1, 0
+    at = 0
+    while at < len(text):
+        used += _cells(text[at])
+        if used > width and at > start:
+            stop = space if space > start else at
+            yield start, stop
+            start = stop + 1 if text[stop] == " " else stop
+            at, space, used = start, -1, 0
+            continue
+        if text[at] == " ":
+            space = at
+        at += 1
+    yield start, len(text)
+
+
+def clipped(text: str, width: int) -> str:
+    """One line of a text that did nothing to a terminal before, cut where there is no room."""
+    text = inert(text)
+    used = 0
+    for at, char in enumerate(text):
+        used += _cells(char)
+        if used > width:
+            return text[: max(0, at - 1)] + "…"
+    return text

@@ -1,0 +1,335 @@
+"""The page of a report: what is in the file, and what is not."""
+
+import html
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from unicodedata import category
+
+import duckdb
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core import page as page_package
+from decon_core.errors import MissingError, StaleError
+from decon_core.page import charts, labels, pairs, write_page
+from decon_core.page.gather import gather
+
+from .pages import data_of, outside_of_data, packed_in
+from .report_worlds import RUN, write_world
+from .reports import write_report
+
+STYLE = (Path(page_package.__file__).parent / "page.css").read_text()
+HOSTILE = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">'
+MARKER = "plum-velvet-marker"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return write_world(tmp_path_factory.mktemp("world") / "report.duckdb")
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    path = report.with_name("report.html")
+    write_page(report, path)
+    return path
+
+
+def figures(overview):
+    for section in overview["sections"]:
+        for choice in section["choices"]:
+            yield from choice["charts"]
+
+
+# The file -----------------------------------------------------------------------------------------
+
+
+def test_the_same_report_gives_the_same_bytes(report, page, tmp_path):
+    write_page(report, tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
+
+
+def test_a_page_runs_its_own_scripts_and_nothing_else(page):
+    markup = outside_of_data(page)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', markup)[1]
+    allowed = dict(part.split(" ", 1) for part in policy.split("; "))
+    scripts = [*re.findall(r"<script>(.*?)</script>", markup, re.DOTALL)]
+    assert len(scripts) == 1
+    scripts.append(packed_in(page)["charting"])
+    hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
+    assert allowed["script-src"].split() == [f"'sha256-{one}'" for one in hashes]
+    assert allowed["default-src"] == "'none'"
+    assert "connect-src" not in allowed
+
+
+def test_a_page_names_no_other_file(page):
+    markup = outside_of_data(page)
+    assert re.findall(r'(?:src|srcset|action)=|@import|url\(|<link|href="(?!#)', markup) == []
+
+
+def test_data_cannot_end_a_script(tmp_path):
+    report = write_world(tmp_path / "r.duckdb", benchmarks=[HOSTILE], sources=[HOSTILE])
+    write_page(report, tmp_path / "r.html")
+    assert "window.hacked" not in (tmp_path / "r.html").read_text()
+    assert (
+        HOSTILE
+        in json.loads(packed_in(tmp_path / "r.html")["columns"])["names"]["source"]["values"]
+    )
+
+
+def test_without_a_report_a_person_is_told_how_to_make_one(tmp_path):
+    with pytest.raises(MissingError, match="decon-assets run"):
+        write_page(tmp_path / "none.duckdb", tmp_path / "p.html")
+    (tmp_path / "torn.duckdb").write_bytes(b"no database")
+    with pytest.raises(StaleError, match="cannot answer"):
+        write_page(tmp_path / "torn.duckdb", tmp_path / "p.html")
+    assert not (tmp_path / "p.html").exists()
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def test_headlines_are_what_the_database_says(report, page):
+    with duckdb.connect(str(report), read_only=True) as connection:
+        expected = connection.execute("""
+            SELECT count(*) FILTER (status = 'leaked'),
+                   count(*) FILTER (what_leaked = 'question + answer'),
+                   (SELECT count(*) FROM documents WHERE is_contaminated),
+                   count(*) FILTER (status = 'not indexable')
+            FROM item_status
+        """).fetchone()
+    told = [headline["value"] for headline in data_of(page, "overview")["headlines"]]
+    assert told == [f"{n:,}" for n in expected]
+    assert all(expected)
+
+
+def test_what_could_not_be_read_or_seen_is_said_first(page):
+    told = " ".join(data_of(page, "overview")["notes"])
+    assert "1 row of the corpus could not be read" in told
+    assert "10 items are out of sight of every chosen rule" in told
+    assert "27 documents have too little text" in told
+    assert "Snippets" not in told
+
+
+def test_where_all_is_well_nothing_is_warned_of(tmp_path):
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN])
+    write_page(report, tmp_path / "r.html")
+    assert data_of(tmp_path / "r.html", "overview")["notes"] == []
+
+
+def test_a_page_that_lacks_pairs_says_so_and_has_the_best(report, tmp_path):
+    write_page(report, tmp_path / "p.html", most_pairs=12)
+    columns = data_of(tmp_path / "p.html", "columns")
+    everything = gather(report).pairs.to_pylist()
+    best = sorted(everything, key=lambda row: (not row["is_contaminated"], -row["score"]))[:12]
+    assert columns["plain"]["pair"] == [row["pair"] for row in best]
+    assert (columns["n"], columns["n_all"]) == (12, len(everything))
+    notes = " ".join(data_of(tmp_path / "p.html", "overview")["notes"])
+    assert f"the first 12 of {len(everything)} pairs" in notes
+
+
+def test_a_mixture_of_other_inputs_is_named_and_not_counted(tmp_path):
+    mixtures = [
+        {"mixture": "old", "is_current": False, "n_documents_in": 9, "n_documents_out": 5},
+        {"mixture": "new", "is_current": True, "n_documents_in": 9, "n_documents_out": 8},
+    ]
+    report = write_world(tmp_path / "r.duckdb", mixtures=mixtures)
+    write_page(report, tmp_path / "r.html")
+    overview = data_of(tmp_path / "r.html", "overview")
+    assert "mixture old" in " ".join(overview["notes"])
+    section = next(one for one in overview["sections"] if one["key"] == "mixtures")
+    assert [row[0] for row in section["tables"][0]["rows"]] == ["new"]
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=30))
+def test_prop_the_sweep_counts_items_that_hold_at_least_so_far(holds_to):
+    rows = [{"holds_to": at / 20, "n_items": 1} for at in holds_to]
+    chart = charts.sweep(rows, 0.5)
+    drawn = dict(zip(chart.data[0]["x"], chart.data[0]["y"], strict=True))
+    assert drawn == {at / 20: sum(other >= at for other in holds_to) for at in set(holds_to)}
+
+
+def test_doubt_is_the_way_to_the_nearest_threshold_of_the_rules_that_found_it(tmp_path):
+    thresholds = json.dumps({"decon": 0.8, "ratcliff": 0.5, "ngram_any": 30})
+    found = [("decon", 0.9, 0.1), ("decon, ratcliff", 0.6, 0.1), ("ngram_any", 0.75, 0.25)]
+    found.append(("unheard of", 0.5, None))
+    rows = [
+        {"pair": str(at), "rules": own, "score": score} for at, (own, score, _) in enumerate(found)
+    ]
+    runs = [{**RUN, "thresholds": thresholds}]
+    facts = gather(write_report(tmp_path / "r.duckdb", runs=runs, pairs=rows))
+    by_pair = dict(zip(facts.pairs["pair"].to_pylist(), pairs.doubts(facts), strict=True))
+    for at, (_, _, expected) in enumerate(found):
+        assert by_pair[str(at)] == (None if expected is None else pytest.approx(expected))
+
+
+# Pairs --------------------------------------------------------------------------------------------
+
+
+def test_every_pair_finds_its_texts_and_marks_in_its_chunk(tmp_path):
+    report = write_world(tmp_path / "r.duckdb", n_items=300, share=0.6)
+    write_page(report, tmp_path / "r.html")
+    columns = data_of(tmp_path / "r.html", "columns")
+    size = columns["pairs_per_chunk"]
+    assert columns["n"] > 2 * size
+    chunks = [
+        json.loads(text)
+        for name, text in packed_in(tmp_path / "r.html").items()
+        if name.startswith("texts-")
+    ]
+    rows = {row["pair"]: row for row in gather(report).pairs.to_pylist()}
+    for number, pair in enumerate(columns["plain"]["pair"]):
+        question, answer, _, text, *marks = chunks[number // size][number % size]
+        row = rows[pair]
+        assert (question, answer, text) == (row["question"], row["answer"], row["text"])
+        marked = [text[marks[3][at] : marks[3][at + 1]] for at in range(0, len(marks[3]), 3)]
+        assert marked == [question, answer][: len(marked)]
+        assert marked
+
+
+def test_without_snippets_no_text_of_the_corpus_is_in_the_file(tmp_path):
+    facts = {
+        "pairs": [
+            {
+                "pair": "p",
+                "rules": "decon",
+                "score": 0.9,
+                "is_contaminated": True,
+                "question": "asked",
+                "text": f"before {MARKER} after",
+                "text_start": 3,
+                "text_marks": [{"start": 0, "stop": 6, "part": "question"}],
+            }
+        ],
+        "unreadable": [{"source": "s", "shard_name": "n", "reason": "not JSON", "detail": MARKER}],
+    }
+    for snippets in (True, False):
+        run = {"snippets": snippets}
+        report = write_world(tmp_path / "r.duckdb", run=run, **facts)
+        write_page(report, tmp_path / "r.html")
+        everything = (tmp_path / "r.html").read_text() + "".join(
+            packed_in(tmp_path / "r.html").values()
+        )
+        assert (MARKER in everything) == snippets
+        notes = " ".join(data_of(tmp_path / "r.html", "overview")["notes"])
+        assert ("Snippets are off" in notes) != snippets
+
+
+def test_what_people_said_is_shown_with_who_and_when(tmp_path):
+    said = {"pair": "p", "verdict": "template", "note": "a form", "by": "Ada", "at": "2026-01-02"}
+    report = write_report(
+        tmp_path / "r.duckdb",
+        runs=[RUN],
+        pairs=[{"pair": "p", "rules": "decon", "score": 0.9}],
+        verdicts=[{**said, "is_found": True}],
+    )
+    write_page(report, tmp_path / "r.html")
+    plain = data_of(tmp_path / "r.html", "columns")["plain"]
+    names = ("verdict", "verdict_note", "verdict_by", "verdict_at")
+    assert [plain[name] for name in names] == [["template"], ["a form"], ["Ada"], ["2026-01-02"]]
+
+
+# Figures ------------------------------------------------------------------------------------------
+
+COLOUR = re.compile(r"--c-[a-z]+")
+
+
+def with_colours(value):
+    """As the page fills them in."""
+    return json.loads(COLOUR.sub("#123456", json.dumps(value)))
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        {},
+        {"benchmarks": ["only"]},
+        {"benchmarks": [f"bench_{n}" for n in range(40)], "n_items": 8},
+        {"share": 0.0},
+        {"rules": ["decon"]},
+        {"sources": [f"source {n}" for n in range(20)]},
+        {"benchmarks": [HOSTILE], "sources": [HOSTILE, "<b>bold</b>"], "rules": ["<i>", "decon"]},
+    ],
+    ids=["some", "one", "forty", "none found", "one rule", "many sources", "hostile"],
+)
+def test_every_figure_is_one_that_plotly_takes_and_obeys_no_name(tmp_path, world):
+    write_page(write_world(tmp_path / "r.duckdb", **world), tmp_path / "r.html")
+    drawn = [*figures(data_of(tmp_path / "r.html", "overview"))]
+    assert drawn
+    for figure in drawn:
+        go.Figure(with_colours({"data": figure["data"], "layout": figure["layout"]}))
+        for text in texts_of({"data": figure["data"], "layout": figure["layout"]}):
+            assert re.findall(r"<(?!br>|extra>|/extra>)", text) == []
+
+
+def texts_of(value, key=""):
+    """All that Plotly may read as its markup; custom data it hands back as it is."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name != "customdata":
+                yield from texts_of(one, name)
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts_of(one, key)
+
+
+def test_every_colour_of_a_figure_has_a_value_in_both_themes(page):
+    used = {
+        name
+        for figure in figures(data_of(page, "overview"))
+        for name in COLOUR.findall(json.dumps(figure))
+    }
+    assert len(used) > 5
+    for name in used:
+        assert len(re.findall(rf"{name}: ", STYLE)) == 3, name  # light, dark outside, dark chosen
+
+
+def luminance(colour):
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_texts_stand_out_from_what_is_behind_them_in_both_themes():
+    themes = re.findall(r"\{([^{}]*--c-paper[^{}]*)\}", STYLE)
+    assert len(themes) == 3
+    for theme in themes:
+        values = dict(re.findall(r"(--[a-z]-[a-z]+): (#[0-9a-f]{6})", theme))
+        seen = [*product(("--c-ink", "--c-soft", "--c-both"), ("--c-paper", "--c-panel"))]
+        seen += [("--c-ink", f"--m-{part}") for part in ("question", "answer", "passage")]
+        for front, back in seen:
+            light, dark = sorted((luminance(values[front]), luminance(values[back])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (front, back)
+
+
+# Labels -------------------------------------------------------------------------------------------
+
+
+@given(st.text())
+def test_prop_a_label_is_one_visible_line_that_plotly_reads_as_it_is(text):
+    label = labels.label(text, 20)
+    assert not set("<>") & set(label)
+    read = html.unescape(label)
+    assert read == labels.shortened(labels.shown(text), 20)
+    assert len(read) <= 20
+    hidden = {character for character in read if category(character) in {"Cc", "Cf", "Zl", "Zp"}}
+    assert hidden <= set("\u200c\u200d")
+
+
+def test_what_hides_in_a_name_is_shown_as_its_number():
+    assert labels.shown("a\x00b\u202ec\x1b[31m\u2028d") == "a⟨U+0000⟩b⟨U+202E⟩c⟨U+001B⟩[31m d"
+    assert labels.shown("می‌خواهم 👩‍🚀") == "می‌خواهم 👩‍🚀"
+
+
+def test_a_small_share_is_not_told_as_none():
+    assert [labels.share(part, 100_000) for part in (0, 3, 50, 12_345)] == [
+        *("0 %", "0.003 %", "0.05 %", "12.3 %"),
+    ]

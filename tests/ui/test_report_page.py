@@ -1,0 +1,573 @@
+"""What a person sees and does who opens the page of a report, from a file and with no network."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from decon_core.page import write_page
+from decon_core.verdicts import read_lines
+from tests.core.report_worlds import RUN, write_world
+from tests.core.reports import write_report
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
+LINK = '<a href="javascript:window.hacked=1">here</a>'
+HIDDEN = "\u2028 \u202egnihton\u202c \x00 \x1b[31m <b>bold</b> &lt;i&gt;"
+# The page itself, and the squares of the heat map.
+OWN = ("asked: file:///", "asked: data:image/png")
+BEST_FIRST = "is_contaminated DESC, score DESC, pair"
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("world") / "report.duckdb")
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens the page of a report. In the end, it may have asked for nothing, and nothing failed."""
+    problems: list[str] = []
+    contexts = []
+
+    def show(report: Path, place: str = "", **options: Any) -> Page:
+        write_page(report, tmp_path / "report.html")
+        settings = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light", **options}
+        context = browser.new_context(**settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(f"failed: {error}"))
+        page.on("console", lambda said: problems.append(f"said: {said.text}"))
+        page.on("request", lambda request: problems.append(f"asked: {request.url[:80]}"))
+        page.goto(f"{(tmp_path / 'report.html').as_uri()}{place}")
+        expect(page.locator("body.is-ready")).to_be_attached(timeout=60_000)
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+    assert [one for one in problems if not one.startswith(OWN)] == []
+
+
+def rows(page: Page) -> Locator:
+    return page.get_by_role("listbox", name="Pairs").get_by_role("option")
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("#list .item").all_inner_texts()
+
+
+def found(page: Page) -> int:
+    told = page.locator("#n-found").inner_text()
+    return int(re.match(r"[\d,]+", told)[0].replace(",", ""))
+
+
+def ask(report: Path, query: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(report), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+# Overview -----------------------------------------------------------------------------------------
+
+
+def test_the_overview_says_what_was_found_and_draws_every_figure(show, report, keep):
+    page = show(report)
+    expect(page.locator(".headline").first).to_contain_text("items leaked")
+    keep(page, "report-summary.png")
+    figures = page.locator(".chart")
+    for number in range(figures.count()):
+        figures.nth(number).scroll_into_view_if_needed()
+        expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
+    assert figures.count() >= 8
+    page.locator("#heat").scroll_into_view_if_needed()
+    keep(page, "report-sources.png")
+
+
+def test_every_section_is_reached_from_the_contents(show, report):
+    page = show(report)
+    links = page.get_by_role("navigation", name="Sections").get_by_role("link")
+    assert links.count() == page.locator("#sections > section").count() == 11
+    links.filter(has_text="What was scanned").click()
+    expect(page.get_by_role("heading", name="What was scanned")).to_be_in_viewport()
+
+
+def test_one_benchmark_can_be_looked_at_alone(show, report):
+    page = show(report)
+    section = page.locator("#scores")
+    section.scroll_into_view_if_needed()
+    heights = "node => node.data.map(({ y }) => y.reduce((a, b) => a + b)).reduce((a, b) => a + b)"
+    drawn = section.locator(".chart").first
+    expect(drawn.locator("svg.main-svg").first).to_be_visible(timeout=60_000)
+    total = drawn.evaluate(heights)
+    section.get_by_role("combobox").select_option("harbor_mc")
+    expect(drawn.locator("svg.main-svg").first).to_be_visible(timeout=60_000)
+    query = "SELECT sum(n_matches)::BIGINT FROM score_histogram WHERE rule = 'decon' "
+    assert total == ask(report, query)[0][0]
+    assert drawn.evaluate(heights) == ask(report, query + "AND benchmark = 'harbor_mc'")[0][0]
+
+
+def test_a_square_of_the_heat_map_opens_its_pairs(show, report):
+    page = show(report)
+    page.locator("#heat").scroll_into_view_if_needed()
+    squares = page.locator("#heat .chart .nsewdrag")
+    expect(squares).to_be_visible(timeout=60_000)
+    box = squares.bounding_box()
+    squares.click(position={"x": box["width"] / 6, "y": box["height"] / 8})  # the first of 3 by 4
+    expect(page.locator("#pairs-view")).to_be_visible()
+    benchmark = page.get_by_label("Benchmark", exact=True).input_value()
+    source = page.get_by_label("Source", exact=True).input_value()
+    assert source == "parlor"
+    query = f"SELECT count(*) FROM pairs WHERE (benchmark, source) = ('{benchmark}', '{source}')"
+    assert found(page) == ask(report, query)[0][0] > 0
+
+
+def test_an_item_in_a_table_opens_its_pairs(show, report):
+    page = show(report)
+    link = page.locator("#items tbody a").first
+    item = link.inner_text()
+    link.click()
+    expect(rows(page)).to_have_count(1)
+    assert names(page) == [item]
+    page.locator("#item-chip").click()
+    assert found(page) > 1
+
+
+# Pairs --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "condition"),
+    [
+        ("Shown", "leak", "is_contaminated"),
+        ("Shown", "near", "NOT is_contaminated"),
+        ("Benchmark", "ledger_math", "benchmark = 'ledger_math'"),
+        ("Split", "train", "split = 'train'"),
+        ("Source", "web", "source = 'web'"),
+        ("Rule", "ratcliff", "rules LIKE '%ratcliff%'"),
+        ("Verdict", "none yet", "true"),
+        ("Verdict", "leak", "false"),
+    ],
+)
+def test_a_filter_leaves_what_it_says(show, report, label, value, condition):
+    page = show(report, "#pairs")
+    page.get_by_label(label, exact=True).select_option(value)
+    assert found(page) == ask(report, f"SELECT count(*) FROM pairs WHERE {condition}")[0][0]
+
+
+def test_filters_join_and_stand_in_the_address(show, report):
+    page = show(report, "#pairs")
+    page.get_by_label("Benchmark", exact=True).select_option("strait_mt")
+    page.get_by_label("Least score").fill("0.8")
+    condition = "benchmark = 'strait_mt' AND score >= 0.8"
+    n = ask(report, f"SELECT count(*) FROM pairs WHERE {condition}")[0][0]
+    assert found(page) == n
+    again = show(report, page.url[page.url.index("#") :])
+    assert found(again) == n
+    again.get_by_role("button", name="Clear").click()
+    assert found(again) == ask(report, "SELECT count(*) FROM pairs")[0][0]
+
+
+@pytest.mark.parametrize(
+    ("sort", "by"),
+    [
+        ("", "is_contaminated DESC, score DESC"),
+        ("score", "score DESC"),
+        ("documents", "n_documents DESC"),
+        (
+            "doubt",
+            "least(abs(score - 0.8), if(rules LIKE '%ratcliff%', abs(score - 0.5), 1))",
+        ),
+        ("benchmark", "benchmark, split, instance_index"),
+    ],
+)
+def test_pairs_are_sorted_as_they_are_asked_for(show, report, sort, by):
+    page = show(report, "#pairs")
+    page.get_by_label("First", exact=True).select_option(sort)
+    page.wait_for_timeout(100)
+    query = "SELECT benchmark || ' · ' || split || ' · ' || instance_index FROM pairs"
+    best = ask(report, f"{query} ORDER BY {by}, {BEST_FIRST} LIMIT 10")
+    assert names(page)[:10] == [name for (name,) in best]
+
+
+def test_search_finds_ids_and_words_anywhere_in_both_texts(show, report):
+    page = show(report, "#pairs")
+    pair, answer, text = ask(
+        report, "SELECT pair, answer, text FROM pairs WHERE len(answer_marks) > 0"
+    )[0]
+    for words, condition in (
+        (pair, "pair = $words"),
+        (
+            answer.upper(),
+            "lower(concat(question, '|', answer, '|', text)) LIKE '%' || lower($words) || '%'",
+        ),
+        (
+            text[:25],
+            "lower(concat(question, '|', answer, '|', text)) LIKE '%' || lower($words) || '%'",
+        ),
+        ("no such words", "false AND $words = ''"),
+    ):
+        page.keyboard.press("/")
+        page.keyboard.type(words)
+        with duckdb.connect(str(report), read_only=True) as connection:
+            query = f"SELECT count(*) FROM pairs WHERE {condition}"
+            n = connection.execute(query, {"words": words}).fetchone()[0]
+        expect(page.locator("#n-found")).to_have_text(re.compile(rf"^{n} of "))
+        page.keyboard.press("Escape")
+    expect(page.get_by_text("No pair is like that.")).to_be_visible()
+
+
+def test_a_pair_is_opened_and_left_by_keys(show, report, keep):
+    page = show(report, "#pairs")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(rows(page).nth(1)).to_have_attribute("aria-selected", "true")
+    pair, question = ask(
+        report, "SELECT pair, question FROM pairs ORDER BY is_contaminated DESC, score DESC, pair"
+    )[1]
+    detail = page.get_by_role("article", name="The pair")
+    expect(detail).to_have_attribute("data-pair", pair)
+    assert f"pair={pair}" in page.url
+    page.keyboard.press("Enter")
+    expect(detail).to_be_focused()
+    training = page.get_by_role("region", name="Training document")
+    expect(training.locator("mark.of-question")).to_have_text(question)
+    keep(page, "report-pairs.png")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox")).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+
+
+def test_a_link_opens_the_pair_that_it_names(show, report):
+    pair = ask(report, "SELECT pair FROM pairs ORDER BY pair")[5][0]
+    page = show(report, f"#pairs?pair={pair}")
+    expect(page.locator("#detail")).to_have_attribute("data-pair", pair)
+    words = ask(report, f"SELECT text FROM pairs WHERE pair = '{pair}'")[0][0][3:20]
+    page = show(report, f"#pairs?q={words}&pair={pair}")
+    expect(page.locator("#detail")).to_have_attribute("data-pair", pair)
+
+
+def test_marks_stand_on_the_original_characters_beyond_the_basic_plane(show, tmp_path):
+    text = "🧮🧮 é\r\nWhat is 𝟚 + 𝟚? It is 𝟜. — the end"
+    question, answer = "What is 𝟚 + 𝟚?", "It is 𝟜."
+    marks = [
+        {"start": text.index(part), "stop": text.index(part) + len(part), "part": name}
+        for name, part in (("question", question), ("answer", answer), ("passage", "+"))
+    ]
+    pair = {"pair": "p", "rules": "decon", "score": 0.9, "is_contaminated": True, "text": text}
+    pair |= {"question": question, "answer": answer, "text_marks": marks}
+    page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair]), "#pairs?pair=p")
+    training = page.get_by_role("region", name="Training document")
+    assert training.locator("mark.of-question").all_inner_texts() == ["What is 𝟚 ", "+", " 𝟚?"]
+    assert training.locator("mark.of-passage").all_inner_texts() == ["+"]
+    assert training.locator("mark.of-answer").all_inner_texts() == [answer]
+    lines = training.locator("mark").evaluate_all(
+        "marks => marks.map(mark => getComputedStyle(mark).textDecorationStyle)"
+    )
+    assert set(lines) == {"solid", "double", "dotted"}  # told apart without colour
+
+
+# Verdicts -----------------------------------------------------------------------------------------
+
+
+def exported(page: Page) -> Path:
+    """The file that a person saves."""
+    page.get_by_role("button", name="Verdicts").click()
+    page.get_by_label("Your name").fill("Ada L.")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save verdicts.jsonl").click()
+    assert download.value.suggested_filename == "verdicts.jsonl"
+    page.get_by_role("button", name="Close").click()
+    return Path(download.value.path())
+
+
+def test_a_verdict_is_kept_and_comes_out_as_a_line_that_can_be_imported(show, report):
+    page = show(report, "#pairs")
+    for key in ("j", "t", "n"):
+        page.keyboard.press(key)
+    page.keyboard.type("a form\u2028letter")
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    page.keyboard.press("l")
+    expect(rows(page).nth(0).locator(".verdict")).to_have_text("template")
+    page.reload()
+    expect(rows(page).nth(0).locator(".verdict")).to_have_text("template")
+    expect(rows(page).nth(1).locator(".verdict")).to_have_text("leak")
+    expect(page.get_by_role("button", name="l leak")).to_have_attribute("aria-pressed", "true")
+    page.get_by_label("Verdict", exact=True).select_option("any")
+    assert found(page) == 2
+    names = "pair, fingerprint, benchmark, split, instance_index, shard_name, row"
+    query = f"SELECT {names} FROM pairs ORDER BY {BEST_FIRST} LIMIT 2"
+    keys = ("pair", "fingerprint", "benchmark", "split", "instance_index", "shard", "row")
+    lines = read_lines(exported(page))
+    assert [tuple(line[key] for key in keys) for line in lines] == ask(report, query)
+    assert [(line["verdict"], line["note"]) for line in lines] == [
+        ("template", "a form\u2028letter"),
+        ("leak", ""),
+    ]
+    assert {line["by"] for line in lines} == {"Ada L."}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", line["at"]) for line in lines)
+    assert {*lines[0]} == {*keys, "verdict", "note", "by", "at"}
+
+
+def test_the_same_verdict_again_takes_it_back(show, report):
+    page = show(report, "#pairs")
+    for key in ("j", "u", "u"):
+        page.keyboard.press(key)
+    expect(rows(page).nth(0).locator(".verdict")).to_have_count(0)
+    page.get_by_role("button", name="Verdicts").click()
+    expect(page.get_by_role("button", name="Save verdicts.jsonl")).to_be_disabled()
+
+
+def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
+    pair = {"pair": "p", "fingerprint": "f", "rules": "decon", "score": 0.9, "question": "asked"}
+    said = {
+        "pair": "p",
+        "verdict": "common source",
+        "note": "a law",
+        "by": "Bo",
+        "at": "2026-01-02",
+    }
+    report = write_report(
+        tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[{**said, "is_found": True}]
+    )
+    page = show(report, f"#pairs?pair={'a1' * 8}")
+    expect(page.get_by_text("in the report: common source, Bo, 2026-01-02")).to_be_visible()
+    expect(page.get_by_label("Note")).to_have_value("a law")
+    page.get_by_role("button", name="common source").click()
+    assert [(line["verdict"], line["note"]) for line in read_lines(exported(page))] == [
+        ("none", "a law")
+    ]
+
+
+# Whatever stands in it ----------------------------------------------------------------------------
+
+
+def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
+    bad = HOSTILE + LINK + HIDDEN
+    pair = {
+        "pair": bad,
+        "fingerprint": bad,
+        "benchmark": bad,
+        "config": bad,
+        "split": bad,
+        "rules": bad,
+        "score": 0.9,
+        "is_contaminated": True,
+        "source": bad,
+        "n_documents": 3,
+        "shard_name": bad,
+        "doc_id": bad,
+        "question": bad,
+        "answer": bad,
+        "passage": bad,
+        "text": bad,
+        "text_part": bad,
+        "verdict": bad,
+        "text_marks": [{"start": 3, "stop": len(bad) + 50, "part": "question"}],
+        "question_marks": [{"start": 0, "stop": 12, "part": "answer"}],
+    }
+    said = [{"pair": bad, "verdict": bad, "note": bad, "by": bad, "at": bad, "is_found": True}]
+    report = write_world(
+        tmp_path / "r.duckdb",
+        benchmarks=[bad, f"{bad}2"],
+        sources=[bad],
+        rules=[bad, "decon"],
+        run={"made_by": bad, "state": bad, "thresholds": json.dumps({bad: 0.7, "decon": 0.8})},
+        pairs=[pair],
+        verdicts=said,
+    )
+    page = show(report)
+    figures = page.locator(".chart")
+    for number in range(figures.count()):
+        figures.nth(number).scroll_into_view_if_needed()
+        expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
+    for summary in page.locator("summary").all():
+        summary.click()
+    keep(page, "hostile-summary.png")
+    page.get_by_role("link", name="Pairs").click()
+    rows(page).first.click()
+    expect(page.locator("#detail .sides .of-question").first).to_contain_text("script>")
+    expect(page.locator("#detail .hidden-character", has_text="U+202E").first).to_be_visible()
+    expect(page.locator("#detail .hidden-character", has_text="U+0000").first).to_be_visible()
+    page.keyboard.press("l")
+    line = json.loads(exported(page).read_text())
+    assert {line[key] for key in ("pair", "benchmark", "shard", "note")} == {bad}
+    keep(page, "hostile-pair.png")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("a[href^=javascript], img, #sections script, svg a").count() == 0
+
+
+def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
+    page = show(write_world(tmp_path / "r.duckdb", run={"snippets": False}))
+    expect(page.locator("#notes")).to_contain_text("Snippets are off")
+    page.get_by_role("link", name="Pairs").click()
+    page.keyboard.press("j")
+    training = page.get_by_role("region", name="Training document")
+    expect(training).to_contain_text("no text of the training data is in this file")
+    assert training.locator("mark").count() == 0
+
+
+def test_where_nothing_was_found_the_page_says_so(show, tmp_path, keep):
+    page = show(write_world(tmp_path / "r.duckdb", share=0.0))
+    expect(page.locator("#flow")).to_contain_text("No item leaked.")
+    expect(page.locator("#scores")).to_contain_text("Nothing was found")
+    page.get_by_role("link", name="Pairs").click()
+    expect(page.get_by_text("Nothing was found.")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_is_the_readers_and_can_be_switched(show, report, scheme, keep):
+    page = show(report, color_scheme=scheme)
+    behind = "getComputedStyle(document.body).backgroundColor"
+    dot = page.locator("#rates .chart path.point").first
+    expect(dot).to_be_visible(timeout=60_000)
+    before, colour = page.evaluate(behind), dot.evaluate("node => node.style.fill")
+    if scheme == "dark":
+        keep(page, "report-dark.png")
+    page.get_by_role("button", name="Switch between light and dark").click()
+    expect(dot).not_to_have_css("fill", colour)
+    switched = page.evaluate(behind)
+    assert switched != before
+    page.reload()
+    assert page.evaluate(behind) == switched
+
+
+def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
+    names = [f"a_benchmark_with_quite_a_long_name_{n}" for n in range(40)]
+    report = write_world(tmp_path / "r.duckdb", benchmarks=names, n_items=8)
+    page = show(report, viewport={"width": 360, "height": 740}, has_touch=True)
+    too_wide = "document.documentElement.scrollWidth > innerWidth"
+    figures = page.locator(".chart")
+    for number in range(figures.count()):
+        figures.nth(number).scroll_into_view_if_needed()
+        expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
+    assert not page.evaluate(too_wide)
+    keep(page, "narrow-summary.png")
+    page.get_by_role("link", name="Pairs").click()
+    expect(page.get_by_label("Benchmark", exact=True)).to_be_hidden()
+    page.get_by_role("button", name="Filters").click()
+    expect(page.get_by_label("Benchmark", exact=True)).to_be_visible()
+    assert not page.evaluate(too_wide)
+    rows(page).first.click()
+    expect(page.get_by_role("button", name="Back to the list")).to_be_visible()
+    assert not page.evaluate(too_wide)
+    keep(page, "narrow-pair.png")
+    page.get_by_role("button", name="Back to the list").click()
+    expect(page.locator("#detail")).to_be_hidden()
+
+
+def test_paper_has_every_figure_and_no_buttons(show, report):
+    page = show(report)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    for figure in page.locator(".chart").all():
+        expect(figure.locator("svg.main-svg").first).to_be_attached(timeout=60_000)
+    assert page.get_by_role("button").count() == 0
+
+
+# Fifty thousand -----------------------------------------------------------------------------------
+
+MOST_OPEN_SECONDS = 5.0
+MOST_FILTER_SECONDS = 0.5
+MOST_SCROLL_SECONDS = 0.25
+MOST_HEAP_MIB = 400
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fifty thousand pairs of a kilobyte of text each, and one thousand more."""
+    path = write_report(tmp_path_factory.mktemp("large") / "report.duckdb", runs=[RUN])
+    words = "list_transform(range(90), lambda k: chr(97 + (hash(n * 97 + k) % 26)::INT) || 'o' || k % 7)"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"""
+            INSERT INTO pairs BY NAME
+            SELECT lower(hex(hash(n))) AS pair, 'f' || n AS fingerprint,
+                   'bench ' || n % 23 AS benchmark, 'test' AS split, n AS instance_index,
+                   'source ' || n % 9 AS source, 'shard ' || n % 400 AS shard_name, n AS row,
+                   'doc ' || n AS doc_id, 'decon' AS rules,
+                   0.6 + (hash(n) % 4000) / 10000 AS score, score >= 0.8 AS is_by_score,
+                   is_by_score AS is_contaminated, 1 + hash(n) % 40 AS n_documents,
+                   1 AS n_matches, score AS question_overlap,
+                   array_to_string({words}, ' ') AS question,
+                   'mark' || n || ' ' || question || ' ' || question AS text,
+                   [{{'start': 5, 'stop': 90, 'part': 'question'}}] AS text_marks,
+                   [{{'start': 0, 'stop': 85, 'part': 'question'}}] AS question_marks
+            FROM range(51000) t(n)
+        """)
+    return path
+
+
+def seconds(act: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    act()
+    return time.perf_counter() - started
+
+
+def test_fifty_thousand_pairs_are_opened_filtered_scrolled_and_searched_fast(show, large):
+    page = show(large)
+    opened = page.evaluate("performance.now()") / 1000
+    assert opened < MOST_OPEN_SECONDS
+    expect(page.locator("#notes")).to_contain_text("the first 50,000 of 51,000 pairs")
+    page.get_by_role("link", name="Pairs").click()
+    assert found(page) == 50_000
+    assert rows(page).count() < 60
+
+    taken = {}
+    for label, value in (
+        *[("Benchmark", "bench 3"), ("Shown", "near"), ("Shown", ""), ("Benchmark", "")],
+        *[("First", sort) for sort in ("score", "documents", "doubt", "benchmark")],
+    ):
+        choose = page.get_by_label(label, exact=True)
+        script = """(node, value) => {
+            const started = performance.now();
+            node.value = value;
+            node.dispatchEvent(new Event('input'));
+            document.body.getBoundingClientRect();
+            return performance.now() - started;
+        }"""
+        taken[f"{label} {value}"] = choose.evaluate(script, value) / 1000
+    assert max(taken.values()) < MOST_FILTER_SECONDS, taken
+
+    scroll = """node => new Promise(done => {
+        const times = [];
+        let last = performance.now(), n = 0;
+        const step = () => {
+            const now = performance.now();
+            times.push(now - last);
+            last = now;
+            node.scrollTop = node.scrollHeight * Math.random();
+            if (++n < 40) requestAnimationFrame(step); else done(Math.max(...times.slice(1)));
+        };
+        requestAnimationFrame(step);
+    })"""
+    assert page.get_by_role("listbox").evaluate(scroll) / 1000 < MOST_SCROLL_SECONDS
+    assert rows(page).count() < 60
+
+    number = ask(large, "SELECT instance_index FROM pairs WHERE is_contaminated ORDER BY pair")[0][
+        0
+    ]
+    page.keyboard.press("/")
+    page.keyboard.type(f"mark{number} ")
+    searching = seconds(
+        lambda: expect(page.locator("#n-found")).to_have_text(re.compile("^1 of "), timeout=60_000)
+    )
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    expect(page.get_by_role("region", name="Training document")).to_contain_text(f"mark{number} ")
+    heap = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
+    assert heap < MOST_HEAP_MIB
+    print(f"open {opened:.2f} s, search {searching:.2f} s, heap {heap:.0f} MiB, {taken}")
