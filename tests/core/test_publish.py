@@ -131,6 +131,10 @@ def test_what_nobody_counted_is_null_and_never_zero(report):
     for name in ("n_documents", "n_unreadable", "document_rate"):
         assert summary["corpus"][name] is None
     assert summary["corpus"]["n_contaminated_documents"] == 3
+    card = card_from(summary)
+    assert "of 1 benchmark: 1 file. 2 items were found in 3 documents, before" in card
+    assert "- How many items `quiz` has: the report holds those found only." in card
+    assert "- Whether there were rows that could not be read: the report does not say." in card
 
 
 def test_one_shard_that_nobody_counted_makes_the_sum_unknown(report):
