@@ -21,30 +21,31 @@ KINDS = ("only in first", "only in second", "changed")
 
 _CALLS = """
     SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
-           score_of_one, score_of_two, rules_of_one, rules_of_two, verdict_of_one, verdict_of_two
+           score_of_first, score_of_second, rules_of_first, rules_of_second,
+           verdict_of_first, verdict_of_second
     FROM calls WHERE kind = ?
     ORDER BY source, shard_name, row, benchmark, split, instance_index LIMIT ?
 """
 
 _NOT_COMPARABLE = """
-    SELECT why_not, count(*) FILTER (is_in_one) AS n_in_first,
-           count(*) FILTER (is_in_two) AS n_in_second
+    SELECT why_not, count(*) FILTER (is_in_first) AS n_in_first,
+           count(*) FILTER (is_in_second) AS n_in_second
     FROM calls WHERE why_not IS NOT NULL GROUP BY why_not ORDER BY why_not
 """
 
 _ITEMS = """
-    SELECT benchmark, split, instance_index, status_of_one, status_of_two, is_comparable
+    SELECT benchmark, split, instance_index, status_of_first, status_of_second, is_comparable
     FROM item_changes ORDER BY benchmark, split, instance_index LIMIT ?
 """
 
 _STATUSES = """
-    SELECT status_of_one, status_of_two, count(*) AS n,
+    SELECT status_of_first, status_of_second, count(*) AS n,
            count(*) FILTER (is_comparable) AS n_comparable
     FROM item_changes GROUP BY ALL ORDER BY ALL
 """
 
 _SHARDS = """
-    SELECT coalesce(source_of_one, source_of_two) AS source, shard_name, standing
+    SELECT coalesce(source_of_first, source_of_second) AS source, shard_name, standing
     FROM shard_pairs WHERE standing <> 'in both' ORDER BY ALL LIMIT ?
 """
 
@@ -95,11 +96,11 @@ def _is_same(found: Comparison) -> bool:
 def _is_same_benchmark(one: dict[str, Any]) -> bool:
     """As far as it is known: not every report knows versions, or how many items there are."""
     known = (
-        (one[f"{name}_of_one"], one[f"{name}_of_two"])
+        (one[f"{name}_of_first"], one[f"{name}_of_second"])
         for name in ("version", "n_items")
-        if one[f"{name}_of_one"] is not None and one[f"{name}_of_two"] is not None
+        if one[f"{name}_of_first"] is not None and one[f"{name}_of_second"] is not None
     )
-    return one["is_in_one"] == one["is_in_two"] and all(a == b for a, b in known)
+    return one["is_in_first"] == one["is_in_second"] and all(a == b for a, b in known)
 
 
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
