@@ -16,6 +16,7 @@ from decon_assets import (
     gap_command,
     mixture_command,
     publish_command,
+    reference_command,
     report_command,
     review_command,
     scan_command,
@@ -178,6 +179,16 @@ def _parser() -> argparse.ArgumentParser:
     compare_command.add_arguments(compare)
     compare.set_defaults(command=_compare)
 
+    reference = commands.add_parser(
+        "reference",
+        help="reports of AI2's decon: to a database, and from the pipeline",
+        description=reference_command.DESCRIPTION,
+        epilog=reference_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    reference_command.add_arguments(reference, add_config=_add_config)
+    reference.set_defaults(command=_reference)
+
     card = commands.add_parser(
         "card",
         help="the report as a section for a dataset's card, and as JSON",
@@ -216,12 +227,7 @@ def _parser() -> argparse.ArgumentParser:
         *(run, status, register, dev, report, demo, mixture, blend, gap),
         *(review, card, check),
     ):
-        command.add_argument(
-            "--config",
-            type=Path,
-            default=Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG),
-            help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
-        )
+        _add_config(command)
 
     scan = commands.add_parser(
         "scan",
@@ -270,6 +276,15 @@ def _parser() -> argparse.ArgumentParser:
     catalog.add_argument("names", nargs="*", metavar="name", help="print these as YAML")
     catalog.set_defaults(command=_catalog)
     return parser
+
+
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--config",
+        type=Path,
+        default=Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG),
+        help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
+    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -365,6 +380,10 @@ def _review(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     return compare_command.compare(options, _say)
+
+
+def _reference(options: argparse.Namespace) -> int:
+    return reference_command.reference(options, _say)
 
 
 def _card(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from decon_assets.tables import text_table
@@ -111,8 +112,9 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report",
         type=Path,
-        metavar="FILE",
-        help="a report's database (default: that of the configuration)",
+        metavar="PATH",
+        help="a report's database, or a folder of `decon-assets scan` (default: the "
+        "configuration's report)",
     )
 
 
@@ -159,9 +161,13 @@ def check(options: argparse.Namespace, say: Say) -> int:
 
 
 def _summary(options: argparse.Namespace) -> Summary:
+    from decon_core.compare.sides import database_of
     from decon_core.publish.summary import summary_of
 
-    return summary_of(options.report or Store(load_config(options.config).store).report)
+    if not options.report:
+        return summary_of(Store(load_config(options.config).store).report)
+    with TemporaryDirectory(prefix="decon-publish-") as folder:
+        return summary_of(database_of(options.report, Path(folder) / "r.duckdb"))
 
 
 def _limits(options: argparse.Namespace) -> Limits:

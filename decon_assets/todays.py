@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from decon_core.config import Config
 from decon_core.errors import DeconError
 from decon_core.store import Store
@@ -25,7 +23,4 @@ def is_report_todays(config: Config) -> bool:
         blender = blender_of(config, store)
     except DeconError:
         return False  # what cannot be planned cannot be what was reported
-    if today.new or today.gone:
-        return False
-    blender = replace(blender, builder=blender.builder.with_packs(*today.current))
-    return is_current(blender, config.showing)
+    return not (today.new or today.gone) and is_current(blender, config.showing)

@@ -21,30 +21,31 @@ KINDS = ("only in first", "only in second", "changed")
 
 _CALLS = """
     SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
-           score_of_one, score_of_two, rules_of_one, rules_of_two, verdict_of_one, verdict_of_two
+           score_of_first, score_of_second, rules_of_first, rules_of_second,
+           verdict_of_first, verdict_of_second
     FROM calls WHERE kind = ?
     ORDER BY source, shard_name, row, benchmark, split, instance_index LIMIT ?
 """
 
 _NOT_COMPARABLE = """
-    SELECT why_not, count(*) FILTER (is_in_one) AS n_in_first,
-           count(*) FILTER (is_in_two) AS n_in_second
+    SELECT why_not, count(*) FILTER (is_in_first) AS n_in_first,
+           count(*) FILTER (is_in_second) AS n_in_second
     FROM calls WHERE why_not IS NOT NULL GROUP BY why_not ORDER BY why_not
 """
 
 _ITEMS = """
-    SELECT benchmark, split, instance_index, status_of_one, status_of_two, is_comparable
+    SELECT benchmark, split, instance_index, status_of_first, status_of_second, is_comparable
     FROM item_changes ORDER BY benchmark, split, instance_index LIMIT ?
 """
 
 _STATUSES = """
-    SELECT status_of_one, status_of_two, count(*) AS n,
+    SELECT status_of_first, status_of_second, count(*) AS n,
            count(*) FILTER (is_comparable) AS n_comparable
     FROM item_changes GROUP BY ALL ORDER BY ALL
 """
 
 _SHARDS = """
-    SELECT coalesce(source_of_one, source_of_two) AS source, shard_name, standing
+    SELECT coalesce(source_of_first, source_of_second) AS source, shard_name, standing
     FROM shard_pairs WHERE standing <> 'in both' ORDER BY ALL LIMIT ?
 """
 
@@ -95,16 +96,20 @@ def _is_same(found: Comparison) -> bool:
 def _is_same_benchmark(one: dict[str, Any]) -> bool:
     """As far as it is known: not every report knows versions, or how many items there are."""
     known = (
-        (one[f"{name}_of_one"], one[f"{name}_of_two"])
+        (one[f"{name}_of_first"], one[f"{name}_of_second"])
         for name in ("version", "n_items")
-        if one[f"{name}_of_one"] is not None and one[f"{name}_of_two"] is not None
+        if one[f"{name}_of_first"] is not None and one[f"{name}_of_second"] is not None
     )
-    return one["is_in_one"] == one["is_in_two"] and all(a == b for a, b in known)
+    return one["is_in_first"] == one["is_in_second"] and all(a == b for a, b in known)
 
 
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """What the two were made with, where it is not the same."""
     one, two = (_run(connection, name) for name in ("one", "two"))
+    if not (one["policy"] and two["policy"]):  # of one nobody knows any
+        for run in (one, two):
+            run["policy"] = "known" if run["policy"] else None
+    one, two = _flat(one), _flat(two)
     return [
         {"setting": name, "first": one.get(name), "second": two.get(name)}
         for name in sorted({*one, *two})
@@ -113,13 +118,19 @@ def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
 
 
 def _run(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
-    runs = rows_of(connection, f"SELECT {', '.join(_RUN)}, policy, thresholds FROM {name}.runs")  # noqa: S608
-    if not runs:
-        return {}
-    policy = json.loads(runs[0].pop("policy") or "{}")
-    thresholds = json.loads(runs[0].pop("thresholds") or "{}")
-    named = {f"threshold of {rule}": value for rule, value in thresholds.items()}
-    return {**runs[0], **{f"policy.{key}": value for key, value in policy.items()}, **named}
+    query = f"SELECT {', '.join(_RUN)}, policy, thresholds FROM {name}.runs"  # noqa: S608
+    runs = rows_of(connection, query)
+    run = runs[0] if runs else dict.fromkeys((*_RUN, "policy", "thresholds"))
+    return run | {key: json.loads(run[key] or "{}") for key in ("policy", "thresholds")}
+
+
+def _flat(run: dict[str, Any]) -> dict[str, Any]:
+    """A name for every setting."""
+    named = {f"threshold of {rule}": value for rule, value in run.pop("thresholds").items()}
+    policy = run.pop("policy")
+    if isinstance(policy, dict):
+        return run | {f"policy.{name}": value for name, value in policy.items()} | named
+    return run | {"policy": policy} | named
 
 
 def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int]:

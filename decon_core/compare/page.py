@@ -89,11 +89,11 @@ def _settings(found: Comparison) -> list[tuple[Cell, ...]]:
     versions = [
         (
             f"version of {one['benchmark']}",
-            _told(one["version_of_one"]),
-            _told(one["version_of_two"]),
+            _told(one["version_of_first"]),
+            _told(one["version_of_second"]),
         )
         for one in found["benchmarks"]
-        if one["version_of_one"] != one["version_of_two"]
+        if one["version_of_first"] != one["version_of_second"]
     ]
     return [*rows, *versions]
 
@@ -116,14 +116,14 @@ def _rates(found: Comparison) -> list[tuple[Cell, ...]]:
     return [
         (
             one["benchmark"],
-            _both(one["n_items_of_one"], one["n_items_of_two"]),
-            _count(one["n_leaked_of_one"]),
-            _count(one["n_leaked_of_two"]),
-            _percent(one["rate_of_one"]),
-            _percent(one["rate_of_two"]),
+            _both(one["n_items_of_first"], one["n_items_of_second"]),
+            _count(one["n_leaked_of_first"]),
+            _count(one["n_leaked_of_second"]),
+            _percent(one["rate_of_first"]),
+            _percent(one["rate_of_second"]),
             _percent(one["difference"], sign="+"),
-            _count(one["n_shared_of_one"]),
-            _count(one["n_shared_of_two"]),
+            _count(one["n_shared_of_first"]),
+            _count(one["n_shared_of_second"]),
         )
         for one in found["benchmarks"]
     ]
@@ -132,8 +132,8 @@ def _rates(found: Comparison) -> list[tuple[Cell, ...]]:
 def _statuses(found: Comparison) -> Section:
     rows = [
         (
-            one["status_of_one"] or "not found",
-            one["status_of_two"] or "not found",
+            one["status_of_first"] or "not found",
+            one["status_of_second"] or "not found",
             one["n"],
             one["n"] - one["n_comparable"],
         )
@@ -149,8 +149,8 @@ def _items(found: Comparison, most: int) -> Section:
             one["benchmark"],
             one["split"],
             one["instance_index"],
-            one["status_of_one"] or "not found",
-            one["status_of_two"] or "not found",
+            one["status_of_first"] or "not found",
+            one["status_of_second"] or "not found",
             "" if one["is_comparable"] else "elsewhere",
         )
         for one in found["items"][:most]
@@ -180,11 +180,11 @@ def _call(one: Mapping[str, Any]) -> tuple[Cell, ...]:
         one["benchmark"],
         one["split"],
         one["instance_index"],
-        _score(one["score_of_one"]),
-        _score(one["score_of_two"]),
-        ", ".join(one["rules_of_one"] or ()),
-        ", ".join(one["rules_of_two"] or ()),
-        _both(one["verdict_of_one"], one["verdict_of_two"]),
+        _score(one["score_of_first"]),
+        _score(one["score_of_second"]),
+        ", ".join(one["rules_of_first"] or ()),
+        ", ".join(one["rules_of_second"] or ()),
+        _both(one["verdict_of_first"], one["verdict_of_second"]),
     )
 
 

@@ -107,13 +107,15 @@ def _benchmarks(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _ledger(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The shards that were read. Those that could not be are not there: nobody scanned them."""
+    """The shards that were read. One that could not be is not there: nobody scanned it."""
     shards, unreadable = [], []
     for line in path.read_bytes().splitlines():
         one = orjson.loads(line)
-        if not one["is_read"]:
-            continue
         place = {"source": SOURCE, "shard_name": one["file"]}
+        if not one["is_read"]:
+            told = "; ".join(one["problems"])
+            unreadable.append({**place, "reason": "the whole shard", "detail": told})
+            continue
         counts = {name: one[name] for name in _COUNTS}
         shards.append({**place, **counts, "n_unreadable": len(one["unreadable"])})
         unreadable += [

@@ -57,13 +57,15 @@ def _opening(summary: Summary) -> str:
     if not benchmarks or not corpus["n_shards"]:
         return "**Nothing was looked for:** this report has no benchmark, or no text to look in."
     names = _some_of("benchmark", len(benchmarks))
-    read = f"{_count(corpus['n_documents'])} documents"
+    files = _some_of("file", corpus["n_shards"])
+    n, rate = corpus["n_documents"], corpus["document_rate"]
+    read = files if n is None else f"{_some_of('document', n)} in {files}"
+    of_all = "" if rate is None else f" ({percent(rate)} of all)"
     leaked = sum(one["n_leaked"] for one in benchmarks)
     return (
-        f"These data were searched for the items of {names}: {read} in "
-        f"{_some_of('file', corpus['n_shards'])}. {leaked:,} items were found in "
-        f"{corpus['n_contaminated_documents']:,} documents "
-        f"({_share(corpus)} of all), before anything was taken out."
+        f"These data were searched for the items of {names}: {read}. {leaked:,} items were found "
+        f"in {corpus['n_contaminated_documents']:,} documents{of_all}, before anything was taken "
+        "out."
     )
 
 

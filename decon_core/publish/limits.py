@@ -166,12 +166,14 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
     if not is_todays:
         yield "corpus, benchmarks or policy are no longer those of this report"
     if not limits.may_be_unreadable:
-        yield from _unreadable(corpus)
+        yield from _unreadable(summary)
 
 
-def _unreadable(corpus: Summary) -> Iterator[str]:
-    n = corpus["n_unreadable"]
-    if n:
+def _unreadable(summary: Summary) -> Iterator[str]:
+    # Of lines of a report, or of whole shards, no shard has a count.
+    n_listed = sum(one["n_rows"] for one in summary["unreadable"])
+    n_counted = summary["corpus"]["n_unreadable"]
+    if n := max(n_listed, n_counted or 0):
         yield f"{n:,} rows could not be read, and may hold anything (--allow-unreadable)"
-    elif n is None and corpus["n_shards"]:
+    elif n_counted is None and summary["corpus"]["n_shards"]:
         yield "whether there are rows that could not be read is not known (--allow-unreadable)"

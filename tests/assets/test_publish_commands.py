@@ -85,3 +85,17 @@ def test_a_report_that_is_not_todays_fails_its_check(world, tmp_path_factory, mo
     assert "no longer those of this report" in capsys.readouterr().out
     assert main(["card"]) == 0
     assert "no longer those" in capsys.readouterr().err
+
+
+def test_a_report_is_todays_however_sources_are_ordered(world, tmp_path_factory, monkeypatch):
+    """A blend draws from them in the order of the packs, which is another one."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.chdir(world.folder)
+    world.mixtures = (
+        '[[corpus.source]]\nname = "attic"\npath = "corpus/s0*"\ntext = "text"\n'
+        '[[mixture]]\nname = "clean"\n'
+        '[[blend]]\nname = "stream"\nof = "clean"\n[[blend.phase]]\ndocuments = 5\n'
+    )
+    world.write_config()
+    assert main(["run"]) == 0
+    assert main(["check", "--max-rate", "1"]) == 0

@@ -74,7 +74,7 @@ def test_equal_reports_are_the_same(compared):
     assert headline(found) == "the same: 2 leaks in both"
 
 
-def test_a_leak_of_one_side_is_only_there_and_one_of_both_may_have_another_score(compared):
+def test_a_leak_of_first_side_is_only_there_and_one_of_both_may_have_another_score(compared):
     first = [match(1), match(2), match(3), match(4, score=0.81)]
     second = [match(1), match(3, score=0.95), match(4, score=0.7, is_contaminated=False), match(5)]
     found = compared(tables(first), tables(second))
@@ -83,8 +83,8 @@ def test_a_leak_of_one_side_is_only_there_and_one_of_both_may_have_another_score
     assert places(found, "only in second") == [(5, 0)]
     assert places(found, "changed") == [(3, 0)]
     gone, below = found["calls"]["only in first"]
-    assert (gone["score_of_one"], gone["score_of_two"]) == (0.9, None)
-    assert (below["score_of_one"], below["score_of_two"]) == (0.81, 0.7)  # found, and no leak
+    assert (gone["score_of_first"], gone["score_of_second"]) == (0.9, None)
+    assert (below["score_of_first"], below["score_of_second"]) == (0.81, 0.7)  # found, and no leak
     assert not found["is_same"]
 
 
@@ -93,7 +93,7 @@ def test_other_rules_and_other_verdicts_are_a_change(compared):
     second = [match(1, detector="exact"), match(2, pair="p", verdict="leak"), match(3)]
     found = compared(tables(first), tables(second))
     assert places(found, "changed") == [(1, 0), (2, 0)]
-    assert found["calls"]["changed"][0]["rules_of_two"] == ["exact"]
+    assert found["calls"]["changed"][0]["rules_of_second"] == ["exact"]
 
 
 def lost(found):
@@ -149,7 +149,7 @@ def test_items_and_benchmarks_that_only_one_side_has_are_told_apart(compared):
         "the other does not have the item": (1, 0),
     }
     versions = {
-        one["benchmark"]: (one["version_of_one"], one["version_of_two"])
+        one["benchmark"]: (one["version_of_first"], one["version_of_second"])
         for one in found["benchmarks"]
     }
     assert versions == {"maths": ("m", None), "quiz": ("v1", "v2")}
@@ -161,9 +161,9 @@ def test_where_items_were_not_listed_one_that_was_not_found_did_not_leak(compare
     found = compared(tables([match(1), match(2, 1)]), second)
     assert found["n_calls"] == {"only in first": 1, "same": 1}
     assert found["statuses"] == [
-        {"status_of_one": "leaked", "status_of_two": None, "n": 1, "n_comparable": 1}
+        {"status_of_first": "leaked", "status_of_second": None, "n": 1, "n_comparable": 1}
     ]
-    assert found["benchmarks"][0]["rate_of_two"] is None
+    assert found["benchmarks"][0]["rate_of_second"] is None
 
 
 def test_without_sources_a_shard_is_the_one_of_its_name(compared):
@@ -174,7 +174,7 @@ def test_without_sources_a_shard_is_the_one_of_its_name(compared):
     assert found["n_calls"] == {"only in second": 1, "same": 1}
 
 
-def test_of_two_shards_of_one_name_nobody_knows_which_it_is(compared):
+def test_of_second_shards_of_first_name_nobody_knows_which_it_is(compared):
     twice = [{"source": source, "shard_name": "a"} for source in ("web", "books")]
     bare = [{"source": "corpus", "shard_name": "a"}]
     second = tables([match(1, source="corpus")], shards=bare)
@@ -191,7 +191,11 @@ def test_an_item_changes_its_status_by_calls_or_by_what_only_one_side_saw(compar
     )
     found = compared(first, second)
     changes = {
-        one["instance_index"]: (one["status_of_one"], one["status_of_two"], one["is_comparable"])
+        one["instance_index"]: (
+            one["status_of_first"],
+            one["status_of_second"],
+            one["is_comparable"],
+        )
         for one in found["items"]
     }
     assert changes == {
@@ -206,10 +210,10 @@ def test_rates_stand_side_by_side(compared):
     only_a = [{"source": "web", "shard_name": "a", "shard": "a"}]
     first = tables([match(1, 0), match(1, 1, shard_name="b")])
     (quiz,) = compared(first, tables([match(1, 0)], shards=only_a))["benchmarks"]
-    assert (quiz["n_leaked_of_one"], quiz["n_leaked_of_two"]) == (2, 1)
-    assert (quiz["rate_of_one"], quiz["rate_of_two"]) == (0.4, 0.2)
+    assert (quiz["n_leaked_of_first"], quiz["n_leaked_of_second"]) == (2, 1)
+    assert (quiz["rate_of_first"], quiz["rate_of_second"]) == (0.4, 0.2)
     assert quiz["difference"] == pytest.approx(-0.2)
-    assert (quiz["n_shared_of_one"], quiz["n_shared_of_two"]) == (1, 1)
+    assert (quiz["n_shared_of_first"], quiz["n_shared_of_second"]) == (1, 1)
 
 
 def test_settings_that_differ_are_told_and_change_nothing_alone(compared):

@@ -31,7 +31,7 @@ def scanned(tmp_path, make_words):
         lines = [json.dumps({"text": make_words(("z", n), 50)}), json.dumps({"text": text})]
         (corpus / name).write_text("\n".join([*lines, *(["{no"] if n else [])]) + "\n")
 
-    def scan(out, *, names="*.jsonl", policy=None):
+    def scan(out, *, names="*.jsonl*", policy=None):
         request = Request(
             evals=evals,
             corpus=str(corpus / names),
@@ -68,6 +68,16 @@ def test_two_folders_are_compared_where_both_looked(scanned, tmp_path):
     found = compare(*(database_of(*one) for one in zip(sides, works, strict=True)), most=5)
     assert found["n_calls"] == {"not comparable": 1, "same": 1}
     assert found["n_shards"] == {"in both": 1, "only in first": 1}
+
+
+def test_a_shard_that_could_not_be_read_was_not_scanned_and_is_told(scanned, tmp_path):
+    (tmp_path / "corpus" / "c.jsonl.gz").write_bytes(b"not gzip")
+    database = database_of(scanned("found"), tmp_path / "r.duckdb")
+    with duckdb.connect(str(database), read_only=True) as connection:
+        shards = connection.execute("SELECT shard_name FROM shards ORDER BY ALL").fetchall()
+        query = "SELECT shard_name, row FROM unreadable WHERE reason = 'the whole shard'"
+        lost = connection.execute(query).fetchall()
+    assert (shards, lost) == ([("a.jsonl",), ("b.jsonl",)], [("c.jsonl.gz", None)])
 
 
 def test_a_folder_of_anything_else_or_of_half_a_scan_is_refused(scanned, tmp_path):

@@ -131,6 +131,10 @@ def test_what_nobody_counted_is_null_and_never_zero(report):
     for name in ("n_documents", "n_unreadable", "document_rate"):
         assert summary["corpus"][name] is None
     assert summary["corpus"]["n_contaminated_documents"] == 3
+    card = card_from(summary)
+    assert "of 1 benchmark: 1 file. 2 items were found in 3 documents, before" in card
+    assert "- How many items `quiz` has: the report holds those found only." in card
+    assert "- Whether there were rows that could not be read: the report does not say." in card
 
 
 def test_one_shard_that_nobody_counted_makes_the_sum_unknown(report):
@@ -292,6 +296,12 @@ def test_rows_that_could_not_be_read_fail_unless_they_may(report):
     assert failures(summary, max_rate=1.0, may_be_unreadable=True) == {}
 
 
+def test_a_shard_or_a_line_that_could_not_be_read_fails_although_no_shard_counts_it(report):
+    lost = [{"source": "web", "shard_name": "b.jsonl", "reason": "the whole shard"}]
+    (told,) = failures(summary_of(report(unreadable=lost)), max_rate=1.0)[COVERAGE]
+    assert told.startswith("1 rows could not be read")
+
+
 def test_what_is_not_known_fails(report):
     summary = summary_of(
         report(benchmarks=[{"benchmark": "quiz"}], shards=[{"source": "web", "shard_name": "a"}])
@@ -346,7 +356,8 @@ def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
         "high": 1.0,
     }
     corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
-    found = failures({"benchmarks": [benchmark], "corpus": corpus}, max_rate=n_may / n)
+    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": []}
+    found = failures(summary, max_rate=n_may / n)
     assert (not found) == (n_leaked <= n_may)
 
 
