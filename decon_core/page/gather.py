@@ -106,10 +106,9 @@ _QUERIES = {
     """,
 }
 
-# What later reports may say as well is shown where it is there.
 _PAIRS = """
     SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
-           v.note AS verdict_note, v.by AS verdict_by, v.at AS verdict_at
+           v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at
     FROM pairs p LEFT JOIN verdicts v USING (pair)
     ORDER BY p.is_contaminated DESC, p.score DESC, p.pair
     LIMIT ?

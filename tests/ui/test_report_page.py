@@ -380,7 +380,7 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
         "text_marks": [{"start": 3, "stop": len(bad) + 50, "part": "question"}],
         "question_marks": [{"start": 0, "stop": 12, "part": "answer"}],
     }
-    said = [{"pair": bad, "verdict": bad, "note": bad, "by": bad, "at": bad, "is_found": True}]
+    said = [{"pair": bad, "verdict": bad, "note": bad, "said_by": bad, "said_at": bad}]
     report = write_world(
         tmp_path / "r.duckdb",
         benchmarks=[bad, f"{bad}2"],
@@ -491,7 +491,7 @@ MOST_HEAP_MIB = 400
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fifty thousand pairs of a kilobyte of text each, and one thousand more."""
     path = write_report(tmp_path_factory.mktemp("large") / "report.duckdb", runs=[RUN])
-    words = "list_transform(range(90), lambda k: chr(97 + (hash(n * 97 + k) % 26)::INT) || 'o' || k % 7)"
+    word = "chr(97 + (hash(n * 97 + k) % 26)::INT) || 'o' || k % 7"
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"""
             INSERT INTO pairs BY NAME
@@ -502,7 +502,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
                    0.6 + (hash(n) % 4000) / 10000 AS score, score >= 0.8 AS is_by_score,
                    is_by_score AS is_contaminated, 1 + hash(n) % 40 AS n_documents,
                    1 AS n_matches, score AS question_overlap,
-                   array_to_string({words}, ' ') AS question,
+                   array_to_string([{word} for k in range(90)], ' ') AS question,
                    'mark' || n || ' ' || question || ' ' || question AS text,
                    [{{'start': 5, 'stop': 90, 'part': 'question'}}] AS text_marks,
                    [{{'start': 0, 'stop': 85, 'part': 'question'}}] AS question_marks
