@@ -79,6 +79,7 @@ const inSight = new IntersectionObserver(
 
 function chartHolder(chart) {
   const holder = made("div", { class: "chart", role: "img", "aria-label": chart.title });
+  holder.style.minWidth = `${chart.least_width}px`;
   holder.style.height = `${chart.layout.height}px`;
   holder.chart = chart;
   inSight.observe(holder);
