@@ -300,7 +300,7 @@ def luminance(colour):
 
 
 def test_texts_stand_out_from_what_is_behind_them_in_both_themes():
-    themes = re.findall(r"\{([^{}]*--c-paper[^{}]*)\}", STYLE)
+    themes = re.findall(r"\{([^{}]*--c-paper: [^{}]*)\}", STYLE)
     assert len(themes) == 3
     for theme in themes:
         values = dict(re.findall(r"(--[a-z]-[a-z]+): (#[0-9a-f]{6})", theme))

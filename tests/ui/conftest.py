@@ -39,14 +39,20 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave browser tests out where there is no browser, with the reason in the summary."""
+    if find_chromium() or os.environ.get("DECON_REQUIRE_BROWSER"):
+        return
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.skip(reason=NO_CHROMIUM))
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Where there is none, tests that need it are left out, with one line for all in the summary."""
     found = find_chromium()
-    if found is None and os.environ.get("DECON_REQUIRE_BROWSER"):
-        pytest.fail(f"DECON_REQUIRE_BROWSER is set, but {NO_CHROMIUM}", pytrace=False)
     if found is None:
-        pytest.skip(NO_CHROMIUM)
+        pytest.fail(f"DECON_REQUIRE_BROWSER is set, but {NO_CHROMIUM}", pytrace=False)
     return found
 
 

@@ -338,8 +338,8 @@ def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
         "pair": "p",
         "verdict": "common source",
         "note": "a law",
-        "by": "Bo",
-        "at": "2026-01-02",
+        "said_by": "Bo",
+        "said_at": "2026-01-02",
     }
     report = write_report(
         tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[{**said, "is_found": True}]
