@@ -470,13 +470,28 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
     expect(page.locator("#detail")).to_be_hidden()
 
 
-def test_paper_has_every_figure_and_no_buttons(show, report):
-    page = show(report)
+def test_paper_is_light_and_has_every_figure_and_no_buttons(show, report):
+    page = show(report, color_scheme="dark")
+    behind = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(behind)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     for figure in page.locator(".chart").all():
         expect(figure.locator("svg.main-svg").first).to_be_attached(timeout=60_000)
+    assert page.evaluate(behind) == "rgb(255, 255, 255)"
     assert page.get_by_role("button").count() == 0
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(behind) == dark
+
+
+def test_the_open_pair_can_be_printed(show, report):
+    page = show(report, "#pairs", viewport={"width": 720, "height": 1000})
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("region", name="Training document")).to_be_visible()
+    expect(page.get_by_role("listbox")).to_be_hidden()
 
 
 # Fifty thousand -----------------------------------------------------------------------------------
