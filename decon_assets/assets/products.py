@@ -35,9 +35,6 @@ from decon_core.blends import blend_named
 from decon_core.errors import DeconError, IncompleteError, Problem
 from decon_core.mixtures.build import Summary, build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmark
-from decon_core.page.build import write_page
-from decon_core.publish.files import CARD, SUMMARY, write_published
-from decon_core.publish.summary import summary_of
 from decon_core.records import current_version
 from decon_core.registry import (
     blender_of,
@@ -250,6 +247,10 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
 @asset(deps=[report], group_name=GROUP, kinds={"html"}, code_version="1")
 def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     """The report for eyes: one page that needs nothing else, a section for a card, a summary."""
+    from decon_core.page.build import write_page
+    from decon_core.publish.files import CARD, SUMMARY, write_published
+    from decon_core.publish.summary import summary_of
+
     with permanent_failures():
         store = decon.store_of(decon.config())
         folder = store.report.parent
