@@ -333,18 +333,12 @@ def test_the_same_verdict_again_takes_it_back(show, report):
 
 
 def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
-    pair = {"pair": "p", "fingerprint": "f", "rules": "decon", "score": 0.9, "question": "asked"}
-    said = {
-        "pair": "p",
-        "verdict": "common source",
-        "note": "a law",
-        "said_by": "Bo",
-        "said_at": "2026-01-02",
-    }
-    report = write_report(
-        tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[{**said, "is_found": True}]
-    )
-    page = show(report, f"#pairs?pair={'a1' * 8}")
+    key = "a1" * 8
+    pair = {"pair": key, "fingerprint": "f1" * 8, "rules": "decon", "score": 0.9}
+    said = {"pair": key, "verdict": "common source", "note": "a law", "is_found": True}
+    said |= {"said_by": "Bo", "said_at": "2026-01-02"}
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[said])
+    page = show(report, f"#pairs?pair={key}")
     expect(page.get_by_text("in the report: common source, Bo, 2026-01-02")).to_be_visible()
     expect(page.get_by_label("Note")).to_have_value("a law")
     page.get_by_role("button", name="common source").click()
