@@ -350,7 +350,7 @@ def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
 # Whatever stands in it ----------------------------------------------------------------------------
 
 
-def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
+def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
     bad = HOSTILE + LINK + HIDDEN
     pair = {
         "pair": bad,
@@ -391,7 +391,6 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     for summary in page.locator("summary").all():
         summary.click()
-    keep(page, "hostile-summary.png")
     page.get_by_role("link", name="Pairs").click()
     rows(page).first.click()
     expect(page.locator("#detail .sides .of-question").first).to_contain_text("script>")
@@ -400,7 +399,6 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
     page.keyboard.press("l")
     line = json.loads(exported(page).read_text())
     assert {line[key] for key in ("pair", "benchmark", "shard", "note")} == {bad}
-    keep(page, "hostile-pair.png")
     assert page.evaluate("window.hacked") is None
     assert page.locator("a[href^=javascript], img, #sections script, svg a").count() == 0
 
@@ -415,7 +413,7 @@ def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
     assert training.locator("mark").count() == 0
 
 
-def test_where_nothing_was_found_the_page_says_so(show, tmp_path, keep):
+def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
     page = show(write_world(tmp_path / "r.duckdb", share=0.0))
     expect(page.locator("#flow")).to_contain_text("No item leaked.")
     expect(page.locator("#scores")).to_contain_text("Nothing was found")
@@ -440,7 +438,7 @@ def test_the_theme_is_the_readers_and_can_be_switched(show, report, scheme, keep
     assert page.evaluate(behind) == switched
 
 
-def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
+def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path):
     names = [f"a_benchmark_with_quite_a_long_name_{n}" for n in range(40)]
     report = write_world(tmp_path / "r.duckdb", benchmarks=names, n_items=8)
     page = show(report, viewport={"width": 360, "height": 740}, has_touch=True)
@@ -450,7 +448,6 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
         figures.nth(number).scroll_into_view_if_needed()
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     assert not page.evaluate(too_wide)
-    keep(page, "narrow-summary.png")
     page.get_by_role("link", name="Pairs").click()
     expect(page.get_by_label("Benchmark", exact=True)).to_be_hidden()
     page.get_by_role("button", name="Filters").click()
@@ -459,7 +456,6 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
     rows(page).first.click()
     expect(page.get_by_role("button", name="Back to the list")).to_be_visible()
     assert not page.evaluate(too_wide)
-    keep(page, "narrow-pair.png")
     page.get_by_role("button", name="Back to the list").click()
     expect(page.locator("#detail")).to_be_hidden()
 
