@@ -8,13 +8,16 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from decon_assets import (
     blend_command,
+    compare_command,
     gap_command,
     mixture_command,
+    publish_command,
+    reference_command,
+    report_command,
     review_command,
     scan_command,
     scorecard_command,
@@ -25,6 +28,7 @@ from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError
 from decon_core.store import Store
+from decon_core.verdicts import read_verdicts
 from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
@@ -37,6 +41,9 @@ examples:
   decon-assets blend plan garlic            how often each source will be gone through
   decon-assets gap --results samples/       what a model scores without the leaked items
   decon-assets review                       look at what was found, and say what it is
+  decon-assets check --max-rate 0.01        fail where more than one item in a hundred leaked
+  decon-assets compare old.duckdb decon.toml    what only one of two reports calls a leak
+  decon-assets card --out card              a section for a dataset's card
   decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
@@ -108,11 +115,12 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser(
         "report",
-        help="the report's headline tables, or the answer to a query",
-        description="Print leak rates by benchmark and by source, or the answer to --query. "
-        "The database opens in plain `duckdb` as well; every table and view has a comment.",
+        help="the report's headline tables, the answer to a query, or its page",
+        description=report_command.DESCRIPTION,
+        epilog=report_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    report.add_argument("--query", help="SQL, for example: FROM items LIMIT 5")
+    report_command.add_arguments(report)
     report.set_defaults(command=_report)
 
     demo = commands.add_parser(
@@ -161,6 +169,46 @@ def _parser() -> argparse.ArgumentParser:
     review_command.add_arguments(review)
     review.set_defaults(command=_review)
 
+    compare = commands.add_parser(
+        "compare",
+        help="two reports, or two policies: what only one of them calls a leak",
+        description=compare_command.DESCRIPTION,
+        epilog=compare_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare_command.add_arguments(compare)
+    compare.set_defaults(command=_compare)
+
+    reference = commands.add_parser(
+        "reference",
+        help="reports of AI2's decon: to a database, and from the pipeline",
+        description=reference_command.DESCRIPTION,
+        epilog=reference_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    reference_command.add_arguments(reference, add_config=_add_config)
+    reference.set_defaults(command=_reference)
+
+    card = commands.add_parser(
+        "card",
+        help="the report as a section for a dataset's card, and as JSON",
+        description=publish_command.CARD_DESCRIPTION,
+        epilog=publish_command.CARD_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    publish_command.add_card_arguments(card)
+    card.set_defaults(command=_card)
+
+    check = commands.add_parser(
+        "check",
+        help="hold the report to limits: 1 when it is over one, for builds",
+        description=publish_command.CHECK_DESCRIPTION,
+        epilog=publish_command.CHECK_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    publish_command.add_check_arguments(check)
+    check.set_defaults(command=_check)
+
     for command in (run, register):
         command.add_argument(
             "--retire",
@@ -175,13 +223,11 @@ def _parser() -> argparse.ArgumentParser:
             help="processes, or threads where there is little to do (default: "
             f"${WORKERS_VARIABLE}, else the cores that it may use: {usable_cores()} here)",
         )
-    for command in (run, status, register, dev, report, demo, mixture, blend, gap, review):
-        command.add_argument(
-            "--config",
-            type=Path,
-            default=Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG),
-            help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
-        )
+    for command in (
+        *(run, status, register, dev, report, demo, mixture, blend, gap),
+        *(review, card, check),
+    ):
+        _add_config(command)
 
     scan = commands.add_parser(
         "scan",
@@ -232,10 +278,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--config",
+        type=Path,
+        default=Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG),
+        help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
+    )
+
+
 def _run(options: argparse.Namespace) -> int:
     import duckdb
 
-    load_config(options.config)  # before a history is begun beside a file that is not there
+    # Before a history is begun beside a file that is not there; nor should a day of scanning end at
+    # a line of verdicts that cannot be read.
+    read_verdicts(load_config(options.config).verdicts)
     _hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
@@ -252,6 +309,7 @@ def _run(options: argparse.Namespace) -> int:
     with suppress(duckdb.Error):  # somebody may hold the new report open already
         _say_what_was_left_out(registered.store.report)
     print(f"\nreport: {registered.store.report}")
+    print(f"page: {registered.store.report_page}")
     for mixture in registered.config.mixtures:
         print(f"mixture: {registered.store.mixtures(mixture.name)}")
     blends = [registered.store.blend(blend.name) for blend in registered.config.blends]
@@ -318,6 +376,22 @@ def _gap(options: argparse.Namespace) -> int:
 
 def _review(options: argparse.Namespace) -> int:
     return review_command.review(options, _say)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    return compare_command.compare(options, _say)
+
+
+def _reference(options: argparse.Namespace) -> int:
+    return reference_command.reference(options, _say)
+
+
+def _card(options: argparse.Namespace) -> int:
+    return publish_command.card(options, _say)
+
+
+def _check(options: argparse.Namespace) -> int:
+    return publish_command.check(options, _say)
 
 
 def _register(options: argparse.Namespace) -> int:
@@ -412,53 +486,7 @@ def _dev(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    import duckdb
-
-    from decon_assets.tables import text_table
-
-    path = Store(load_config(options.config).store).report
-    if not path.is_file():
-        print(f"no report yet at {path}: `decon-assets run` makes one", file=sys.stderr)
-        return 1
-    _warn_if_old(options.config)
-    queries = [options.query] if options.query else ["FROM by_benchmark", "FROM by_source"]
-    try:
-        connection = duckdb.connect(str(path), read_only=True)
-    except duckdb.Error as error:
-        print(f"{path} cannot be opened, or is held open by another: {error}", file=sys.stderr)
-        return 1
-    with connection:
-        for query in queries:
-            try:
-                answer = connection.execute(query)
-            except duckdb.Error as error:
-                print(error, file=sys.stderr)
-                return 2
-            heads = [column[0] for column in answer.description or ()]
-            print(f"{text_table(heads, answer.fetchall())}\n")
-    print(path)
-    return 0
-
-
-def _warn_if_old(config_path: Path) -> None:
-    from decon_core.registry import blender_of, plan
-    from decon_core.report.build import is_current
-
-    config = load_config(config_path)
-    store = Store(config.store)
-    try:
-        today = plan(config, store).current
-        blender = blender_of(config, store)
-        blender = replace(blender, builder=blender.builder.with_packs(*today))
-        is_todays = is_current(blender, config.showing)
-    except DeconError:
-        is_todays = False
-    if not is_todays:
-        print(
-            "note: corpus, benchmarks or policy are no longer those of this report; "
-            "`decon-assets status` says what changed",
-            file=sys.stderr,
-        )
+    return report_command.report(options, _say)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -472,10 +500,11 @@ def _demo(options: argparse.Namespace) -> int:
         return 2
     if code := _run(options):
         return code
-    report = Store(load_config(options.config).store).report
-    benchmarks, phenomena = compare(report, truth)
+    store = Store(load_config(options.config).store)
+    benchmarks, phenomena = compare(store.report, truth)
     print(truth_tables(benchmarks, phenomena))
-    print(f"report: {report}  (look at it with: decon-assets report, or duckdb)")
+    print(f"report: {store.report}  (ask it with: decon-assets report, or duckdb)")
+    print(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     print(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
     is_right = all(
         score.n_found == score.n_planted and not score.n_false_alarms for score in benchmarks

@@ -42,7 +42,7 @@ from decon_core.text import clean
 _WORDS_BEFORE = 30
 _WORDS_AFTER = 60
 _MOST_EVAL_WORDS = 1000
-_MARKS = {"passage": ("⟨", "⟩"), "question": ("【", "】"), "answer": ("⟦", "⟧")}
+MARKS = {"passage": ("⟨", "⟩"), "question": ("【", "】"), "answer": ("⟦", "⟧")}
 _EVAL_TEXTS = ("question", "answer", "passage")
 
 
@@ -157,7 +157,7 @@ def overlap_text(text: str, entry: Mapping[str, Any]) -> str:
     """The place in the original text, its parts marked, with words before and behind it."""
     spans = sorted(
         (entry[f"{part}_char_start"], entry[f"{part}_char_stop"], marks)
-        for part, marks in _MARKS.items()
+        for part, marks in MARKS.items()
         if entry[f"{part}_char_start"] is not None
     )
     at = _words_before(text, spans[0][0])

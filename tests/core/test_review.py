@@ -16,7 +16,7 @@ from decon_core.review.said import line_of, take
 from decon_core.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
 from decon_core.verdicts import Verdict, Verdicts
 
-from .pairs import call, key, pair, write_report
+from .review_reports import call, key, pair, write_report
 
 
 def saying(said):

@@ -1,0 +1,141 @@
+"""What differs between two reports. All that is large is done by DuckDB, over both databases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from decon_core.errors import InputError, Problem
+from decon_core.report_file import require_report, rows_of
+
+SCHEMA = "decon-assets/compare/1"
+
+_SCRIPT = Path(__file__).with_name("differences.sql")
+
+Comparison = dict[str, Any]
+
+KINDS = ("only in first", "only in second", "changed")
+
+_CALLS = """
+    SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
+           score_of_first, score_of_second, rules_of_first, rules_of_second,
+           verdict_of_first, verdict_of_second
+    FROM calls WHERE kind = ?
+    ORDER BY source, shard_name, row, benchmark, split, instance_index LIMIT ?
+"""
+
+_NOT_COMPARABLE = """
+    SELECT why_not, count(*) FILTER (is_in_first) AS n_in_first,
+           count(*) FILTER (is_in_second) AS n_in_second
+    FROM calls WHERE why_not IS NOT NULL GROUP BY why_not ORDER BY why_not
+"""
+
+_ITEMS = """
+    SELECT benchmark, split, instance_index, status_of_first, status_of_second, is_comparable
+    FROM item_changes ORDER BY benchmark, split, instance_index LIMIT ?
+"""
+
+_STATUSES = """
+    SELECT status_of_first, status_of_second, count(*) AS n,
+           count(*) FILTER (is_comparable) AS n_comparable
+    FROM item_changes GROUP BY ALL ORDER BY ALL
+"""
+
+_SHARDS = """
+    SELECT coalesce(source_of_first, source_of_second) AS source, shard_name, standing
+    FROM shard_pairs WHERE standing <> 'in both' ORDER BY ALL LIMIT ?
+"""
+
+_RUN = ("made_by", "scan_fingerprint", "idf_snapshot", "verdicts")
+
+
+def compare(first: Path, second: Path, *, most: int) -> Comparison:
+    """Every count, and of what is counted the first so many rows."""
+    for report in (first, second):
+        require_report(report)
+    if first.samefile(second):
+        raise InputError(Problem(str(second), "the same file as the first", "another report"))
+    with duckdb.connect() as connection:
+        for name, report in (("one", first), ("two", second)):
+            connection.execute(f"ATTACH '{_quoted(report)}' AS {name} (READ_ONLY)")
+        connection.execute(_SCRIPT.read_text(encoding="utf-8"))
+        return _told(connection, most)
+
+
+def _told(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
+    n_calls = _counts(connection, "SELECT kind, count(*) FROM calls GROUP BY kind")
+    shards = "SELECT standing, count(*) FROM shard_pairs GROUP BY standing"
+    found: Comparison = {
+        "schema": SCHEMA,
+        "settings": _settings(connection),
+        "benchmarks": rows_of(connection, "FROM rates"),
+        "n_shards": _counts(connection, shards),
+        "shards": rows_of(connection, _SHARDS, [most]),
+        "n_calls": n_calls,
+        "calls": {kind: rows_of(connection, _CALLS, [kind, most]) for kind in KINDS},
+        "not_comparable": rows_of(connection, _NOT_COMPARABLE),
+        "statuses": rows_of(connection, _STATUSES),
+        "items": rows_of(connection, _ITEMS, [most]),
+    }
+    return {**found, "is_same": _is_same(found)}
+
+
+def _is_same(found: Comparison) -> bool:
+    """Whether both say the same of the same. Settings that change nothing do not count."""
+    return (
+        set(found["n_calls"]) <= {"same"}
+        and set(found["n_shards"]) <= {"in both"}
+        and not found["statuses"]
+        and all(_is_same_benchmark(one) for one in found["benchmarks"])
+    )
+
+
+def _is_same_benchmark(one: dict[str, Any]) -> bool:
+    """As far as it is known: not every report knows versions, or how many items there are."""
+    known = (
+        (one[f"{name}_of_first"], one[f"{name}_of_second"])
+        for name in ("version", "n_items")
+        if one[f"{name}_of_first"] is not None and one[f"{name}_of_second"] is not None
+    )
+    return one["is_in_first"] == one["is_in_second"] and all(a == b for a, b in known)
+
+
+def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """What the two were made with, where it is not the same."""
+    one, two = (_run(connection, name) for name in ("one", "two"))
+    if not (one["policy"] and two["policy"]):  # of one nobody knows any
+        for run in (one, two):
+            run["policy"] = "known" if run["policy"] else None
+    one, two = _flat(one), _flat(two)
+    return [
+        {"setting": name, "first": one.get(name), "second": two.get(name)}
+        for name in sorted({*one, *two})
+        if one.get(name) != two.get(name)
+    ]
+
+
+def _run(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
+    query = f"SELECT {', '.join(_RUN)}, policy, thresholds FROM {name}.runs"  # noqa: S608
+    runs = rows_of(connection, query)
+    run = runs[0] if runs else dict.fromkeys((*_RUN, "policy", "thresholds"))
+    return run | {key: json.loads(run[key] or "{}") for key in ("policy", "thresholds")}
+
+
+def _flat(run: dict[str, Any]) -> dict[str, Any]:
+    """A name for every setting."""
+    named = {f"threshold of {rule}": value for rule, value in run.pop("thresholds").items()}
+    policy = run.pop("policy")
+    if isinstance(policy, dict):
+        return run | {f"policy.{name}": value for name, value in policy.items()} | named
+    return run | {"policy": policy} | named
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int]:
+    return dict(sorted(connection.execute(query).fetchall()))
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")

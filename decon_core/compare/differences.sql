@@ -1,0 +1,178 @@
+-- Two report databases, attached as `one` and `two`, to tables of what differs. Run once for each
+-- comparison, by differences.py, into a database in memory.
+
+-- Shards -------------------------------------------------------------------------------------------
+
+CREATE TABLE shards_of_first AS
+SELECT source, shard_name, max(shard) AS shard
+FROM (SELECT source, shard_name, shard FROM one.shards
+      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM one.decisions)
+GROUP BY source, shard_name;
+
+CREATE TABLE shards_of_second AS
+SELECT source, shard_name, max(shard) AS shard
+FROM (SELECT source, shard_name, shard FROM two.shards
+      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM two.decisions)
+GROUP BY source, shard_name;
+
+-- Where one side knows no sources (a folder has none), a shard is the one of its name, if there is
+-- only one of that name on either side.
+CREATE TABLE shard_pairs AS
+WITH same AS (
+    SELECT a.source AS source_of_first, b.source AS source_of_second, shard_name,
+           a.shard AS shard_of_first, b.shard AS shard_of_second
+    FROM shards_of_first a JOIN shards_of_second b USING (source, shard_name)
+), rest_of_first AS (
+    FROM shards_of_first a
+    WHERE NOT EXISTS (FROM same s WHERE (s.source_of_first, s.shard_name) = (a.source, a.shard_name))
+), rest_of_second AS (
+    FROM shards_of_second b
+    WHERE NOT EXISTS (FROM same s WHERE (s.source_of_second, s.shard_name) = (b.source, b.shard_name))
+), single AS (
+    SELECT a.source AS source_of_first, b.source AS source_of_second, shard_name,
+           a.shard AS shard_of_first, b.shard AS shard_of_second
+    FROM rest_of_first a JOIN rest_of_second b USING (shard_name)
+    WHERE shard_name IN (SELECT shard_name FROM rest_of_first GROUP BY ALL HAVING count(*) = 1)
+      AND shard_name IN (SELECT shard_name FROM rest_of_second GROUP BY ALL HAVING count(*) = 1)
+), paired AS (
+    FROM same UNION ALL FROM single
+)
+SELECT row_number() OVER (ORDER BY shard_name, source_of_first, source_of_second) AS number, *,
+       CASE WHEN source_of_first IS NULL THEN 'only in second'
+            WHEN source_of_second IS NULL THEN 'only in first'
+            WHEN shard_of_first <> shard_of_second THEN 'changed'
+            ELSE 'in both' END AS standing
+FROM (
+    FROM paired
+    UNION ALL BY NAME
+    SELECT source AS source_of_first, shard_name, shard AS shard_of_first FROM shards_of_first a
+    WHERE NOT EXISTS (FROM paired p WHERE (p.source_of_first, p.shard_name) = (a.source, a.shard_name))
+    UNION ALL BY NAME
+    SELECT source AS source_of_second, shard_name, shard AS shard_of_second FROM shards_of_second b
+    WHERE NOT EXISTS (FROM paired p WHERE (p.source_of_second, p.shard_name) = (b.source, b.shard_name))
+);
+
+-- Rows that one side could not read, where the other may have found something.
+CREATE TABLE unread AS
+SELECT DISTINCT s.number, u.row, true AS is_of_first
+FROM one.unreadable u
+JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (u.source, u.shard_name)
+UNION ALL
+SELECT DISTINCT s.number, u.row, false
+FROM two.unreadable u
+JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (u.source, u.shard_name);
+
+-- Items --------------------------------------------------------------------------------------------
+
+-- Of a benchmark whose items nobody counted only those are listed that were found.
+CREATE TABLE benchmark_pairs AS
+SELECT benchmark, a.benchmark IS NOT NULL AS is_in_first, b.benchmark IS NOT NULL AS is_in_second,
+       a.version AS version_of_first, b.version AS version_of_second,
+       a.n_items AS n_items_of_first, b.n_items AS n_items_of_second
+FROM one.benchmarks a FULL JOIN two.benchmarks b USING (benchmark);
+
+-- Nor are all texts of these known: only those of the records that were found.
+CREATE TABLE item_pairs AS
+SELECT benchmark, split, instance_index,
+       a.status AS status_of_first, b.status AS status_of_second,
+       CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other did not look for the benchmark'
+            WHEN a.fingerprints <> b.fingerprints
+              AND (a.is_whole AND b.is_whole OR NOT list_has_any(a.fingerprints, b.fingerprints))
+            THEN 'the item has other texts in the other'
+            WHEN a.status IS NULL AND p.n_items_of_first IS NOT NULL
+              OR b.status IS NULL AND p.n_items_of_second IS NOT NULL
+            THEN 'the other does not have the item' END AS why_not
+FROM (
+    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints,
+           n_records = len(fingerprints) AS is_whole
+    FROM one.item_status JOIN one.items USING (benchmark, split, instance_index)
+) a
+FULL JOIN (
+    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints,
+           n_records = len(fingerprints) AS is_whole
+    FROM two.item_status JOIN two.items USING (benchmark, split, instance_index)
+) b USING (benchmark, split, instance_index)
+LEFT JOIN benchmark_pairs p USING (benchmark);
+
+-- Calls --------------------------------------------------------------------------------------------
+
+-- A difference of scores below this is that of a machine.
+CREATE TABLE calls AS
+WITH joined AS (
+    SELECT number, row, benchmark, split, instance_index,
+           coalesce(a.doc_id, b.doc_id) AS doc_id,
+           a.score AS score_of_first, b.score AS score_of_second,
+           a.rules AS rules_of_first, b.rules AS rules_of_second,
+           a.verdict AS verdict_of_first, b.verdict AS verdict_of_second,
+           coalesce(a.is_contaminated, false) AS is_in_first,
+           coalesce(b.is_contaminated, false) AS is_in_second
+    FROM (SELECT s.number, d.* FROM one.decisions d
+          JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
+    FULL JOIN (SELECT s.number, d.* FROM two.decisions d
+          JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (d.source, d.shard_name)) b
+    USING (number, row, benchmark, split, instance_index)
+), placed AS (
+    SELECT j.*, coalesce(s.source_of_first, s.source_of_second) AS source, s.shard_name,
+           CASE WHEN s.standing = 'changed' THEN 'the shard has other content, or is read otherwise'
+                WHEN s.standing <> 'in both' THEN 'the other did not scan the shard'
+                WHEN u.number IS NOT NULL THEN 'the other could not read the row'
+                ELSE i.why_not END AS why_not
+    FROM joined j
+    JOIN shard_pairs s USING (number)
+    LEFT JOIN unread u ON (u.number, u.row, u.is_of_first) = (j.number, j.row, NOT j.is_in_first)
+    LEFT JOIN item_pairs i USING (benchmark, split, instance_index)
+    WHERE is_in_first OR is_in_second
+)
+SELECT *,
+       CASE WHEN why_not IS NOT NULL THEN 'not comparable'
+            WHEN NOT is_in_second THEN 'only in first'
+            WHEN NOT is_in_first THEN 'only in second'
+            WHEN abs(score_of_first - score_of_second) > 1e-9
+              OR rules_of_first IS DISTINCT FROM rules_of_second
+              OR verdict_of_first IS DISTINCT FROM verdict_of_second THEN 'changed'
+            ELSE 'same' END AS kind
+FROM placed;
+
+-- What follows -------------------------------------------------------------------------------------
+
+CREATE TABLE item_changes AS
+SELECT i.*,
+       -- Not so where the change comes of shards that only one of the two scanned.
+       coalesce(c.is_in_first, false) <> coalesce(c.is_in_second, false)
+           OR status_of_first <> 'leaked' AND status_of_second <> 'leaked' AS is_comparable
+FROM item_pairs i
+LEFT JOIN (
+    SELECT benchmark, split, instance_index,
+           bool_or(is_in_first) AS is_in_first, bool_or(is_in_second) AS is_in_second
+    FROM calls WHERE why_not IS NULL
+    GROUP BY ALL
+) c USING (benchmark, split, instance_index)
+WHERE why_not IS NULL
+  AND (status_of_first <> status_of_second
+       -- Of items that nobody listed it is known that they did not leak, and no more.
+       OR status_of_first = 'leaked' AND status_of_second IS NULL
+       OR status_of_second = 'leaked' AND status_of_first IS NULL);
+
+CREATE TABLE rates AS
+SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version_of_second,
+       p.n_items_of_first, p.n_items_of_second,
+       CASE WHEN p.is_in_first THEN coalesce(i.n_of_first, 0) END AS n_leaked_of_first,
+       CASE WHEN p.is_in_second THEN coalesce(i.n_of_second, 0) END AS n_leaked_of_second,
+       coalesce(i.n_of_first, 0) / nullif(p.n_items_of_first, 0) AS rate_of_first,
+       coalesce(i.n_of_second, 0) / nullif(p.n_items_of_second, 0) AS rate_of_second,
+       rate_of_second - rate_of_first AS difference,
+       coalesce(c.n_of_first, 0) AS n_shared_of_first,
+       coalesce(c.n_of_second, 0) AS n_shared_of_second
+FROM benchmark_pairs p
+LEFT JOIN (
+    SELECT benchmark, count(*) FILTER (status_of_first = 'leaked') AS n_of_first,
+           count(*) FILTER (status_of_second = 'leaked') AS n_of_second
+    FROM item_pairs GROUP BY benchmark
+) i USING (benchmark)
+LEFT JOIN (
+    SELECT benchmark,
+           count(DISTINCT (split, instance_index)) FILTER (is_in_first) AS n_of_first,
+           count(DISTINCT (split, instance_index)) FILTER (is_in_second) AS n_of_second
+    FROM calls WHERE why_not IS NULL GROUP BY benchmark
+) c USING (benchmark)
+ORDER BY p.benchmark;

@@ -1,0 +1,55 @@
+"""A report's database, opened to be read; what cannot be read says so before it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from decon_core.errors import MissingError, Problem, StaleError
+
+Row = Mapping[str, Any]
+
+_REMEDY = "`decon-assets run` makes one"
+
+# Younger than any other column of a report: a database that has these has the rest.
+_SIGNS = "SELECT made_by, thresholds FROM runs LIMIT 0"
+
+
+def require_report(path: Path) -> None:
+    """Raise where there is no report of this version that can be opened."""
+    if not path.is_file():
+        raise MissingError(Problem(str(path), "no such file", "a report", _REMEDY))
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            connection.execute(_SIGNS)
+    except duckdb.Error as error:
+        told = str(error).splitlines()[0]
+        raise StaleError(
+            Problem(
+                str(path),
+                f"a database that cannot answer ({told})",
+                "a report of this version, that no other program holds open",
+                _REMEDY,
+            )
+        ) from None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that changes nothing."""
+    require_report(path)
+    with duckdb.connect(str(path), read_only=True) as connection:
+        yield connection
+
+
+def rows_of(
+    connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[object] = ()
+) -> list[dict[str, Any]]:
+    """An answer with a name for each value."""
+    answer = connection.execute(query, values)
+    names = [column[0] for column in answer.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]

@@ -1,0 +1,118 @@
+"""What is compared: folders that were scanned, and one scan under two policies."""
+
+import json
+
+import duckdb
+import pytest
+
+from decon_core.compare.differences import compare
+from decon_core.compare.sides import database_of, policy_in
+from decon_core.errors import ConfigError, InputError, MissingError, StaleError
+from decon_core.exchange.folder import read_folder
+from decon_core.folder_scan import Request, scan_folder
+from decon_core.policy import Policy
+
+
+@pytest.fixture
+def scanned(tmp_path, make_words):
+    """Scans a corpus of two shards for a quiz; a leak stands in either, and a row is no JSON."""
+    questions = [make_words(("q", n), 30) for n in range(4)]
+    evals = tmp_path / "evals"
+    evals.mkdir()
+    rows = [
+        {"eval_key": "quiz", "split": "test", "question": question, "answer": f"w{n}"}
+        for n, question in enumerate(questions)
+    ]
+    (evals / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for n, name in enumerate(("a.jsonl", "b.jsonl")):
+        text = f"{make_words(('x', n), 20)} {questions[n]} w{n} {make_words(('y', n), 20)}"
+        lines = [json.dumps({"text": make_words(("z", n), 50)}), json.dumps({"text": text})]
+        (corpus / name).write_text("\n".join([*lines, *(["{no"] if n else [])]) + "\n")
+
+    def scan(out, *, names="*.jsonl*", policy=None):
+        request = Request(
+            evals=evals,
+            corpus=str(corpus / names),
+            out=tmp_path / out,
+            policy=policy or Policy(tokenizer_str="words"),
+        )
+        scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+        return request.out
+
+    return scan
+
+
+def test_a_scanned_folder_is_a_report(scanned, tmp_path):
+    database = tmp_path / "r.duckdb"
+    read_folder(scanned("found"), database)
+    with duckdb.connect(str(database), read_only=True) as connection:
+
+        def ask(query):
+            return connection.execute(query).fetchall()
+
+        assert ask("SELECT benchmark, n_items, n_leaked FROM by_benchmark") == [("quiz", 4, 2)]
+        assert ask("SELECT shard_name, n_contaminated_documents, n_unreadable FROM by_shard") == [
+            ("a.jsonl", 1, 0),
+            ("b.jsonl", 1, 1),
+        ]
+        assert ask("SELECT shard_name, row FROM unreadable") == [("b.jsonl", 2)]
+        ((policy,),) = ask("SELECT policy FROM runs")
+        assert Policy.from_mapping(json.loads(policy)).tokenizer_str == "words"
+
+
+def test_two_folders_are_compared_where_both_looked(scanned, tmp_path):
+    works = [tmp_path / "1.duckdb", tmp_path / "2.duckdb"]
+    sides = [scanned("all"), scanned("some", names="a.jsonl")]
+    found = compare(*(database_of(*one) for one in zip(sides, works, strict=True)), most=5)
+    assert found["n_calls"] == {"not comparable": 1, "same": 1}
+    assert found["n_shards"] == {"in both": 1, "only in first": 1}
+
+
+def test_a_shard_that_could_not_be_read_was_not_scanned_and_is_told(scanned, tmp_path):
+    (tmp_path / "corpus" / "c.jsonl.gz").write_bytes(b"not gzip")
+    database = database_of(scanned("found"), tmp_path / "r.duckdb")
+    with duckdb.connect(str(database), read_only=True) as connection:
+        shards = connection.execute("SELECT shard_name FROM shards ORDER BY ALL").fetchall()
+        query = "SELECT shard_name, row FROM unreadable WHERE reason = 'the whole shard'"
+        lost = connection.execute(query).fetchall()
+    assert (shards, lost) == ([("a.jsonl",), ("b.jsonl",)], [("c.jsonl.gz", None)])
+
+
+def test_a_folder_of_anything_else_or_of_half_a_scan_is_refused(scanned, tmp_path):
+    work = tmp_path / "w.duckdb"
+    with pytest.raises(InputError, match="folder of something else"):
+        database_of(tmp_path, work)
+    folder = scanned("found")
+    (folder / "summary.json").unlink()  # written last
+    with pytest.raises(MissingError, match=r"no summary\.json"):
+        database_of(folder, work)
+    assert not work.exists()
+
+
+def test_matches_of_another_version_are_refused(scanned, tmp_path):
+    folder = scanned("found")
+    path = folder / "matches.parquet"
+    query = f"COPY (SELECT * EXCLUDE pair FROM '{path}') TO '{folder / 'm.parquet'}'"
+    duckdb.connect().execute(query)
+    (folder / "m.parquet").replace(path)
+    with pytest.raises(StaleError, match="scan again"):
+        database_of(folder, tmp_path / "w.duckdb")
+
+
+def test_a_policy_is_read_from_a_file_of_its_own_or_from_a_configuration(tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text("contamination_score_threshold = 0.9\n")
+    assert policy_in(path).contamination_score_threshold == 0.9
+    path.write_text(
+        '[evals]\nrecipes = ["e.yaml"]\n[[corpus.source]]\nname = "web"\npath = "*"\n'
+        'text = "text"\n[policy]\ncontamination_score_threshold = 0.7\n'
+    )
+    assert policy_in(path).contamination_score_threshold == 0.7
+    for wrong in ("not TOML", "nothing_known = 1\n"):
+        path.write_text(wrong)
+        with pytest.raises(ConfigError):
+            policy_in(path)
+    with pytest.raises(ConfigError, match="no such file"):
+        policy_in(tmp_path / "nowhere.toml")

@@ -1,0 +1,395 @@
+"""What is published of a report, against numbers counted by hand, and what a build is told."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.errors import InputError, MissingError, StaleError
+from decon_core.policy import Policy
+from decon_core.publish.card import card_from, card_of
+from decon_core.publish.junit import junit_of
+from decon_core.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
+from decon_core.publish.summary import SCHEMA, summary_of
+
+from .reports import write_report
+
+ITEM = {"benchmark": "quiz", "split": "test", "is_indexed": True, "has_answer": True}
+MATCH = {
+    "source": "web",
+    "shard_name": "a.jsonl",
+    "detector": "decon",
+    "benchmark": "quiz",
+    "split": "test",
+    "score": 0.9,
+    "is_contaminated": True,
+    "is_by_score": True,
+}
+SHARD = {"n_rows": 50, "n_documents": 40, "n_characters": 900, "n_too_short": 3, "n_unreadable": 0}
+RUN = {
+    "state": "s1",
+    "scan_fingerprint": "f1",
+    "idf_snapshot": "i1",
+    "threshold": 0.85,
+    "thresholds": '{"decon": 0.85}',
+    "made_by": "decon-assets 0.1.0",
+    "policy": json.dumps(
+        {"contamination_score_threshold": 0.85, "tokenizer_str": "/home/me/t.json"}
+    ),
+}
+
+
+def tables(**changed):
+    """Ten items of a quiz, two of which leaked, into three documents; 80 documents in all."""
+    given = {
+        "runs": [RUN],
+        "benchmarks": [{"benchmark": "quiz", "version": "v1", "n_items": 10, "n_records": 10}],
+        "items": [
+            {**ITEM, "instance_index": n, "is_indexed": n < 8, "why_not_indexed": WHY.get(n)}
+            for n in range(10)
+        ],
+        "shards": [
+            {"source": "web", "pack": "w", "shard_name": "a.jsonl", **SHARD},
+            {"source": "books", "pack": "b", "shard_name": "a.jsonl", **SHARD},
+        ],
+        "matches": [
+            {**MATCH, "instance_index": 0, "row": 1, "answer_overlap": 1.0},
+            {**MATCH, "instance_index": 0, "row": 2},
+            {**MATCH, "instance_index": 1, "row": 2},
+            {**MATCH, "instance_index": 1, "row": 1, "source": "books"},
+            {**MATCH, "instance_index": 2, "row": 9, "score": 0.5, "is_contaminated": False},
+        ],
+    }
+    return given | changed
+
+
+WHY = {8: "too short", 9: "too short"}
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Writes a report of these tables."""
+    return lambda **changed: write_report(tmp_path / "r.duckdb", **tables(**changed))
+
+
+# Summary ------------------------------------------------------------------------------------------
+
+
+def test_a_summary_counts_items_and_documents(report):
+    summary = summary_of(report())
+    assert summary["schema"] == SCHEMA
+    (quiz,) = summary["benchmarks"]
+    counts = ("n_items", "n_leaked", "n_question_only", "n_not_indexable", "n_documents")
+    assert [quiz[name] for name in counts] == [10, 2, 1, 2, 3]
+    assert quiz["leak_rate"] == 0.2
+    assert 0.05 < quiz["low"] < 0.06  # Wilson, 2 of 10: 0.0567 to 0.5098
+    assert 0.5 < quiz["high"] < 0.52
+    assert quiz["splits"][0] | {"low": 0, "high": 0} == {
+        "split": "test",
+        "n_items": 10,
+        "n_leaked": 2,
+        "leak_rate": 0.2,
+        "low": 0,
+        "high": 0,
+    }
+    assert quiz["rules"] == [{"rule": "decon", "n_leaked": 2}]
+    assert quiz["not_indexable"] == [{"reason": "too short", "n_items": 2}]
+
+
+def test_two_shards_of_one_name_are_two_documents_of_one_row(report):
+    summary = summary_of(report())
+    corpus = summary["corpus"]
+    assert (corpus["n_documents"], corpus["n_contaminated_documents"]) == (80, 3)
+    assert corpus["document_rate"] == 0.0375
+    assert corpus["n_leaked_items"] == 2
+    of_sources = {one["source"]: one for one in summary["sources"]}
+    assert of_sources["web"]["n_contaminated_documents"] == 2
+    assert of_sources["books"]["document_rate"] == 0.025
+
+
+def test_a_source_without_a_leak_has_a_rate_of_zero_and_not_none(report):
+    rows = [one for one in tables()["matches"] if one["source"] == "web"]
+    books = summary_of(report(matches=rows))["sources"][0]
+    assert (books["source"], books["document_rate"], books["low"]) == ("books", 0.0, 0.0)
+
+
+def test_what_nobody_counted_is_null_and_never_zero(report):
+    summary = summary_of(
+        report(
+            benchmarks=[{"benchmark": "quiz"}],
+            items=[{**ITEM, "instance_index": n} for n in range(2)],
+            shards=[{"source": "web", "shard_name": "a.jsonl"}],
+        )
+    )
+    (quiz,) = summary["benchmarks"]
+    assert quiz["n_leaked"] == 2
+    for name in ("n_items", "leak_rate", "low", "high", "n_not_indexable"):
+        assert quiz[name] is None
+    assert quiz["splits"][0]["leak_rate"] is None
+    for name in ("n_documents", "n_unreadable", "document_rate"):
+        assert summary["corpus"][name] is None
+    assert summary["corpus"]["n_contaminated_documents"] == 3
+    card = card_from(summary)
+    assert "of 1 benchmark: 1 file. 2 items were found in 3 documents, before" in card
+    assert "- How many items `quiz` has: the report holds those found only." in card
+    assert "- Whether there were rows that could not be read: the report does not say." in card
+
+
+def test_one_shard_that_nobody_counted_makes_the_sum_unknown(report):
+    shards = [*tables()["shards"], {"source": "web", "shard_name": "b.jsonl"}]
+    summary = summary_of(report(shards=shards))
+    documents = {one["source"]: one["n_documents"] for one in summary["sources"]}
+    assert documents == {"books": 40, "web": None}
+    assert summary["corpus"]["n_documents"] is None
+
+
+def test_mixtures_say_what_they_lack_and_why(report):
+    account = {"n_documents_in": 40, "n_documents_out": 38, "n_tokens_in": 9, "n_tokens_out": 8}
+    gone = {"mixture": "m", "source": "web", "shard_name": "a.jsonl", "what": "document"}
+    summary = summary_of(
+        report(
+            mixtures=[
+                {"mixture": "m", "source": "web", "shard_name": f"{n}", "is_current": n < 2}
+                | account
+                for n in range(3)
+            ],
+            removed=[{**gone, "row": n, "why": "leak"} for n in (1, 1, 2)],
+        )
+    )
+    (mixture,) = summary["mixtures"]
+    assert mixture["is_current"] is False  # one of its shards is not
+    assert (mixture["n_documents_in"], mixture["n_documents_out"]) == (120, 114)
+    assert mixture["removed"] == [{"what": "document", "why": "leak", "n_documents": 2}]
+    assert "What was taken out" not in card_from(summary)
+
+
+def test_a_summary_says_nothing_of_somebodys_disk_and_is_the_same_every_time(report):
+    path = report()
+    assert summary_of(path) == summary_of(path)
+    text = json.dumps(summary_of(path))
+    assert "/home/me" not in text
+    assert "t.json" in text
+
+
+def test_a_file_that_is_no_report_is_named(tmp_path):
+    with pytest.raises(MissingError, match=r"nowhere\.duckdb: found no such file"):
+        summary_of(tmp_path / "nowhere.duckdb")
+    other = tmp_path / "other.duckdb"
+    other.write_bytes(b"not a database at all, however it ends")
+    with pytest.raises(StaleError, match="cannot answer"):
+        summary_of(other)
+
+
+# Card ---------------------------------------------------------------------------------------------
+
+
+def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
+    card = card_of(report(unreadable=[{"source": "web", "shard_name": "a", "reason": "not JSON"}]))
+    for told in (
+        "2 items were found in 3 documents (3.75% of all)",
+        "| `quiz` | `test` | `v1` | 10 | 8 |",
+        "| `decon` | idf-weighted overlap of question, answer and passage n-grams | 0.85 |",
+        "| `quiz` | 2 | 20.00% | 5.67% to 50.98% | 1 | 3 |",
+        "| `web` | 40 | 2 | 5.00% |",
+        "- 2 items of `quiz`: too short.",
+        "- 1 row of `web` that could not be read: not JSON.",
+        "- 6 documents with too little text to hold an item.",
+        "scan settings `f1`, idf `i1`",
+        'tokenizer_str = "t.json"',
+    ):
+        assert told in card
+
+
+def test_the_settings_of_a_card_are_those_of_a_policy_file(report):
+    import tomllib
+
+    policy = {
+        "contamination_score_threshold": 0.9,
+        "detectors": ["decon", "exact"],
+        "ngram_size": 6,
+    }
+    card = card_of(report(runs=[{**RUN, "policy": json.dumps(policy)}]))
+    settings = tomllib.loads(card.partition("```toml\n")[2].partition("```")[0])
+    assert Policy.from_mapping(settings["policy"]).ngram_size == 6
+    assert settings["policy"] == policy
+
+
+def test_names_that_would_change_the_page_do_not(report):
+    name = "a|b`<img src=x onerror=alert(1)>\n# T"
+    shown = "a\\|b'<img src=x onerror=alert(1)> # T"
+    card = card_of(report(benchmarks=[{"benchmark": name, "n_items": 1}], items=[]))
+    lines = [line for line in card.splitlines() if "onerror" in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert f"`{shown}`" in line  # code: shown as it is, by any reader of Markdown
+    card = card_of(report(unreadable=[{"source": "web", "reason": "<b>[x](y)|"}]))
+    assert "&lt;b>\\[x](y)\\|" in card
+
+
+def test_a_card_of_an_empty_report_says_that_nothing_was_looked_for(tmp_path):
+    card = card_of(write_report(tmp_path / "empty.duckdb"))
+    assert "**Nothing was looked for:**" in card
+
+
+def test_no_text_of_a_question_is_in_a_card_or_summary(report):
+    items = [{**ITEM, "instance_index": 0, "question": "a secret question"}]
+    path = report(items=items)
+    assert "secret" not in card_of(path) + json.dumps(summary_of(path))
+
+
+# Limits -------------------------------------------------------------------------------------------
+
+
+def failures(summary, *, is_todays=True, **limits):
+    """What is wrong, by case."""
+    cases = cases_of(summary, Limits(**limits), is_todays=is_todays)
+    return {case.name: case.wrong for case in cases if not case.is_passed}
+
+
+def test_a_report_within_its_limits_passes(report):
+    summary = summary_of(report())
+    assert failures(summary, max_rate=0.2, required=("quiz",), max_document_rate=0.0375) == {}
+    assert failures(summary, max_rate=0.0, of_benchmark={"quiz": 0.2}) == {}
+    assert failures(summary, max_rate=0.51, by="upper") == {}
+
+
+def test_a_benchmark_over_its_limit_fails(report):
+    summary = summary_of(report())
+    wrong = ("2 of 10 items leaked (20.00%), more than 19.90%",)
+    assert failures(summary, max_rate=0.199) == {"quiz": wrong}
+    assert failures(summary, max_rate=0.5, of_benchmark={"quiz": 0.199}) == {"quiz": wrong}
+    assert failures(summary, max_document_rate=0.03) == {
+        DOCUMENTS: ("3 of 80 documents leaked (3.75%), more than 3.00%",)
+    }
+
+
+def test_the_upper_end_of_the_interval_may_be_held_to_the_limit(report):
+    assert failures(summary_of(report()), max_rate=0.5, by="upper") == {
+        "quiz": ("2 of 10 items leaked (20.00%, at most 50.98%), which may be more than 50.00%",)
+    }
+
+
+def test_a_required_benchmark_that_is_not_there_fails(report):
+    summary = summary_of(report())
+    assert failures(summary, required=("q*", "mmlu")) == {
+        COVERAGE: ("mmlu is not in the report",),
+    }
+    # Nor does a limit for it pass because nobody looked.
+    assert failures(summary, of_benchmark={"q*": 1.0}) == {COVERAGE: ("q* is not in the report",)}
+
+
+def test_a_benchmark_that_no_rule_can_see_does_not_pass_for_clean(report):
+    summary = summary_of(report(matches=[]))
+    wrong = ("only 8 of 10 items (80.00%) can be found by any rule, less than 90.00%",)
+    assert failures(summary, max_rate=0.1, least_indexable=0.9) == {"quiz": wrong}
+    assert failures(summary, required=("quiz",), least_indexable=0.9) == {"quiz": wrong}
+    assert failures(summary, max_rate=0.1, least_indexable=0.8) == {}
+
+
+def test_rows_that_could_not_be_read_fail_unless_they_may(report):
+    shards = [{**one, "n_unreadable": 2} for one in tables()["shards"]]
+    summary = summary_of(report(shards=shards))
+    (told,) = failures(summary, max_rate=1.0)[COVERAGE]
+    assert told.startswith("4 rows could not be read")
+    assert failures(summary, max_rate=1.0, may_be_unreadable=True) == {}
+
+
+def test_a_shard_or_a_line_that_could_not_be_read_fails_although_no_shard_counts_it(report):
+    lost = [{"source": "web", "shard_name": "b.jsonl", "reason": "the whole shard"}]
+    (told,) = failures(summary_of(report(unreadable=lost)), max_rate=1.0)[COVERAGE]
+    assert told.startswith("1 rows could not be read")
+
+
+def test_what_is_not_known_fails(report):
+    summary = summary_of(
+        report(benchmarks=[{"benchmark": "quiz"}], shards=[{"source": "web", "shard_name": "a"}])
+    )
+    unknown = failures(summary, max_rate=1.0, max_document_rate=1.0)
+    assert set(unknown) == {"quiz", DOCUMENTS, COVERAGE}
+    assert "nobody counted them" in unknown["quiz"][0]
+    assert "is not known" in unknown[COVERAGE][0]
+    assert failures(summary, required=("quiz",), may_be_unreadable=True) == {
+        "quiz": ("it has no items, or nobody counted them",)
+    }
+
+
+def test_an_empty_report_fails_whatever_is_asked(tmp_path):
+    summary = summary_of(write_report(tmp_path / "empty.duckdb"))
+    for limits in ({"max_rate": 1.0}, {"max_document_rate": 1.0}, {"required": ("*",)}):
+        told = failures(summary, may_be_unreadable=True, **limits)[COVERAGE]
+        assert "no benchmark is in the report" in told
+        assert "no shard of a corpus is in the report" in told
+
+
+def test_a_corpus_without_a_document_fails(report):
+    shards = [{**one, "n_documents": 0} for one in tables()["shards"]]
+    told = failures(summary_of(report(shards=shards, matches=[])), max_rate=1.0)
+    assert told == {COVERAGE: ("no document was scanned",)}
+
+
+def test_a_report_of_other_inputs_fails(report):
+    (told,) = failures(summary_of(report()), max_rate=1.0, is_todays=False)[COVERAGE]
+    assert "no longer those of this report" in told
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"max_rate": 1.5}, {"max_rate": -0.1}, {"of_benchmark": {"quiz": 2}}]
+)
+def test_limits_that_are_none_are_refused(wrong):
+    with pytest.raises(InputError):
+        Limits(**wrong)
+
+
+@given(n=st.integers(1, 3000), data=st.data())
+def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
+    n_leaked = data.draw(st.integers(0, n))
+    n_may = data.draw(st.integers(0, n))
+    benchmark = {
+        "benchmark": "b",
+        "n_items": n,
+        "n_leaked": n_leaked,
+        "n_not_indexable": 0,
+        "leak_rate": round(n_leaked / n, 9),
+        "low": 0.0,
+        "high": 1.0,
+    }
+    corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
+    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": []}
+    found = failures(summary, max_rate=n_may / n)
+    assert (not found) == (n_leaked <= n_may)
+
+
+# JUnit --------------------------------------------------------------------------------------------
+
+
+def test_junit_has_a_case_for_each_with_what_is_wrong():
+    cases = [
+        Case("quiz", 10, 2, 0.2, 0.1, 0.5, 0.01, wrong=("too much", "and more")),
+        Case("maths", 5, 0, 0.0, 0.0, 0.1, 0.01),
+        Case(COVERAGE),
+    ]
+    root = ET.fromstring(junit_of(cases).encode())
+    assert root.tag == "testsuites"
+    (suite,) = root
+    assert suite.tag == "testsuite"
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "0",
+    }
+    assert [one.get("name") for one in suite.findall("testcase")] == ["quiz", "maths", COVERAGE]
+    assert {one.get("classname") for one in suite} == {"decon-assets.check"}
+    (failed,) = suite.findall("testcase/failure")
+    assert failed.get("message") == "too much; and more"
+    assert failed.text == "too much\nand more"
+    assert suite[0].findtext("system-out") == "2 of 10 leaked: 20.00%; limit: 1.00%"
+    assert suite[1].find("failure") is None
+
+
+@given(st.text(), st.text(min_size=1))
+def test_any_name_makes_xml_that_can_be_read(name, wrong):
+    root = ET.fromstring(junit_of([Case(name, wrong=(wrong,))]).encode("utf-8", "strict"))
+    assert len(root.findall("testsuite/testcase/failure")) == 1
