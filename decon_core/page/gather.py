@@ -89,7 +89,7 @@ _QUERIES = {
     "removed": """
         SELECT mixture, what, why, count(*) AS n_documents, sum(n_tokens)::BIGINT AS n_tokens
         FROM (
-            SELECT mixture, what, why, source, shard_name, row, any_value(n_tokens) AS n_tokens
+            SELECT mixture, what, why, source, shard_name, row, max(n_tokens) AS n_tokens
             FROM removed WHERE is_current GROUP BY ALL
         )
         GROUP BY mixture, what, why ORDER BY mixture, what, why

@@ -182,6 +182,7 @@ function listen() {
 }
 
 async function start() {
+  if (!window.DecompressionStream) throw new Error("this browser cannot unpack the file; one of 2023 or later can");
   putTheme(kept("decon-theme"));
   const [run, overview, own] = await Promise.all(["run", "overview", "columns"].map(dataOf));
   columns = own;

@@ -279,15 +279,18 @@ function closeDetail() {
 
 let showing = -1;
 
+// What is known of the pair is there at once, so that no key can meet the pair before; its texts
+// follow when they are inflated.
 async function showDetail(number) {
   showing = number;
-  const chunk = await chunkOf(Math.floor(number / columns.pairs_per_chunk));
-  if (showing !== number) return; // the reader went on
-  const texts = chunk[number % columns.pairs_per_chunk];
   const detail = element("detail");
-  detail.replaceChildren(detailHead(number), verdictBar(number), facts(number), legend(texts), sides(number, texts));
+  const texts = made("div", { class: "texts" });
+  detail.replaceChildren(detailHead(number), verdictBar(number), facts(number), texts);
   detail.scrollTop = 0;
   detail.dataset.pair = columns.plain.pair[number];
+  const chunk = await chunkOf(Math.floor(number / columns.pairs_per_chunk));
+  const own = chunk[number % columns.pairs_per_chunk];
+  texts.append(legend(own), sides(number, own));
 }
 
 function showNothing() {

@@ -311,7 +311,7 @@ def unreadable(facts: Facts) -> Section:
 
 
 def scanned(facts: Facts) -> Section:
-    tables = [_sources(facts), _versions(facts), _made(facts.run)]
+    tables = [_sources(facts), _versions(facts), _not_indexed(facts), _made(facts.run)]
     return Section("scanned", "What was scanned", asked(facts), tables=tables)
 
 
@@ -329,6 +329,12 @@ def _sources(facts: Facts) -> Table:
 def _versions(facts: Facts) -> Table:
     columns = [_name("benchmark"), _code("version"), _number("items"), _number("records")]
     return _table("Benchmarks and their versions", columns, facts["versions"], is_folded=True)
+
+
+def _not_indexed(facts: Facts) -> Table:
+    columns = [_name("benchmark"), _text("reason"), _number("items")]
+    rows = facts["why_not_indexed"]
+    return _table("Items that no rule can see", columns, rows, is_folded=True)
 
 
 def _made(run: Row) -> Table:

@@ -117,6 +117,14 @@ def test_what_could_not_be_read_or_seen_is_said_first(page):
     assert "Snippets" not in told
 
 
+def test_items_that_no_rule_sees_are_counted_by_reason(page):
+    sections = data_of(page, "overview")["sections"]
+    scanned = next(section for section in sections if section["key"] == "scanned")
+    rows = next(one["rows"] for one in scanned["tables"] if one["title"].startswith("Items that"))
+    assert {reason for _, reason, _ in rows} == {"too short"}
+    assert sum(n for _, _, n in rows) == 10
+
+
 def test_where_all_is_well_nothing_is_warned_of(tmp_path):
     report = write_report(tmp_path / "r.duckdb", runs=[RUN])
     write_page(report, tmp_path / "r.html")

@@ -333,18 +333,12 @@ def test_the_same_verdict_again_takes_it_back(show, report):
 
 
 def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
-    pair = {"pair": "p", "fingerprint": "f", "rules": "decon", "score": 0.9, "question": "asked"}
-    said = {
-        "pair": "p",
-        "verdict": "common source",
-        "note": "a law",
-        "said_by": "Bo",
-        "said_at": "2026-01-02",
-    }
-    report = write_report(
-        tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[{**said, "is_found": True}]
-    )
-    page = show(report, f"#pairs?pair={'a1' * 8}")
+    key = "a1" * 8
+    pair = {"pair": key, "fingerprint": "f1" * 8, "rules": "decon", "score": 0.9}
+    said = {"pair": key, "verdict": "common source", "note": "a law", "is_found": True}
+    said |= {"said_by": "Bo", "said_at": "2026-01-02"}
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[said])
+    page = show(report, f"#pairs?pair={key}")
     expect(page.get_by_text("in the report: common source, Bo, 2026-01-02")).to_be_visible()
     expect(page.get_by_label("Note")).to_have_value("a law")
     page.get_by_role("button", name="common source").click()
@@ -356,7 +350,7 @@ def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
 # Whatever stands in it ----------------------------------------------------------------------------
 
 
-def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
+def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
     bad = HOSTILE + LINK + HIDDEN
     pair = {
         "pair": bad,
@@ -397,7 +391,6 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     for summary in page.locator("summary").all():
         summary.click()
-    keep(page, "hostile-summary.png")
     page.get_by_role("link", name="Pairs").click()
     rows(page).first.click()
     expect(page.locator("#detail .sides .of-question").first).to_contain_text("script>")
@@ -406,7 +399,6 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
     page.keyboard.press("l")
     line = json.loads(exported(page).read_text())
     assert {line[key] for key in ("pair", "benchmark", "shard", "note")} == {bad}
-    keep(page, "hostile-pair.png")
     assert page.evaluate("window.hacked") is None
     assert page.locator("a[href^=javascript], img, #sections script, svg a").count() == 0
 
@@ -421,7 +413,7 @@ def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
     assert training.locator("mark").count() == 0
 
 
-def test_where_nothing_was_found_the_page_says_so(show, tmp_path, keep):
+def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
     page = show(write_world(tmp_path / "r.duckdb", share=0.0))
     expect(page.locator("#flow")).to_contain_text("No item leaked.")
     expect(page.locator("#scores")).to_contain_text("Nothing was found")
@@ -446,7 +438,7 @@ def test_the_theme_is_the_readers_and_can_be_switched(show, report, scheme, keep
     assert page.evaluate(behind) == switched
 
 
-def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
+def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path):
     names = [f"a_benchmark_with_quite_a_long_name_{n}" for n in range(40)]
     report = write_world(tmp_path / "r.duckdb", benchmarks=names, n_items=8)
     page = show(report, viewport={"width": 360, "height": 740}, has_touch=True)
@@ -456,7 +448,6 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
         figures.nth(number).scroll_into_view_if_needed()
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     assert not page.evaluate(too_wide)
-    keep(page, "narrow-summary.png")
     page.get_by_role("link", name="Pairs").click()
     expect(page.get_by_label("Benchmark", exact=True)).to_be_hidden()
     page.get_by_role("button", name="Filters").click()
@@ -465,7 +456,6 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
     rows(page).first.click()
     expect(page.get_by_role("button", name="Back to the list")).to_be_visible()
     assert not page.evaluate(too_wide)
-    keep(page, "narrow-pair.png")
     page.get_by_role("button", name="Back to the list").click()
     expect(page.locator("#detail")).to_be_hidden()
 
