@@ -17,6 +17,7 @@ from decon_assets import (
     mixture_command,
     publish_command,
     reference_command,
+    report_command,
     review_command,
     scan_command,
     scorecard_command,
@@ -27,6 +28,7 @@ from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError
 from decon_core.store import Store
+from decon_core.verdicts import read_verdicts
 from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
@@ -113,11 +115,12 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser(
         "report",
-        help="the report's headline tables, or the answer to a query",
-        description="Print leak rates by benchmark and by source, or the answer to --query. "
-        "The database opens in plain `duckdb` as well; every table and view has a comment.",
+        help="the report's headline tables, the answer to a query, or its page",
+        description=report_command.DESCRIPTION,
+        epilog=report_command.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    report.add_argument("--query", help="SQL, for example: FROM items LIMIT 5")
+    report_command.add_arguments(report)
     report.set_defaults(command=_report)
 
     demo = commands.add_parser(
@@ -287,7 +290,9 @@ def _add_config(command: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     import duckdb
 
-    load_config(options.config)  # before a history is begun beside a file that is not there
+    # Before a history is begun beside a file that is not there; nor should a day of scanning end at
+    # a line of verdicts that cannot be read.
+    read_verdicts(load_config(options.config).verdicts)
     _hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
@@ -304,6 +309,7 @@ def _run(options: argparse.Namespace) -> int:
     with suppress(duckdb.Error):  # somebody may hold the new report open already
         _say_what_was_left_out(registered.store.report)
     print(f"\nreport: {registered.store.report}")
+    print(f"page: {registered.store.report_page}")
     for mixture in registered.config.mixtures:
         print(f"mixture: {registered.store.mixtures(mixture.name)}")
     blends = [registered.store.blend(blend.name) for blend in registered.config.blends]
@@ -480,39 +486,7 @@ def _dev(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    import duckdb
-
-    from decon_assets.tables import text_table
-
-    path = Store(load_config(options.config).store).report
-    if not path.is_file():
-        print(f"no report yet at {path}: `decon-assets run` makes one", file=sys.stderr)
-        return 1
-    _warn_if_old(options.config)
-    queries = [options.query] if options.query else ["FROM by_benchmark", "FROM by_source"]
-    try:
-        connection = duckdb.connect(str(path), read_only=True)
-    except duckdb.Error as error:
-        print(f"{path} cannot be opened, or is held open by another: {error}", file=sys.stderr)
-        return 1
-    with connection:
-        for query in queries:
-            try:
-                answer = connection.execute(query)
-            except duckdb.Error as error:
-                print(error, file=sys.stderr)
-                return 2
-            heads = [column[0] for column in answer.description or ()]
-            print(f"{text_table(heads, answer.fetchall())}\n")
-    print(path)
-    return 0
-
-
-def _warn_if_old(config_path: Path) -> None:
-    from decon_assets.todays import NOT_TODAYS, is_report_todays
-
-    if not is_report_todays(load_config(config_path)):
-        print(f"note: {NOT_TODAYS}", file=sys.stderr)
+    return report_command.report(options, _say)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -526,10 +500,11 @@ def _demo(options: argparse.Namespace) -> int:
         return 2
     if code := _run(options):
         return code
-    report = Store(load_config(options.config).store).report
-    benchmarks, phenomena = compare(report, truth)
+    store = Store(load_config(options.config).store)
+    benchmarks, phenomena = compare(store.report, truth)
     print(truth_tables(benchmarks, phenomena))
-    print(f"report: {report}  (look at it with: decon-assets report, or duckdb)")
+    print(f"report: {store.report}  (ask it with: decon-assets report, or duckdb)")
+    print(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     print(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
     is_right = all(
         score.n_found == score.n_planted and not score.n_false_alarms for score in benchmarks

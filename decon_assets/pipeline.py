@@ -152,6 +152,7 @@ class Pipeline:
         refusals += [*self._blend(registered), *self._clean(registered)]
         if is_scanned:
             self._stage("report")  # it says which rows could not be read
+            self._stage("report_page")
         if refusals:
             raise PipelineError("\n".join(refusals))
         return registered

@@ -125,17 +125,16 @@ def _names(text: str) -> tuple[str, ...]:
 def card(options: argparse.Namespace, say: Say) -> int:
     """Print the section, or write it beside the summary."""
     from decon_core.publish.card import card_from
+    from decon_core.publish.files import CARD, SUMMARY, write_published
 
     summary = _summary(options)
-    text = card_from(summary)
     if not options.report and not is_report_todays(load_config(options.config)):
         sys.stderr.write(f"note: {NOT_TODAYS}\n")
     if not options.out:
-        say(text)
+        say(card_from(summary))
         return 0
-    write_json(options.out / "summary.json", summary)
-    _write(options.out / "card.md", text)
-    say(f"{options.out / 'card.md'}\n{options.out / 'summary.json'}")
+    write_published(summary, options.out)
+    say(f"{options.out / CARD}\n{options.out / SUMMARY}")
     return 0
 
 

@@ -499,7 +499,9 @@ def _say_progress(desk: _Desk, pairs: Sequence[About], say: Say) -> None:
     if n := _n_elsewhere(desk):
         say(f"{n} verdicts are of pairs that this report does not have")
     if n := _n_waiting(desk, pairs):
-        say(f"{n} verdicts are younger than the report: `decon-assets run` builds what they change")
+        say(
+            f"of {n} pairs the report knows another verdict, or none: `decon-assets run` mends that"
+        )
 
 
 def _n_elsewhere(desk: _Desk) -> int:
@@ -532,8 +534,8 @@ def _say_precision(
     n_unknown = sum(one.n_unsure + one.n_unseen for one in tallies)
     if n_unknown:
         say(
-            f"without the {n_unknown} that are unsure or not seen: {found.least:.3f} if none of "
-            f"them were a leak, {found.most:.3f} if all were"
+            f"without the {n_unknown} that are unsure or not seen; {found.least:.3f} if none of "
+            f"them is a leak, {found.most:.3f} if all are"
         )
 
 

@@ -55,6 +55,7 @@ class Screen:
     def __init__(self, keys: int, out: int) -> None:
         self._keys, self._out = keys, out
         self._waiting = b""
+        self._size = (0, 0)
         self._before: list[Any] | None = None
 
     @contextmanager
@@ -72,9 +73,12 @@ class Screen:
         if self._before is not None:
             termios.tcsetattr(self._keys, termios.TCSADRAIN, self._before)
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Columns and lines."""
+    def measure(self) -> tuple[int, int]:
+        """Columns and lines; what is drawn next is for these."""
+        self._size = self._now()
+        return self._size
+
+    def _now(self) -> tuple[int, int]:
         columns, lines = os.get_terminal_size(self._out)
         return max(columns, 20), max(lines, 8)
 
@@ -92,15 +96,17 @@ class Screen:
         return line.decode("utf-8", "replace").strip()
 
     def key(self) -> str:
-        """The next key; "size" when the window has another size, "q" when there is no one."""
-        size = self.size
+        """The next key; "size" when the window has another size than was drawn for.
+
+        "q" when there is nobody any more.
+        """
         while not self._waiting:
             ready, _, _ = select.select([self._keys], [], [], _SECONDS_BETWEEN_LOOKS)
             if ready:
                 self._waiting = os.read(self._keys, 1024)
                 if not self._waiting:
                     return "q"
-            elif self.size != size:
+            elif self._now() != self._size:
                 return "size"
         return self._taken_key()
 
@@ -204,14 +210,16 @@ class Review:
             self._notes[pair.pair] = note
 
     def _help(self) -> None:
-        self.screen.draw(HELP.splitlines())
-        while self.screen.key() == "size":
+        key = "size"
+        while key == "size":
+            self.screen.measure()
             self.screen.draw(HELP.splitlines())
+            key = self.screen.key()
 
     # The page -----------------------------------------------------------------------------------
 
     def _draw(self) -> None:
-        width, height = self.screen.size
+        width, height = self.screen.measure()
         head, body = self._head(width), self._body(width)
         room = max(1, height - len(head) - 3)
         self._top = min(self._top, max(0, len(body) - room))
@@ -226,7 +234,7 @@ class Review:
         return f"… {n_below} more lines: space" if n_below > 0 else ""
 
     def _scroll(self, way: int) -> None:
-        _, height = self.screen.size
+        _, height = self.screen.measure()
         self._top = max(0, self._top + way * max(1, height // 2))
 
     def _head(self, width: int) -> list[str]:

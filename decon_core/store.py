@@ -18,6 +18,8 @@
       clean/<benchmark>/                             what is left of a benchmark without its leaks
       draws/<fingerprint>.parquet                    what a control leaves out of a source
       report/contamination.duckdb                    the answer
+      report/report.html                             the same as a page
+      report/card.md, report/summary.json            the same for a dataset's card, and for programs
       scorecard/                                     what each rule sees of planted leaks
       drafts/                                        mixtures that are being written
 
@@ -135,6 +137,10 @@ class Store:
     @property
     def report(self) -> Path:
         return self.root / "report" / "contamination.duckdb"
+
+    @property
+    def report_page(self) -> Path:
+        return self.report.with_name("report.html")
 
     @property
     def scorecard(self) -> Path:

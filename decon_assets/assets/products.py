@@ -35,6 +35,9 @@ from decon_core.blends import blend_named
 from decon_core.errors import DeconError, IncompleteError, Problem
 from decon_core.mixtures.build import Summary, build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmark
+from decon_core.page.build import write_page
+from decon_core.publish.files import CARD, SUMMARY, write_published
+from decon_core.publish.summary import summary_of
 from decon_core.records import current_version
 from decon_core.registry import (
     blender_of,
@@ -240,5 +243,22 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
                 "leaks": summary.n_matches,
                 "unreadable_rows": summary.n_unreadable,
                 "shards_without_mixture": summary.n_shards_without_mixture,
+            }
+        )
+
+
+@asset(deps=[report], group_name=GROUP, kinds={"html"}, code_version="1")
+def report_page(context: AssetExecutionContext, decon: Decon) -> None:
+    """The report for eyes: one page that needs nothing else, a section for a card, a summary."""
+    with permanent_failures():
+        store = decon.store_of(decon.config())
+        folder = store.report.parent
+        write_page(store.report, store.report_page)
+        write_published(summary_of(store.report), folder)
+        context.add_asset_metadata(
+            {
+                "page": MetadataValue.path(store.report_page),
+                "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
+                "summary": MetadataValue.path(folder / SUMMARY),
             }
         )

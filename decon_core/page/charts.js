@@ -51,8 +51,9 @@ function themed(layout, width) {
 
 const SETTINGS = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
 
+// Without a pause where the library is there: paper does not wait.
 async function draw(holder, chart) {
-  const Plotly = await charting();
+  const Plotly = window.Plotly ?? (await charting());
   const layout = themed(chart.layout, holder.clientWidth);
   await Plotly.react(holder, coloured(chart.data), layout, SETTINGS);
   if (!drawn.has(holder) && chart.opens.length) {
@@ -79,6 +80,7 @@ const inSight = new IntersectionObserver(
 
 function chartHolder(chart) {
   const holder = made("div", { class: "chart", role: "img", "aria-label": chart.title });
+  holder.style.minWidth = `${chart.least_width}px`;
   holder.style.height = `${chart.layout.height}px`;
   holder.chart = chart;
   inSight.observe(holder);
@@ -94,9 +96,7 @@ function redrawCharts() {
   for (const [holder, chart] of drawn) draw(holder, chart).catch(tellTrouble);
 }
 
-// Paper has all figures, also those that nobody has scrolled to.
-window.addEventListener("beforeprint", () => {
-  for (const holder of document.querySelectorAll(".chart")) {
-    if (!drawn.has(holder)) draw(holder, holder.chart).catch(tellTrouble);
-  }
-});
+// All of them, also those that nobody has scrolled to.
+function drawAll() {
+  for (const holder of document.querySelectorAll(".chart")) draw(holder, holder.chart).catch(tellTrouble);
+}

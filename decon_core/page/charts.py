@@ -6,7 +6,7 @@ Colours are names that page.css gives a value, so that a figure fits either them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any
@@ -38,13 +38,15 @@ _REASONS = {
 class Chart:
     """A figure and what it is called.
 
-    `opens`: the filters of pairs that a click on a point sets to the point's custom data.
+    `opens`: the filters of pairs that a click on a point sets to the point's custom data;
+    `least_width`: pixels below which it could not be read.
     """
 
     title: str
     data: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
     opens: tuple[str, ...] = ()
+    least_width: int = 0
 
 
 def rates(benchmarks: Rows) -> Chart:
@@ -107,7 +109,7 @@ def parts(benchmarks: Rows) -> Chart:
         if any(row[key] for row in rows)
     ]
     layout = _lines(len(rows), _split_labels(rows)) | {"barmode": "stack", "bargap": 0.45}
-    layout["xaxis"] |= {"title": {"text": "items that leaked"}, "rangemode": "tozero"}
+    layout["xaxis"] |= _counts("items that leaked", _longest(bars))
     layout["height"] += 34
     return Chart("What leaked of the items", bars, layout | _legend(), ("benchmark", "split"))
 
@@ -178,20 +180,34 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     n_leaked = Counter({(row["benchmark"], row["source"]): row["n_leaked"] for row in cells})
     names = sorted(n_items, key=lambda name: (-sum(n_leaked[name, one] for one in sources), name))
     names = names[:MOST_LINES]
+    shares = [100 * n / max(1, n_items[name]) for (name, _), n in n_leaked.items()]
     squares = {
         "type": "heatmap",
         "x": [*range(len(sources))],
         "y": [*range(len(names))],
         **_by_square(lambda name, source: n_leaked[name, source], n_items, names, sources),
-        "texttemplate": "%{text}" if len(sources) <= _MOST_NUMBERS else "",
+        "texttemplate": "%{text}",
         "hoverinfo": "text",
         "hoverongaps": True,
         "colorscale": [[0, "--c-low"], [1, "--c-high"]],
+        "showscale": False,
         "zmin": 0,
+        "zmax": max(shares, default=1),
         "xgap": 2,
         "ygap": 2,
-        "colorbar": {"title": {"text": "% of<br>items"}, "thickness": 10, "outlinewidth": 0},
     }
+    layout = _squares(names, sources)
+    opens = ("benchmark", "source")
+    width = _NAME_PIXELS + _SQUARE_PIXELS * len(sources)
+    return Chart("Leaked items by benchmark and source", [squares], layout, opens, width)
+
+
+# What a number of four digits needs; where a screen is too narrow, the figure can be pushed.
+_SQUARE_PIXELS = 36
+_NAME_PIXELS = 190
+
+
+def _squares(names: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
     layout = _lines(len(names), [label(name) for name in names])
     layout["xaxis"] |= {
         "side": "top",
@@ -201,15 +217,7 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
         "range": [-0.5, len(sources) - 0.5],
     }
     layout["yaxis"] |= {"showgrid": False}
-    return Chart("Leaked items by benchmark and source", [squares], layout, ("benchmark", "source"))
-
-
-def _shares(n_leaked: Mapping[tuple[str, str], int], n_items: Mapping[str, int]) -> Iterator[float]:
-    for (name, _), n in n_leaked.items():
-        yield 100 * n / max(1, n_items[name])
-
-
-_MOST_NUMBERS = 14  # columns; in more of them numbers would run into each other
+    return layout
 
 
 def _by_square(
@@ -229,7 +237,7 @@ def _by_square(
 
     values: Mapping[str, Callable[[str, str], Any]] = {
         "z": lambda name, source: 100 * n_leaked(name, source) / max(1, n_items[name]) or None,
-        "text": lambda name, source: count(n_leaked(name, source)),
+        "text": lambda name, source: _if_any(n_leaked(name, source)),
         "hovertext": told,
         "customdata": lambda name, source: [name, source],
     }
@@ -237,6 +245,10 @@ def _by_square(
         key: [[value(name, source) for source in sources] for name in names]
         for key, value in values.items()
     }
+
+
+def _if_any(n: int) -> str:
+    return count(n) if n else ""
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:
@@ -258,7 +270,7 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
     first = min(min(row["bin"] for row in rows) / _BINS, 1.0 if threshold is None else threshold)
     layout = _frame(240) | {"barmode": "stack", "bargap": 0.06} | _legend()
     layout["xaxis"] = {"title": {"text": "score"}, "range": [first - 0.02, 1.01]}
-    layout["yaxis"] = {"title": {"text": "matches"}, "rangemode": "tozero"}
+    layout["yaxis"] = _counts("matches", max(map(sum, zip(leaks, others, strict=True))))
     return Chart("Matches by score", bars, layout | _threshold_line(threshold, (first, 1.0)))
 
 
@@ -279,7 +291,7 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
     }
     layout = _frame(240)
     layout["xaxis"] = {"title": {"text": "threshold"}}
-    layout["yaxis"] = {"title": {"text": "items that leak"}, "rangemode": "tozero"}
+    layout["yaxis"] = _counts("items that leak", steps[0][1])
     drawn = _threshold_line(threshold, (steps[0][0], steps[-1][0]))
     return Chart("Items by threshold", [line], layout | drawn)
 
@@ -314,7 +326,7 @@ def agreement(rows: Rows) -> Chart:
     ]
     labels = [f"{label(row['rule'])} – {label(row['other'])}" for row in rows]
     layout = _lines(len(rows), labels) | {"barmode": "stack", "bargap": 0.45} | _legend()
-    layout["xaxis"] |= {"title": {"text": "items that leaked"}, "rangemode": "tozero"}
+    layout["xaxis"] |= _counts("items that leaked", _longest(bars))
     layout["height"] += 34
     return Chart("Agreement between rules", bars, layout)
 
@@ -338,7 +350,7 @@ def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
     ]
     layout = _lines(len(mixtures), [label(name) for name in mixtures])
     layout |= {"barmode": "stack", "bargap": 0.45} | _legend()
-    layout["xaxis"] |= {"title": {"text": "documents left out or cut"}, "rangemode": "tozero"}
+    layout["xaxis"] |= _counts("documents left out or cut", _longest(bars))
     layout["height"] += 34
     return Chart("Documents that mixtures left out or cut", bars, layout)
 
@@ -377,6 +389,20 @@ def _lines(n: int, labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def _counts(title: str, highest: int) -> dict[str, Any]:
+    """An axis of whole numbers from 0 on."""
+    axis = {"title": {"text": title}, "rangemode": "tozero"}
+    return axis | ({"dtick": 1} if highest < _FEW else {})
+
+
+_FEW = 10  # more ticks than that would run into each other
+
+
+def _longest(bars: Sequence[Mapping[str, Any]]) -> int:
+    """Of bars that are stacked."""
+    return max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
+
+
 def _legend() -> dict[str, Any]:
     legend = {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "traceorder": "normal"}
     return {"showlegend": True, "legend": legend}
@@ -396,6 +422,6 @@ def _threshold_line(threshold: float | None, ends: tuple[float, float]) -> dict[
         "annotations": [
             {"text": f"threshold {threshold:g}", "x": threshold, "y": 1, "yref": "paper"}
             | {"xanchor": "right" if is_late else "left", "xshift": -4 if is_late else 4}
-            | {"showarrow": False, "yanchor": "top"}
+            | {"showarrow": False, "yanchor": "top", "bgcolor": "--c-paper"}
         ],
     }

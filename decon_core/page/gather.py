@@ -106,7 +106,6 @@ _QUERIES = {
     """,
 }
 
-# What later reports may say as well is shown where it is there.
 _PAIRS = """
     SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
            v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at

@@ -128,6 +128,21 @@ function switchTheme() {
   putTheme(theme);
 }
 
+// Paper is light, and has every figure.
+let themeOfScreen;
+
+window.addEventListener("beforeprint", () => {
+  themeOfScreen = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  if (!isPairs()) drawAll();
+});
+
+window.addEventListener("afterprint", () => {
+  if (themeOfScreen) document.documentElement.dataset.theme = themeOfScreen;
+  else delete document.documentElement.dataset.theme;
+  redrawCharts();
+});
+
 // Start --------------------------------------------------------------------------------------------
 
 function listen() {

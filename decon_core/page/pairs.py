@@ -19,13 +19,21 @@ _HEAD_CHARACTERS = 140
 _DECIMALS = 4
 
 # Few different values: kept once, and as numbers into them.
-_NAMES = ("benchmark", "config", "split", "rules", "source", "shard_name", "text_part")
+_NAMES = (
+    "benchmark",
+    "config",
+    "split",
+    "rules",
+    "source",
+    "shard_name",
+    "text_part",
+    "why_no_text",
+)
 _PLAIN = (
     *("pair", "fingerprint", "instance_index", "row", "doc_id", "n_documents", "n_matches"),
     *("verdict", "verdict_note", "verdict_by", "verdict_at", "text_start"),
 )
 _SCORES = ("score", "question_overlap", "answer_overlap", "passage_overlap")
-_LATER = ("why_no_text",)
 
 _TEXTS = ("question", "answer", "passage", "text")
 _PARTS = ("question", "answer", "passage")
@@ -34,7 +42,6 @@ _PARTS = ("question", "answer", "passage")
 def columns(facts: Facts) -> dict[str, Any]:
     """All that the list of pairs needs, column by column."""
     pairs = facts.pairs
-    names = [name for name in (*_NAMES, *_LATER) if name in pairs.column_names]
     return {
         "n": pairs.num_rows,
         "n_all": facts.totals["n_pairs"],
@@ -42,7 +49,7 @@ def columns(facts: Facts) -> dict[str, Any]:
         "has_snippets": facts.has_snippets,
         "pairs_per_chunk": PAIRS_PER_CHUNK,
         "thresholds": {rule: facts.score_threshold(rule) for rule in facts.thresholds},
-        "names": {name: _dictionary(pairs[name]) for name in names},
+        "names": {name: _dictionary(pairs[name]) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},
         "scores": {name: _rounded(pairs[name].to_pylist()) for name in _SCORES},
         "is_leak": [int(bool(value)) for value in pairs["is_contaminated"].to_pylist()],

@@ -104,7 +104,7 @@ def asked(facts: Facts) -> list[str]:
 
 
 def _of(part: int, whole: int) -> str:
-    return f"{share(part, whole)} of {count(whole)}"
+    return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
 
 
 def notes(facts: Facts) -> list[str]:

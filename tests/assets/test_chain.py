@@ -206,6 +206,7 @@ def test_a_second_run_materializes_nothing_that_is_there(world):
         "mixture: up to date",
         "clean_benchmark: up to date",
         "report …",
+        "report_page …",
     ]
 
 

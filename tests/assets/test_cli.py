@@ -42,8 +42,11 @@ def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, cap
     main(["run"])
     assert main(["report"]) == 0
     out = capsys.readouterr().out
-    assert "leak_rate" in out
+    assert "95 % interval" in out
     assert "contaminated_share" in out
+    assert main(["report", "--page", "elsewhere/page.html"]) == 0
+    assert Path("elsewhere/page.html").read_bytes() == at_home.store.report_page.read_bytes()
+    assert main(["report", "--database", "nowhere.duckdb"]) == 1
     query = "SELECT count(*) AS n FROM item_status WHERE status = 'leaked'"
     assert main(["report", "--query", query]) == 0
     assert "6" in capsys.readouterr().out

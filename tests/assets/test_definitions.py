@@ -43,6 +43,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "blend",
         "clean_benchmark",
         "report",
+        "report_page",
         "scorecard",
     }
     for key in graph.get_all_asset_keys():

@@ -222,12 +222,13 @@ def test_without_snippets_no_text_of_the_corpus_is_in_the_file(tmp_path):
 
 
 def test_what_people_said_is_shown_with_who_and_when(tmp_path):
-    said = {"pair": "p", "verdict": "template", "note": "a form", "by": "Ada", "at": "2026-01-02"}
+    said = {"pair": "p", "verdict": "template", "note": "a form"}
+    said |= {"said_by": "Ada", "said_at": "2026-01-02", "is_found": True}
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
         pairs=[{"pair": "p", "rules": "decon", "score": 0.9}],
-        verdicts=[{**said, "is_found": True}],
+        verdicts=[said],
     )
     write_page(report, tmp_path / "r.html")
     plain = data_of(tmp_path / "r.html", "columns")["plain"]
@@ -299,7 +300,7 @@ def luminance(colour):
 
 
 def test_texts_stand_out_from_what_is_behind_them_in_both_themes():
-    themes = re.findall(r"\{([^{}]*--c-paper[^{}]*)\}", STYLE)
+    themes = re.findall(r"\{([^{}]*--c-paper: [^{}]*)\}", STYLE)
     assert len(themes) == 3
     for theme in themes:
         values = dict(re.findall(r"(--[a-z]-[a-z]+): (#[0-9a-f]{6})", theme))

@@ -25,8 +25,9 @@ DATA = Path(__file__).parents[2] / "data"
 BIN = Path(sys.executable).parent
 
 NO_CHROMIUM = (
-    "the pages of the Dagster UI were not looked at, as no Chromium is installed: "
-    "`apt-get install chromium` (Debian; elsewhere Chromium or Chrome on the PATH), then test again"
+    "the pages of the Dagster UI and of the report were not looked at, as no Chromium is "
+    "installed: `apt-get install chromium` (Debian; elsewhere Chromium or Chrome on the PATH), "
+    "then test again"
 )
 
 # A shared machine of two cores may be very slow, and waiting ends as soon as the content is there.
@@ -39,7 +40,7 @@ def find_chromium() -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave browser tests out where there is no browser, with one line for all in the summary."""
+    """Leave browser tests out where there is no browser, with the reason in the summary."""
     if find_chromium() or os.environ.get("DECON_REQUIRE_BROWSER"):
         return
     for item in items:

@@ -22,7 +22,7 @@ GROUPS = {
     "inputs": ["benchmark_files", "corpus"],
     "benchmarks": ["records", "idf_snapshot", "index"],
     "scan": ["scan", "common_ngrams"],
-    "products": ["mixture", "blend", "clean_benchmark", "report", "scorecard"],
+    "products": ["mixture", "blend", "clean_benchmark", "report", "report_page", "scorecard"],
 }
 NOT_BUILT = {"benchmark_files", "corpus", "scorecard"}  # files of others, and what a run leaves out
 BENCHMARKS = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]

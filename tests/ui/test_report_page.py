@@ -338,8 +338,8 @@ def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
         "pair": "p",
         "verdict": "common source",
         "note": "a law",
-        "by": "Bo",
-        "at": "2026-01-02",
+        "said_by": "Bo",
+        "said_at": "2026-01-02",
     }
     report = write_report(
         tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[{**said, "is_found": True}]
@@ -380,7 +380,7 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path, keep):
         "text_marks": [{"start": 3, "stop": len(bad) + 50, "part": "question"}],
         "question_marks": [{"start": 0, "stop": 12, "part": "answer"}],
     }
-    said = [{"pair": bad, "verdict": bad, "note": bad, "by": bad, "at": bad, "is_found": True}]
+    said = [{"pair": bad, "verdict": bad, "note": bad, "said_by": bad, "said_at": bad}]
     report = write_world(
         tmp_path / "r.duckdb",
         benchmarks=[bad, f"{bad}2"],
@@ -470,13 +470,28 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path, keep):
     expect(page.locator("#detail")).to_be_hidden()
 
 
-def test_paper_has_every_figure_and_no_buttons(show, report):
-    page = show(report)
+def test_paper_is_light_and_has_every_figure_and_no_buttons(show, report):
+    page = show(report, color_scheme="dark")
+    behind = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(behind)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     for figure in page.locator(".chart").all():
         expect(figure.locator("svg.main-svg").first).to_be_attached(timeout=60_000)
+    assert page.evaluate(behind) == "rgb(255, 255, 255)"
     assert page.get_by_role("button").count() == 0
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(behind) == dark
+
+
+def test_the_open_pair_can_be_printed(show, report):
+    page = show(report, "#pairs", viewport={"width": 720, "height": 1000})
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("region", name="Training document")).to_be_visible()
+    expect(page.get_by_role("listbox")).to_be_hidden()
 
 
 # Fifty thousand -----------------------------------------------------------------------------------
@@ -491,7 +506,7 @@ MOST_HEAP_MIB = 400
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fifty thousand pairs of a kilobyte of text each, and one thousand more."""
     path = write_report(tmp_path_factory.mktemp("large") / "report.duckdb", runs=[RUN])
-    words = "list_transform(range(90), lambda k: chr(97 + (hash(n * 97 + k) % 26)::INT) || 'o' || k % 7)"
+    word = "chr(97 + (hash(n * 97 + k) % 26)::INT) || 'o' || k % 7"
     with duckdb.connect(str(path)) as connection:
         connection.execute(f"""
             INSERT INTO pairs BY NAME
@@ -502,7 +517,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
                    0.6 + (hash(n) % 4000) / 10000 AS score, score >= 0.8 AS is_by_score,
                    is_by_score AS is_contaminated, 1 + hash(n) % 40 AS n_documents,
                    1 AS n_matches, score AS question_overlap,
-                   array_to_string({words}, ' ') AS question,
+                   array_to_string([{word} for k in range(90)], ' ') AS question,
                    'mark' || n || ' ' || question || ' ' || question AS text,
                    [{{'start': 5, 'stop': 90, 'part': 'question'}}] AS text_marks,
                    [{{'start': 0, 'stop': 85, 'part': 'question'}}] AS question_marks

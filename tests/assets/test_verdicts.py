@@ -1,0 +1,53 @@
+"""A verdict in the file beside decon.toml, and what `decon-assets run` makes of it."""
+
+import duckdb
+import pytest
+
+from decon_assets.cli import main
+from decon_core.config import load_config
+from decon_core.registry import builder_of
+from decon_core.store import Store
+from decon_core.verdicts import append_verdicts
+
+
+@pytest.fixture
+def at_home(world, tmp_path_factory, monkeypatch):
+    """The world with a report, as the current folder."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.chdir(world.folder)
+    world.write_config()
+    assert main(["run"]) == 0
+    return world.folder / "decon.toml"
+
+
+def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(at_home, capsys):
+    config = load_config(at_home)
+    store = Store(config.store)
+    query = "SELECT pair, fingerprint, benchmark FROM matches WHERE is_contaminated LIMIT 1"
+    with duckdb.connect(str(store.report), read_only=True) as connection:
+        pair, fingerprint, benchmark = connection.execute(query).fetchone()
+    tiles = {path: path.stat().st_mtime_ns for path in store.root.glob("tiles/**/*")}
+    said = {"pair": pair, "fingerprint": fingerprint, "verdict": "template"}
+    append_verdicts(config.verdicts, [said])
+    assert main(["status"]) == 1
+    assert "report: not today's" in capsys.readouterr().out
+    assert main(["run"]) == 0
+    said = capsys.readouterr().out
+    assert "scan: up to date" in said
+    assert f"{benchmark}: " in said  # its clean version
+    assert {path: path.stat().st_mtime_ns for path in store.root.glob("tiles/**/*")} == tiles
+    with duckdb.connect(str(store.report), read_only=True) as connection:
+        calls = "SELECT DISTINCT verdict, is_by_score, is_contaminated FROM matches WHERE pair = ?"
+        assert connection.execute(calls, [pair]).fetchall() == [("template", True, False)]
+    assert builder_of(config, store).verdicts.weighty == {pair: False}
+    assert main(["status"]) == 0
+
+
+def test_a_file_of_verdicts_that_git_could_not_merge_stops_a_run(at_home, capsys):
+    load_config(at_home).verdicts.write_text("<<<<<<< HEAD\n")
+    capsys.readouterr()
+    assert main(["run"]) == 2
+    said = capsys.readouterr()
+    assert "git could not merge" in said.err
+    assert not said.out
+    assert main(["status"]) == 1
