@@ -92,7 +92,7 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, int) and 0 <= value < _MOST
 
 
-def match_of(line: Line, *, source: str, shard: str) -> dict[str, Any]:
+def match_of(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str, Any]:
     """The line as a row of `matches`. The score before the length penalty is not told."""
     score = float(line["contamination_score"])
     length = line.get("eval_token_length") or 0
@@ -106,7 +106,7 @@ def match_of(line: Line, *, source: str, shard: str) -> dict[str, Any]:
         "instance_index": line["eval_instance_index"],
         "record": line.get("eval_line") or 0,
         "fingerprint": line.get("fingerprint") or "",
-        "pair": pair_of(line, marked_in(line)),
+        "pair": pair_of(line, marked),
         "is_correct": line.get("is_correct"),
         "base_score": score,
         "question_overlap": line.get("idf_overlap"),

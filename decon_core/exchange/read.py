@@ -155,9 +155,9 @@ class _Gathered:
 
     def add(self, line: Line, file: ReportFile) -> dict[str, Any]:
         """One more line; gives its match."""
-        match = match_of(line, source=file.source, shard=_shard_of(line, file))
-        self._shards.setdefault((match["source"], match["shard_name"]))
         marked = marked_in(line)
+        match = match_of(line, marked, source=file.source, shard=_shard_of(line, file))
+        self._shards.setdefault((match["source"], match["shard_name"]))
         self.read.n_unclear += bool(marked.unclear)
         self._add_item(line, match)
         pair = self._pairs.get(match["pair"])

@@ -142,11 +142,15 @@ def _by_source(summary: Summary) -> str:
 
 
 def _removed(summary: Summary) -> Iterator[str]:
-    """Only what is built from today's inputs; of all others nobody can say anything."""
+    """Only what was built from these inputs; of all others nobody can say anything."""
     mixtures = [one for one in summary["mixtures"] if one["is_current"]]
+    others = [code(one["mixture"]) for one in summary["mixtures"] if not one["is_current"]]
+    if mixtures or others:
+        yield "### What was taken out"
+    if others:
+        yield f"Not made from what was searched here, so not counted: {', '.join(others)}."
     if not mixtures:
         return
-    yield "### What was taken out"
     rows = [
         (
             code(one["mixture"]),
