@@ -1,10 +1,10 @@
 -- The report's views: what people ask of it. Run once, into a new database, by database.py.
 
--- Wilson's score interval, 95 %, of k among n.
-CREATE MACRO wilson_low(k, n) AS
-    greatest(0, (k + 1.9207 - 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415));
-CREATE MACRO wilson_high(k, n) AS
-    least(1, (k + 1.9207 + 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415));
+-- Wilson's score interval, 95 %, of k among n; of an n that nobody knows there is none.
+CREATE MACRO wilson_low(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
+    greatest(0, (k + 1.9207 - 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415)) END;
+CREATE MACRO wilson_high(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
+    least(1, (k + 1.9207 + 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415)) END;
 
 CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
@@ -37,32 +37,43 @@ COMMENT ON COLUMN item_status.is_question_only IS
 COMMENT ON COLUMN item_status.what_leaked IS
     'Of a leaked item: question only, question + answer, or no answer: it has none to leak';
 
+-- A report that was read from another program's names what leaked and nothing else: then nobody
+-- knows how many items there are, and there are no shares.
 CREATE VIEW by_benchmark AS
-SELECT benchmark, split, count(*) AS n_items,
-       count(*) FILTER (status = 'leaked') AS n_leaked,
-       count(*) FILTER (status = 'not indexable') AS n_not_indexable,
-       count(*) FILTER (status = 'leaked') / count(*) AS leak_rate,
+SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
+       n_leaked,
+       CASE WHEN is_known THEN n_unseen END AS n_not_indexable,
+       n_leaked / n_items AS leak_rate,
        wilson_low(n_leaked, n_items) AS low,
        wilson_high(n_leaked, n_items) AS high,
-       sum(n_documents)::BIGINT AS n_leaks
-FROM item_status
-GROUP BY benchmark, split
+       n_leaks
+FROM (
+    SELECT s.benchmark, s.split, count(*) AS n,
+           count(*) FILTER (s.status = 'leaked') AS n_leaked,
+           count(*) FILTER (s.status = 'not indexable') AS n_unseen,
+           sum(s.n_documents)::BIGINT AS n_leaks,
+           coalesce(any_value(b.n_items IS NOT NULL), true) AS is_known
+    FROM item_status s LEFT JOIN benchmarks b USING (benchmark)
+    GROUP BY s.benchmark, s.split
+)
 ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
     'Per benchmark and split: items, how many leaked, with a 95 % interval; n_leaks counts pairs of item and document';
+COMMENT ON COLUMN by_benchmark.n_items IS 'null: not known, and neither is a share';
 
 CREATE VIEW flow AS
-SELECT benchmark, split, count(*) AS n_items,
+SELECT s.benchmark, s.split, count(*) AS n_items,
        count(*) FILTER (status = 'clean') AS n_clean,
        count(*) FILTER (status = 'not indexable') AS n_not_indexable,
        count(*) FILTER (what_leaked = 'question only') AS n_question_only,
        count(*) FILTER (what_leaked = 'question + answer') AS n_question_and_answer,
        count(*) FILTER (what_leaked = 'no answer') AS n_leaked_without_answer
-FROM item_status
-GROUP BY benchmark, split
-ORDER BY benchmark, split;
+FROM item_status s
+GROUP BY s.benchmark, s.split
+ORDER BY s.benchmark, s.split;
 COMMENT ON VIEW flow IS
     'Per benchmark and split: items that are clean, that leaked by their question, and with anything of the answer';
+COMMENT ON COLUMN flow.n_items IS 'of those that the report knows';
 
 CREATE VIEW top_items AS
 SELECT benchmark, split, instance_index, n_documents, best_score, found_by, what_leaked, question
