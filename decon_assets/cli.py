@@ -71,11 +71,13 @@ class _Command:
     epilog: str = ""
 
 
-def _add_config(parser: argparse.ArgumentParser) -> None:
+def _add_config(parser: argparse.ArgumentParser, *, is_second: bool = False) -> None:
+    """`is_second`: behind the name of an action, where it may stand as well as before it."""
+    default = Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
     parser.add_argument(
         "--config",
         type=Path,
-        default=Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG),
+        default=argparse.SUPPRESS if is_second else default,
         help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
     )
 
@@ -128,7 +130,7 @@ _COMMANDS = (
         "review",
         "look at what was found, say what it is, and measure precision by that",
         review_command.review,
-        (review_command.add_arguments, _add_config),
+        (partial(review_command.add_arguments, add_config=_add_config),),
         review_command.DESCRIPTION,
         review_command.EPILOG,
     ),

@@ -23,6 +23,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.policy import RULES
 from decon_core.store import Store
 from decon_core.verdicts import (
+    DEFAULT_FILE,
     TAKEN_BACK,
     VERDICTS,
     Verdict,
@@ -73,7 +74,8 @@ _STRATA = ("benchmark", "source", "split", "score")
 _SAMPLED_BY = "benchmark,score"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, *, add_config: Callable[..., None]) -> None:
+    add_config(parser)
     _add_choice(parser, lambda value: {"default": value})
     _add_queue(parser)
     parser.add_argument("--by", metavar="NAME", help="who says it (default: who is logged in)")
@@ -93,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     taken = actions.add_parser("import", help="take verdicts from a file, say of the report's page")
     taken.add_argument("file", type=Path)
     for action in (status, one, taken):
+        add_config(action, is_second=True)
         _add_places(action, lambda _: {"default": argparse.SUPPRESS})
 
 
@@ -205,14 +208,19 @@ def review(options: argparse.Namespace, say: Say) -> int:
         return actions[options.action](desk, say)
 
 
+def _places_of(options: argparse.Namespace) -> tuple[Path, Path]:
+    """The report and the file of verdicts. A report by itself needs no configuration."""
+    if options.report and (options.verdicts or not options.config.is_file()):
+        return options.report, options.verdicts or Path(DEFAULT_FILE)
+    config = load_config(options.config)
+    return options.report or Store(config.store).report, options.verdicts or config.verdicts
+
+
 @contextmanager
 def _desk(options: argparse.Namespace) -> Iterator[_Desk]:
     from decon_core.review.found import open_report
 
-    report, file = options.report, options.verdicts
-    if report is None or file is None:
-        config = load_config(options.config)
-        report, file = report or Store(config.store).report, file or config.verdicts
+    report, file = _places_of(options)
     verdicts = read_verdicts(file)  # what is wrong with it is said before anybody looks at anything
     with open_report(report) as opened:
         yield _Desk(opened, file, verdicts, options)

@@ -29,7 +29,7 @@ FROM flow GROUP BY benchmark ORDER BY benchmark;
 SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks
 FROM documents_with_many_items LIMIT 20;
 
--- 7. What if the threshold were another one?
+-- 7. What if the threshold were another one? Every fifth step.
 SELECT rule, threshold, sum(n_leaked)::BIGINT AS n_leaked
 FROM threshold_sweep WHERE threshold * 20 = round(threshold * 20)
 GROUP BY rule, threshold ORDER BY rule, threshold;
@@ -49,9 +49,9 @@ SELECT benchmark, rule, n_items - n_visible AS n_unseen, round(1 - share, 4) AS 
        most_common_reason
 FROM indexability_by_rule WHERE n_visible < n_items ORDER BY share_unseen DESC;
 
--- 11. What did each mixture lose, and why?
-SELECT mixture, source, what, why, n_documents, n_tokens
-FROM removed_by_mixture ORDER BY mixture, n_documents DESC;
+-- 11. What did each mixture lose, and why? A document that holds several benchmarks is in each row.
+SELECT mixture, source, what, why, benchmark, n_documents, n_tokens
+FROM removed_by_mixture ORDER BY mixture, source, what, why, n_documents DESC;
 
 -- 12. What did people say, and where did it change a call?
 SELECT v.verdict, count(*) AS n_pairs,

@@ -176,7 +176,7 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     """Benchmark by source: how many of its items leaked from there; no colour where none did."""
     n_items: Counter[str] = Counter()
     for row in benchmarks:
-        n_items[row["benchmark"]] += row["n_items"]
+        n_items[row["benchmark"]] += row["n_items"] or 0
     n_leaked = Counter({(row["benchmark"], row["source"]): row["n_leaked"] for row in cells})
     names = sorted(n_items, key=lambda name: (-sum(n_leaked[name, one] for one in sources), name))
     names = names[:MOST_LINES]

@@ -25,14 +25,19 @@ MOST_PAIRS = 50_000
 _QUERIES = {
     "runs": "SELECT * EXCLUDE (policy) FROM runs",
     "totals": """
-        SELECT (SELECT count(*) FROM items) AS n_items,
+        SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM items) END
+                FROM benchmarks) AS n_items,
                (SELECT count(*) FROM benchmarks) AS n_benchmarks,
                (SELECT count(*) FROM shards) AS n_shards,
                (SELECT count(DISTINCT source) FROM shards) AS n_sources,
-               (SELECT coalesce(sum(n_documents), 0)::BIGINT FROM shards) AS n_documents,
+               (SELECT CASE WHEN count(*) = count(n_documents)
+                            THEN coalesce(sum(n_documents), 0)::BIGINT END
+                FROM shards) AS n_documents,
                (SELECT coalesce(sum(n_characters), 0)::BIGINT FROM shards) AS n_characters,
                (SELECT coalesce(sum(n_too_short), 0)::BIGINT FROM shards) AS n_too_short,
-               (SELECT coalesce(sum(n_unreadable), 0)::BIGINT FROM shards) AS n_unreadable,
+               (SELECT CASE WHEN count(*) = count(n_unreadable)
+                            THEN coalesce(sum(n_unreadable), 0)::BIGINT END
+                FROM shards) AS n_unreadable,
                (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
                (SELECT count(*) FROM documents WHERE n_leaked_items > 1) AS n_crowded_documents,
                (SELECT count(*) FROM pairs) AS n_pairs,
@@ -44,7 +49,7 @@ _QUERIES = {
     "benchmarks": """
         SELECT b.*, f.n_clean, f.n_question_only, f.n_question_and_answer, f.n_leaked_without_answer
         FROM by_benchmark b JOIN flow f USING (benchmark, split)
-        ORDER BY b.leak_rate DESC, b.n_items DESC, benchmark, split
+        ORDER BY b.leak_rate DESC NULLS LAST, b.n_items DESC, benchmark, split
     """,
     "versions": "SELECT benchmark, version, n_items, n_records FROM benchmarks ORDER BY benchmark",
     "why_not_indexed": """
@@ -143,9 +148,17 @@ class Facts:
         """By rule; that of `ngram_any` is a length."""
         return dict(json.loads(self.run.get("thresholds") or "{}"))
 
+    @property
+    def counted(self) -> list[Row]:
+        """Benchmarks and splits of which it is known how many items they have.
+
+        A report that was read from another program's names what leaked, and nothing else.
+        """
+        return [row for row in self["benchmarks"] if row["n_items"] is not None]
+
     def of_items(self, count: str) -> int:
         """The sum of a count over all benchmarks and splits."""
-        return sum(row[count] for row in self["benchmarks"])
+        return sum(row[count] or 0 for row in self["benchmarks"])
 
     def score_threshold(self, rule: str) -> float | None:
         """From which score on the rule calls a leak: `ngram_any` scores 1 at its full length."""

@@ -188,10 +188,10 @@ async function start() {
   columns = own;
   element("n-pairs").textContent = counted(columns.n);
   showOverview(overview, run);
-  recallVerdicts(run.state);
+  recallVerdicts();
   window.addEventListener("storage", ({ key }) => {
-    if (key !== verdictKey) return; // the same report in another tab
-    recallVerdicts(run.state);
+    if (key !== verdictKey) return; // another tab
+    recallVerdicts();
     refresh();
   });
   fillFilters();

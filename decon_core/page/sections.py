@@ -84,7 +84,11 @@ def headlines(facts: Facts) -> list[Headline]:
         Headline(count(n_leaked), "items leaked", _of(n_leaked, n_items)),
         Headline(count(n_both), "of them with their answer", _of(n_both, n_leaked)),
         Headline(count(n_held), "documents hold a leak", _of(n_held, n_documents)),
-        Headline(count(n_blind), "items that no rule can see", _of(n_blind, n_items)),
+        Headline(
+            "–" if n_items is None else count(n_blind),
+            "items that no rule can see",
+            _of(n_blind, n_items),
+        ),
     ]
 
 
@@ -92,18 +96,26 @@ def asked(facts: Facts) -> list[str]:
     """What was looked for, where, and how."""
     totals = facts.totals
     rules = ", ".join(f"{shown(rule)} {value:g}" for rule, value in facts.thresholds.items())
+    if totals["n_documents"] is None:
+        documents = "Documents, nobody counted how many,"
+    else:
+        documents = things(totals["n_documents"], "document", "documents")
+    n_items = totals["n_items"]
+    items = "items" if n_items is None else things(n_items, "item", "items")
     searched = (
-        f"{things(totals['n_documents'], 'document', 'documents')} in "
+        f"{documents} in "
         f"{things(totals['n_shards'], 'shard', 'shards')} of "
         f"{things(totals['n_sources'], 'source', 'sources')} were searched for "
-        f"{things(totals['n_items'], 'item', 'items')} of "
+        f"{items} of "
         f"{things(totals['n_benchmarks'], 'benchmark', 'benchmarks')}."
     )
     by_rules = f"Rules and their thresholds: {rules}." if rules else "The report names no rules."
     return [searched, by_rules]
 
 
-def _of(part: int, whole: int) -> str:
+def _of(part: int, whole: int | None) -> str:
+    if whole is None:
+        return "of how many is not known"
     return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
 
 
@@ -115,7 +127,7 @@ def notes(facts: Facts) -> list[str]:
 def _possible_notes(facts: Facts) -> Iterable[str]:
     totals = facts.totals
     yield _if_any(
-        things(totals["n_unreadable"], "row", "rows"),
+        things(totals["n_unreadable"] or 0, "row", "rows"),
         "of the corpus could not be read. What stands there is not known, and no number here "
         "speaks of it.",
     )
@@ -154,10 +166,15 @@ def leak_rates(facts: Facts) -> Section:
     rows = facts["benchmarks"]
     if not rows:
         return Section("rates", "Leak rates", ["The report has no benchmark."])
-    words = ["A dot is a benchmark and split, the line its 95 % interval (Wilson's)."]
-    if len(rows) > charts.MOST_LINES:
+    counted = facts.counted
+    words = []
+    if counted:
+        words.append("A dot is a benchmark and split, the line its 95 % interval (Wilson's).")
+    if len(counted) < len(rows):
+        words.append("Where it is not known how many items there are, there is no share.")
+    if len(counted) > charts.MOST_LINES:
         words.append(
-            f"Drawn are the {charts.MOST_LINES} highest of {len(rows)}; the table has all."
+            f"Drawn are the {charts.MOST_LINES} highest of {len(counted)}; the table has all."
         )
     columns = [
         *(_name("benchmark"), _name("split"), _number("items"), _number("leaked")),
@@ -168,20 +185,22 @@ def leak_rates(facts: Facts) -> Section:
     ]
     opens = ("benchmark", "split")
     table = _table("Benchmarks and splits", columns, rows, opens=opens, is_folded=True)
-    return Section("rates", "Leak rates", words, [Choice(ALL, [charts.rates(rows)])], [table])
+    drawn = [Choice(ALL, [charts.rates(counted)])] if counted else []
+    return Section("rates", "Leak rates", words, drawn, [table])
 
 
 def what_leaked(facts: Facts) -> Section:
     title = "From question to answer"
-    rows = facts["benchmarks"]
-    leaked = [row for row in rows if row["n_leaked"]]
-    if not leaked:
+    rows, counted = facts["benchmarks"], facts.counted
+    leaked = [row for row in counted if row["n_leaked"]]
+    if not any(row["n_leaked"] for row in rows):
         return Section("flow", title, ["No item leaked."])
     words = [
         "An item leaks by its question.",
         "Where anything of its answer stands in the document too, it is question + answer.",
     ]
-    every = Choice(ALL, [charts.flow(rows), charts.parts(rows)])
+    flows = [charts.flow(counted)] if counted else []
+    every = Choice(ALL, [*flows, charts.parts(rows)])
     own = [Choice(name, [charts.flow(group)]) for name, group in _by_benchmark(leaked)]
     return Section("flow", title, words, [every, *own])
 
@@ -296,6 +315,8 @@ def crowded_documents(facts: Facts) -> Section:
 def unreadable(facts: Facts) -> Section:
     title = "Rows that could not be read"
     n = facts.totals["n_unreadable"]
+    if n is None:
+        return Section("unreadable", title, ["The report does not say whether there were any."])
     if not n:
         return Section("unreadable", title, ["Every row was read."])
     columns = [_name("source"), _name("reason"), _number("rows")]

@@ -3,7 +3,9 @@
 const VERDICTS = { l: "leak", t: "template", c: "common source", u: "unsure" };
 const TAKEN_BACK = "none";
 
-let verdictKey = null;
+// Of all reports alike: a pair says what was found, in whichever report, so a verdict outlives
+// the report in which it was given. A page counts and saves those of the pairs that it has.
+const verdictKey = "decon-verdicts";
 let said = {};
 
 function kept(key) {
@@ -22,8 +24,7 @@ function keep(key, value) {
   }
 }
 
-function recallVerdicts(state) {
-  verdictKey = `decon-verdicts:${state ?? ""}`;
+function recallVerdicts() {
   try {
     said = JSON.parse(kept(verdictKey) ?? "{}") ?? {};
   } catch {
@@ -76,8 +77,14 @@ function exportable() {
   return Object.entries(said)
     .filter(([pair]) => place.has(pair))
     .map(([pair, { verdict, note, at }]) => [place.get(pair), verdict ?? columns.plain.verdict[place.get(pair)], note, at])
-    .filter(([, verdict]) => verdict)
+    .filter(([number, verdict, note]) => verdict && !isKnown(number, verdict, note))
     .sort(([a], [b]) => a - b);
+}
+
+// Brought in already: the report says the same.
+function isKnown(number, verdict, note) {
+  const { verdict: before, verdict_note: noteBefore } = columns.plain;
+  return verdict === before[number] && (note ?? noteBefore[number] ?? "") === (noteBefore[number] ?? "");
 }
 
 let places = null;
@@ -123,8 +130,8 @@ function saveVerdicts() {
 }
 
 function forgetVerdicts() {
-  if (!confirm("Forget all verdicts of this report in this browser?")) return;
-  said = {};
+  if (!confirm("Forget your verdicts on the pairs of this report, in this browser?")) return;
+  for (const pair of pairPlaces().keys()) delete said[pair];
   keepVerdicts();
   element("saving").close();
   refresh();

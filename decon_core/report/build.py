@@ -71,7 +71,7 @@ def build_report(
     sight = builder.sight
     for pack in builder.packs:
         require_scanned(sight, pack, sight.versions)
-    made, n_lacking = products(blender)
+    made, n_lacking = products(blender, showing)
     tables = {**at_hand(sight, builder.packs), **made}
     tables["runs"] = settings(sight, showing, _state(blender, showing))
     report = builder.store.report

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.blending.build import ITEMS_FILE, Blender
@@ -191,12 +192,14 @@ def _write(job: _Job) -> None:
 # Products -----------------------------------------------------------------------------------------
 
 
-def products(blender: Blender) -> tuple[dict[str, pa.Table], int]:
+def products(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], int]:
     """What every mixture and blend holds, and what it leaves out.
 
     And how many shards are in packs of which not every mixture is today's.
     """
     accounts, removed, n_lacking = _mixtures(blender.builder)
+    if not showing.snippets:
+        removed = _without_fields(removed)
     blends, sources, items = _blends(blender)
     tables = {
         "mixtures": _table("mixtures", accounts),
@@ -206,6 +209,14 @@ def products(blender: Blender) -> tuple[dict[str, pa.Table], int]:
         "blend_items": items,
     }
     return tables, n_lacking
+
+
+def _without_fields(removed: pa.Table) -> pa.Table:
+    """Without what stood in a field of a row: a license may be any text."""
+    at = removed.schema.get_field_index("detail")
+    is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable"]))
+    detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
+    return removed.set_column(at, removed.schema.field(at), detail)
 
 
 def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:

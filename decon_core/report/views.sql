@@ -152,15 +152,28 @@ ORDER BY benchmark, rule, bin;
 COMMENT ON VIEW score_histogram IS
     'Per benchmark and rule: matches by score in steps of 0.02, and how many of them count as leaks';
 
+-- Every benchmark at every step, so that sums over benchmarks are right.
 CREATE VIEW threshold_sweep AS
-SELECT benchmark, rule, holds_to AS threshold,
-       sum(count(*)) OVER (PARTITION BY benchmark, rule ORDER BY holds_to DESC)::BIGINT AS n_leaked
-FROM item_rules
-WHERE holds_to IS NOT NULL
-GROUP BY benchmark, rule, holds_to
-ORDER BY benchmark, rule, threshold;
+WITH ending AS (
+    SELECT benchmark, rule, holds_to, count(*) AS n
+    FROM item_rules WHERE holds_to IS NOT NULL
+    GROUP BY benchmark, rule, holds_to
+), steps AS (
+    SELECT DISTINCT rule, holds_to AS threshold FROM ending
+    UNION
+    SELECT rule, unnest(range((lowest * 100)::INTEGER, 101)) / 100
+    FROM (SELECT rule, min(holds_to) AS lowest FROM ending GROUP BY rule)
+    WHERE lowest <= 1
+)
+SELECT b.benchmark, s.rule, s.threshold,
+       coalesce(sum(e.n) FILTER (e.holds_to >= s.threshold), 0)::BIGINT AS n_leaked
+FROM steps s
+JOIN (SELECT DISTINCT benchmark, rule FROM item_rules) b USING (rule)
+LEFT JOIN ending e USING (benchmark, rule)
+GROUP BY b.benchmark, s.rule, s.threshold
+ORDER BY b.benchmark, s.rule, s.threshold;
 COMMENT ON VIEW threshold_sweep IS
-    'Per benchmark and rule: how many items would count as leaked at each threshold where that number changes, by score alone';
+    'Per benchmark, rule and threshold (of ngram_any: length): how many items would count as leaked, by score alone';
 
 CREATE VIEW agreement AS
 WITH leaked AS (

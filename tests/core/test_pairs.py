@@ -10,10 +10,14 @@ import pytest
 from decon_core.config import Showing, load_config
 from decon_core.corpus import values_of
 from decon_core.errors import ConfigError
+from decon_core.mixtures.build import Builder
 from decon_core.report import pairs as pairs_module
 from decon_core.report.build import build_report, is_current
 from decon_core.scan import scan_packs
+from decon_core.variants import Licenses, Mixture
 from decon_core.verdicts import NO_VERDICTS, Verdict, Verdicts
+
+from .reports import write_report
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "queries.sql"
 SHOWING = Showing()
@@ -121,6 +125,18 @@ def test_a_private_corpus_stays_private(scanned):
     assert ask(shown, "SELECT snippets FROM runs") == [(False,)]
 
 
+def test_a_license_that_was_refused_is_not_told_of_a_private_corpus(bench, make_words):
+    versions = bench.prepare({"quiz": [(make_words("q", 30), None, None)]})
+    row = {"id": "1", "text": make_words("t", 40), "license": f"{SECRET} of mine"}
+    pack = bench.pack({"a.jsonl": [row]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    mixture = Mixture(name="open", licenses=Licenses(fields=("license",), allow=("MIT",)))
+    Builder(bench.store, (pack,), tuple(versions), bench.policy, (mixture,)).build(mixture, pack)
+    for showing, told in ((SHOWING, f"{SECRET} of mine"), (Showing(snippets=False), None)):
+        build_report(bench.store, [pack], versions, bench.policy, (mixture,), showing=showing)
+        assert ask(bench.store.report, "SELECT why, detail FROM removed") == [("license", told)]
+
+
 def rows_of(report):
     names = ask(report, "SELECT table_name FROM duckdb_tables()")
     return [(name, str(ask(report, f"FROM {name}"))) for (name,) in names]
@@ -149,6 +165,23 @@ def test_what_people_said_stands_in_the_report(scanned):
 def test_the_sweep_counts_items_at_every_threshold(scanned):
     found = ask(report(scanned), "SELECT threshold, n_leaked FROM threshold_sweep")
     assert found == [(1.0, 2)]
+
+
+def test_the_sweep_has_every_benchmark_at_every_step_so_that_sums_are_right(tmp_path):
+    ends = {("b", 0): 0.7, ("b", 1): 0.9, ("c", 0): 0.93, ("c", 1): None}
+    matches = [
+        {"benchmark": name, "split": "test", "instance_index": item, "detector": "decon",
+         "holds_to": end}
+        for (name, item), end in ends.items()
+    ]  # fmt: skip
+    made = write_report(tmp_path / "r.duckdb", matches=matches)
+    sums = dict(
+        ask(made, "SELECT threshold, sum(n_leaked)::BIGINT FROM threshold_sweep GROUP BY 1")
+    )
+    for threshold in (0.7, 0.75, 0.9, 0.91, 0.93, 1.0):
+        assert sums[threshold] == sum(end is not None and end >= threshold for end in ends.values())
+    assert ask(made, "SELECT count(DISTINCT n) FROM (SELECT count(*) AS n FROM threshold_sweep "
+               "GROUP BY benchmark)") == [(1,)]  # fmt: skip
 
 
 def test_each_of_the_twelve_questions_is_answered(scanned):
@@ -188,7 +221,6 @@ def test_settings_of_the_report_are_checked(tmp_path):
 
 def test_another_way_of_showing_asks_for_another_report(scanned):
     from decon_core.blending.build import Blender
-    from decon_core.mixtures.build import Builder
     from decon_core.variants import DEFAULT
 
     bench, versions, pack, _ = scanned

@@ -1,7 +1,11 @@
 """What a person sees and does who opens the page of a report, from a file and with no network."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +15,10 @@ import duckdb
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from decon_assets.instance import ensure_home
+from decon_core.config import load_config
 from decon_core.page import write_page
+from decon_core.store import Store
 from decon_core.verdicts import read_lines
 from tests.core.report_worlds import RUN, write_world
 from tests.core.reports import write_report
@@ -21,6 +28,7 @@ pytestmark = pytest.mark.browser
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 LINK = '<a href="javascript:window.hacked=1">here</a>'
 HIDDEN = "\u2028 \u202egnihton\u202c \x00 \x1b[31m <b>bold</b> &lt;i&gt;"
+DATA = Path(__file__).parents[2] / "data"
 # The page itself, and the squares of the heat map.
 OWN = ("asked: file:///", "asked: data:image/png")
 BEST_FIRST = "is_contaminated DESC, score DESC, pair"
@@ -79,17 +87,15 @@ def ask(report: Path, query: str) -> list[tuple[Any, ...]]:
 # Overview -----------------------------------------------------------------------------------------
 
 
-def test_the_overview_says_what_was_found_and_draws_every_figure(show, report, keep):
+def test_the_overview_says_what_was_found_and_draws_every_figure(show, report):
     page = show(report)
     expect(page.locator(".headline").first).to_contain_text("items leaked")
-    keep(page, "report-summary.png")
     figures = page.locator(".chart")
     for number in range(figures.count()):
         figures.nth(number).scroll_into_view_if_needed()
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     assert figures.count() >= 8
     page.locator("#heat").scroll_into_view_if_needed()
-    keep(page, "report-sources.png")
 
 
 def test_every_section_is_reached_from_the_contents(show, report):
@@ -225,7 +231,7 @@ def test_search_finds_ids_and_words_anywhere_in_both_texts(show, report):
     expect(page.get_by_text("No pair is like that.")).to_be_visible()
 
 
-def test_a_pair_is_opened_and_left_by_keys(show, report, keep):
+def test_a_pair_is_opened_and_left_by_keys(show, report):
     page = show(report, "#pairs")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -242,7 +248,6 @@ def test_a_pair_is_opened_and_left_by_keys(show, report, keep):
     expect(detail).to_be_focused()
     training = page.get_by_role("region", name="Training document")
     expect(training.locator("mark.of-question")).to_have_text(question)
-    keep(page, "report-pairs.png")
     page.keyboard.press("Escape")
     expect(page.get_by_role("listbox")).to_be_focused()
     page.keyboard.press("?")
@@ -422,14 +427,12 @@ def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_is_the_readers_and_can_be_switched(show, report, scheme, keep):
+def test_the_theme_is_the_readers_and_can_be_switched(show, report, scheme):
     page = show(report, color_scheme=scheme)
     behind = "getComputedStyle(document.body).backgroundColor"
     dot = page.locator("#rates .chart path.point").first
     expect(dot).to_be_visible(timeout=60_000)
     before, colour = page.evaluate(behind), dot.evaluate("node => node.style.fill")
-    if scheme == "dark":
-        keep(page, "report-dark.png")
     page.get_by_role("button", name="Switch between light and dark").click()
     expect(dot).not_to_have_css("fill", colour)
     switched = page.evaluate(behind)
@@ -576,3 +579,86 @@ def test_fifty_thousand_pairs_are_opened_filtered_scrolled_and_searched_fast(sho
     heap = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
     assert heap < MOST_HEAP_MIB
     print(f"open {opened:.2f} s, search {searching:.2f} s, heap {heap:.0f} MiB, {taken}")
+
+
+# From a scan to a verdict and back ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The configuration of the sample world, after a run."""
+    ignored = shutil.ignore_patterns(".d*", "__pycache__")
+    folder = tmp_path_factory.mktemp("sample") / "data"
+    config = Path(shutil.copytree(DATA, folder, ignore=ignored)) / "decon.toml"
+    command("run", config)
+    return config
+
+
+def command(name: str, config: Path, *more: str) -> str:
+    """What a command says, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _MAIN, *name.split(), *more, "--config", str(config)],
+        env={**os.environ, "DAGSTER_HOME": str(dagster_home(config))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+_MAIN = "import sys; from decon_assets.cli import main; sys.exit(main())"
+
+
+def dagster_home(config: Path) -> Path:
+    return ensure_home(config.parent.parent / "home")
+
+
+def test_a_verdict_of_the_page_holds_in_the_next_report_and_mixture(show, sample, keep):
+    store = Store(load_config(sample).store)
+    page = show(store.report)
+    expect(page.locator(".headline").first).to_contain_text("44")
+    expect(page.locator(".chart svg.main-svg").first).to_be_visible(timeout=60_000)
+    keep(page, "report-summary.png")
+    page.locator("#heat").scroll_into_view_if_needed()
+    expect(page.locator("#heat svg.main-svg").first).to_be_visible(timeout=60_000)
+    keep(page, "report-sources.png")
+    page = show(store.report, "#pairs")
+    page.get_by_label("Benchmark", exact=True).select_option("ledger_math")
+    page.get_by_label("Shown", exact=True).select_option("leak")
+    page.get_by_label("First", exact=True).select_option("doubt")
+    for key in ("j", "t"):
+        page.keyboard.press(key)
+    pair = page.locator("#detail").get_attribute("data-pair")
+    keep(page, "report-pairs.png")
+    line = read_lines(exported(page))[0]
+    assert (line["pair"], line["verdict"]) == (pair, "template")
+    before = ask(store.report, f"SELECT is_contaminated FROM pairs WHERE pair = '{pair}'")
+    assert "1 new" in command("review import", sample, str(exported(page)))
+    command("run", sample)
+    after = ask(store.report, f"SELECT is_contaminated, verdict FROM pairs WHERE pair = '{pair}'")
+    assert (before, after) == ([(True,)], [(False, "template")])
+    shard, row = line["shard"], line["row"]
+    removed = f"SELECT count(*) FROM removed WHERE shard_name = '{shard}' AND row = {row}"
+    assert ask(store.report, f"{removed} AND mixture = 'decontaminated'") == [(0,)]
+    page = show(store.report, f"#pairs?pair={pair}", color_scheme="dark")
+    expect(page.get_by_text("in the report: template, Ada L.")).to_be_visible()
+    keep(page, "report-dark.png")
+
+
+def test_what_was_said_outlives_the_report_it_was_said_of(show, tmp_path):
+    key = "a1" * 8
+    pair = {"pair": key, "fingerprint": "f1" * 8, "rules": "decon", "score": 0.9}
+    page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair]), "#pairs")
+    for pressed in ("j", "t"):
+        page.keyboard.press(pressed)
+    expect(page.locator("#n-verdicts")).to_have_text("1")
+    said = {"pair": key, "verdict": "template", "note": "", "is_found": True}
+    for verdicts, n_to_save in (([], "1"), ([said], "0")):
+        run = {**RUN, "state": f"another, with {n_to_save}"}
+        made = write_report(tmp_path / "r.duckdb", runs=[run], pairs=[pair], verdicts=verdicts)
+        write_page(made, tmp_path / "report.html")
+        page.reload()
+        expect(page.locator("body.is-ready")).to_be_attached(timeout=60_000)
+        expect(rows(page).nth(0)).to_be_visible()
+        expect(page.locator("#n-verdicts")).to_have_text(n_to_save)
