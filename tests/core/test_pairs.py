@@ -162,6 +162,30 @@ def test_what_people_said_stands_in_the_report(scanned):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("cleared", "expected"),
+    [(True, ("a", "template", 0.86, False)), (False, ("a", None, 0.86, True))],
+)
+def test_what_makes_a_leak_speaks_for_it_and_still_does_when_it_was_cleared(
+    tmp_path, cleared, expected
+):
+    """Another rule scores higher, by which it is no leak; somebody said something of that, too."""
+    item = {"benchmark": "b", "split": "test", "source": "web", "shard_name": "s", "row": 1}
+    by_score = {
+        "pair": "a", "score": 0.86, "is_by_score": True,
+        "is_contaminated": not cleared, "verdict": "template" if cleared else None,
+    }  # fmt: skip
+    other = {"pair": "z", "score": 0.9, "verdict": None if cleared else "template"}
+    made = write_report(
+        tmp_path / "r.duckdb",
+        matches=[
+            {**item, "detector": "decon", **by_score},
+            {**item, "detector": "longest_match", **other},
+        ],
+    )
+    assert ask(made, "SELECT pair, verdict, score, is_contaminated FROM decisions") == [expected]
+
+
 def test_the_sweep_counts_items_at_every_threshold(scanned):
     found = ask(report(scanned), "SELECT threshold, n_leaked FROM threshold_sweep")
     assert found == [(1.0, 2)]
