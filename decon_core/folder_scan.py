@@ -132,8 +132,11 @@ class Work:
     n_bytes: int  # of the shards, as they lie on the disk
 
 
-def load_policy(path: Path) -> Policy:
-    """A policy from a TOML file: its keys at the top level, or in a table `policy`."""
+def load_policy(path: Path, *, like: Policy | None = None) -> Policy:
+    """A policy from a TOML file: its keys at the top level, or in a table `policy`.
+
+    `like`: has what the file does not name; else it is as always.
+    """
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -146,7 +149,8 @@ def load_policy(path: Path) -> Policy:
     tokenizer = section.get("tokenizer_str")
     if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
         section = {**section, "tokenizer_str": str(path.parent / tokenizer)}
-    return Policy.from_mapping(section, where=str(path))
+    given = asdict(like) if like else {}
+    return Policy.from_mapping({**given, **section}, where=str(path))
 
 
 def scan_folder(

@@ -60,7 +60,7 @@ _OTHER_RULES = frozenset(name for names in _SETTINGS_OF.values() for name in nam
 
 # Fields that choose among matches already found, or that change no match at all: changing one never
 # asks for another scan. The tokenizer's own fingerprint stands in for its name, maybe a path.
-_DECISION_FIELDS = frozenset(
+DECISION_FIELDS = frozenset(
     {
         "contamination_score_threshold",
         "ratcliff_threshold",
@@ -197,7 +197,7 @@ class Policy:
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """What a tile depends on besides shard and benchmark: scan settings and frozen idf."""
-        left_out = _DECISION_FIELDS | _OTHER_RULES | {"detectors"}
+        left_out = DECISION_FIELDS | _OTHER_RULES | {"detectors"}
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
         if self.detectors != ("decon",):
             chosen = {name for rule in self.detectors for name in _SETTINGS_OF.get(rule, ())}

@@ -15,7 +15,7 @@ from decon_core.exchange.folder import is_scan, read_folder
 from decon_core.folder_scan import load_policy
 from decon_core.mixtures.build import Builder, require_scanned
 from decon_core.mixtures.choice import Sight
-from decon_core.policy import Policy
+from decon_core.policy import DECISION_FIELDS, Policy
 from decon_core.registry import builder_of
 from decon_core.report.database import write_database
 from decon_core.report.gather import at_hand, settings, write_matches
@@ -38,13 +38,13 @@ def database_of(named: Path, work: Path) -> Path:
     return work
 
 
-def policy_in(path: Path) -> Policy:
-    """The policy of a decon.toml, or of a file that holds nothing else."""
+def policy_in(path: Path, *, like: Policy) -> Policy:
+    """The policy of a decon.toml; or of a file of settings, which has the others from `like`."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         values = {}  # what is wrong with it is said by whoever reads it next
-    return load_config(path).policy if "corpus" in values else load_policy(path)
+    return load_config(path).policy if "corpus" in values else load_policy(path, like=like)
 
 
 def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> None:
@@ -54,7 +54,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> None:
     if not builder.packs:
         expected = "a corpus that was scanned"
         raise MissingError(Problem(str(config_path), "no pack", expected, "`decon-assets run`"))
-    policy = policy_in(other)
+    policy = policy_in(other, like=config.policy)
     _require_same_scan(builder, policy, other)
     for one, work in zip((config.policy, policy), works, strict=True):
         _judge(replace(builder, policy=one), work)
@@ -67,7 +67,8 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
     changed = [
         field.name
         for field in fields(Policy)
-        if getattr(policy, field.name) != getattr(builder.policy, field.name)
+        if field.name not in DECISION_FIELDS
+        and getattr(policy, field.name) != getattr(builder.policy, field.name)
     ]
     raise StaleError(
         Problem(

@@ -1,6 +1,7 @@
 """What is compared: folders that were scanned, and one scan under two policies."""
 
 import json
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -104,15 +105,22 @@ def test_matches_of_another_version_are_refused(scanned, tmp_path):
 def test_a_policy_is_read_from_a_file_of_its_own_or_from_a_configuration(tmp_path):
     path = tmp_path / "p.toml"
     path.write_text("contamination_score_threshold = 0.9\n")
-    assert policy_in(path).contamination_score_threshold == 0.9
+    assert policy_in(path, like=Policy()).contamination_score_threshold == 0.9
     path.write_text(
         '[evals]\nrecipes = ["e.yaml"]\n[[corpus.source]]\nname = "web"\npath = "*"\n'
         'text = "text"\n[policy]\ncontamination_score_threshold = 0.7\n'
     )
-    assert policy_in(path).contamination_score_threshold == 0.7
+    assert policy_in(path, like=Policy()).contamination_score_threshold == 0.7
     for wrong in ("not TOML", "nothing_known = 1\n"):
         path.write_text(wrong)
         with pytest.raises(ConfigError):
-            policy_in(path)
+            policy_in(path, like=Policy())
     with pytest.raises(ConfigError, match="no such file"):
-        policy_in(tmp_path / "nowhere.toml")
+        policy_in(tmp_path / "nowhere.toml", like=Policy())
+
+
+def test_a_file_of_settings_leaves_the_others_as_they_are(tmp_path):
+    path = tmp_path / "stricter.toml"
+    path.write_text("longest_match_threshold = 0.95\n")
+    like = Policy(detectors=("decon", "longest_match"), unreadable="drop")
+    assert policy_in(path, like=like) == replace(like, longest_match_threshold=0.95)
