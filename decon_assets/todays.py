@@ -7,7 +7,7 @@ from decon_core.errors import DeconError
 from decon_core.store import Store
 
 NOT_TODAYS = (
-    "corpus, benchmarks or policy are no longer those of this report; "
+    "corpus, benchmarks, policy or verdicts are no longer those of this report; "
     "`decon-assets status` says what changed"
 )
 

@@ -17,7 +17,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,7 @@ VERDICTS = (LEAK, *CLEARING, "unsure")
 TAKEN_BACK = "none"
 DEFAULT_FILE = "verdicts.jsonl"
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some editors write
 _KEY = re.compile(r"[0-9a-f]{16}")
 _MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 _MERGE_REMEDY = (
@@ -81,9 +82,8 @@ class Verdicts:
 
     @property
     def digest(self) -> str:
-        """Of every verdict that stands, whether or not it decides: a report shows them all."""
-        said = {pair: one.verdict for pair, one in self.by_pair.items()}
-        return _digest([self.weighty, said])
+        """Of all that stands, whether or not it decides: a report shows it with its notes."""
+        return _digest([self.weighty, {pair: asdict(one) for pair, one in self.by_pair.items()}])
 
 
 NO_VERDICTS = Verdicts()
@@ -114,9 +114,7 @@ def _verdict(line: Mapping[str, Any]) -> Verdict:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a file of verdicts, each checked; raises what is wrong with any of them."""
-    with path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)  # or it may be seen with half a line
-        lines = file.read().split(b"\n")
+    lines = _content(path).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
     problems: list[Problem] = []
     found = []
     if lines[-1]:
@@ -135,6 +133,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # or it may be seen with half a line
+            return file.read()
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise InputError(Problem(str(path), found, "a file of verdicts")) from None
 
 
 def _parsed(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] | None:

@@ -164,7 +164,7 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
     if not is_todays:
-        yield "corpus, benchmarks or policy are no longer those of this report"
+        yield "corpus, benchmarks, policy or verdicts are no longer those of this report"
     if not limits.may_be_unreadable:
         yield from _unreadable(summary)
 

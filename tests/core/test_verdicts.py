@@ -109,6 +109,17 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
     assert "line 2" not in said
 
 
+def test_a_mark_that_editors_put_first_is_no_part_of_the_first_line(tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    path.write_text(json.dumps(line(0)) + "\n", encoding="utf-8-sig")
+    assert [*read_verdicts(path).by_pair] == [line(0)["pair"]]
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="directory"):
+        read_verdicts(tmp_path)
+
+
 def test_nothing_is_put_behind_a_line_that_is_cut_off(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     path.write_text(json.dumps(line(0)))
