@@ -175,8 +175,11 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack], say
         say(f"  blends: {sum(is_blended)} of {len(is_blended)} are today's")
     is_reported = is_current(blender, config.showing)
     say(f"  report: {'today' if is_reported else 'not today'}'s")
+    is_shown = store.report_page.is_file()
+    if not is_shown:
+        say("  page of the report: not there")
     is_mixed = all(n_mixed == len(packs) for n_mixed in standing.values())
-    return is_mixed and all(is_blended) and is_reported
+    return is_mixed and all(is_blended) and is_reported and is_shown
 
 
 def dev(options: argparse.Namespace, say: Say) -> int:

@@ -14,6 +14,7 @@ from decon_core.errors import MissingError, Problem, StaleError
 Row = Mapping[str, Any]
 
 _REMEDY = "`decon-assets run` makes one"
+_CLOSE = "close whatever holds it open: a `duckdb` shell does, unless it was opened with -readonly"
 
 # Younger than any other column of a report: a database that has these has the rest.
 _SIGNS = "SELECT made_by, thresholds FROM runs LIMIT 0"
@@ -21,29 +22,31 @@ _SIGNS = "SELECT made_by, thresholds FROM runs LIMIT 0"
 
 def require_report(path: Path) -> None:
     """Raise where there is no report of this version that can be opened."""
+    with opened(path):
+        pass
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that changes nothing. A question that it cannot answer says why."""
     if not path.is_file():
         raise MissingError(Problem(str(path), "no such file", "a report", _REMEDY))
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
             connection.execute(_SIGNS)
+            yield connection
     except duckdb.Error as error:
-        told = str(error).splitlines()[0]
-        raise StaleError(
-            Problem(
-                str(path),
-                f"a database that cannot answer ({told})",
-                "a report of this version, that no other program holds open",
-                _REMEDY,
-            )
-        ) from None
+        raise StaleError(_no_answer(path, error)) from None
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that changes nothing."""
-    require_report(path)
-    with duckdb.connect(str(path), read_only=True) as connection:
-        yield connection
+def _no_answer(path: Path, error: duckdb.Error) -> Problem:
+    told = str(error).splitlines()[0]
+    if "lock" in told.lower():
+        found = f"a database that another program holds open ({told})"
+        return Problem(str(path), found, "one that can be read", _CLOSE)
+    found = f"a database that cannot answer ({told})"
+    expected = "a report of this version, that no other program holds open"
+    return Problem(str(path), found, expected, _REMEDY)
 
 
 def rows_of(

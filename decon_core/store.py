@@ -143,6 +143,11 @@ class Store:
         return self.report.with_name("report.html")
 
     @property
+    def of_report(self) -> tuple[Path, ...]:
+        """What is made from the report's database: no report, none of these."""
+        return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
+
+    @property
     def scorecard(self) -> Path:
         return self.root / "scorecard"
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
-from decon_core.errors import MissingError, Problem, StaleError
+from decon_core.report_file import opened, rows_of
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -166,29 +165,7 @@ class Facts:
 
 
 def gather(report: Path, *, most_pairs: int = MOST_PAIRS) -> Facts:
-    if not report.is_file():
-        raise MissingError(
-            Problem(str(report), "no such file", "a report", "`decon-assets run` makes one")
-        )
-    try:
-        with duckdb.connect(str(report), read_only=True) as connection:
-            answers = {name: _rows(connection, query) for name, query in _QUERIES.items()}
-            pairs = connection.sql(_PAIRS, params=[most_pairs]).to_arrow_table()
-    except duckdb.Error as error:
-        raise StaleError(_no_answer(report, str(error).splitlines()[0])) from None
+    with opened(report) as connection:
+        answers = {name: rows_of(connection, query) for name, query in _QUERIES.items()}
+        pairs = connection.sql(_PAIRS, params=[most_pairs]).to_arrow_table()
     return Facts(answers, pairs)
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> Rows:
-    answer = connection.execute(query)
-    names = [column[0] for column in answer.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-
-
-def _no_answer(report: Path, told: str) -> Problem:
-    return Problem(
-        str(report),
-        f"a database that cannot answer ({told})",
-        "a report of this version, that no other program holds open",
-        "`decon-assets run` makes it anew",
-    )

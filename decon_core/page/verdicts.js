@@ -66,7 +66,10 @@ function judge(number, verdict) {
   if (verdictOf(number) !== verdict) say(number, { verdict });
   else if (columns.plain.verdict[number]) say(number, { verdict: TAKEN_BACK });
   else {
-    delete said[columns.plain.pair[number]];
+    const pair = columns.plain.pair[number];
+    const { note, at } = said[pair];
+    if (note) said[pair] = { note, at }; // it was typed, and may be for the next verdict
+    else delete said[pair];
     keepVerdicts();
   }
 }

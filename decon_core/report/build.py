@@ -22,7 +22,7 @@ from decon_core.records import Version
 from decon_core.report.database import form, write_database
 from decon_core.report.gather import at_hand, products, said, settings, write_matches
 from decon_core.report.pairs import gather_pairs
-from decon_core.store import Store
+from decon_core.store import Store, remove
 from decon_core.variants import DEFAULT, Mixture
 from decon_core.verdicts import NO_VERDICTS, Verdicts
 
@@ -74,13 +74,17 @@ def build_report(
     made, n_lacking = products(blender, showing)
     tables = {**at_hand(sight, builder.packs), **made}
     tables["runs"] = settings(sight, showing, _state(blender, showing))
-    report = builder.store.report
-    report.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".matches.", dir=report.parent) as folder:
+    report, drafts = builder.store.report, builder.store.drafts
+    drafts.mkdir(parents=True, exist_ok=True)
+    # What a process that was killed leaves among the drafts is swept up by later runs.
+    with TemporaryDirectory(prefix=".matches.", dir=drafts) as folder:
         matches = write_matches(sight, builder.packs, Path(folder) / "matches")
         tables["pairs"] = gather_pairs(sight, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = said(verdicts, tables["pairs"])
-        write_database(report, tables, {"matches": matches})
+        # A page of the report before could show what this one keeps to itself.
+        for path in builder.store.of_report:
+            remove(path)
+        write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 5
     return ReportSummary(*(*counts, n_lacking))

@@ -24,12 +24,15 @@ def write_database(
     path: Path,
     tables: Mapping[str, pa.Table],
     files: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+    *,
+    drafts: Path | None = None,
 ) -> None:
     """Put a new database in the place of the old one. A table of which nothing is said is empty.
 
-    `files`: for tables that are too large to be at hand, Parquet files of their rows.
+    `files`: for tables that are too large to be at hand, Parquet files of their rows. `drafts`:
+    where it is written, and where it stays when the process is killed; else beside the path.
     """
-    with aside(path) as draft, duckdb.connect(str(draft)) as connection:
+    with aside(path, drafts=drafts) as draft, duckdb.connect(str(draft)) as connection:
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
         connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
         for name in TABLES:

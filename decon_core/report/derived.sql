@@ -10,6 +10,7 @@ FROM (
     SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
            benchmark, any_value(config) AS config, split, instance_index,
            list_sort(list_distinct(list(detector) FILTER (is_contaminated))) AS rules,
+           list_sort(list_distinct(list(detector) FILTER (is_by_score))) AS rules_by_score,
            count(*) AS n_matches,
            -- A wrong choice does not give the answer away; where none is known to be right, any may.
            coalesce(bool_or(coalesce(answer_overlap, 0) > 0 AND is_correct IS DISTINCT FROM false
@@ -25,15 +26,27 @@ FROM (
 ORDER BY source, shard_name, row, benchmark, split, instance_index;
 COMMENT ON TABLE decisions IS
     'One row per document and item that was found in it: whether it counts as a leak, by which rules, or by whom';
-COMMENT ON COLUMN decisions.rules IS 'The rules by which it counts as a leak';
-COMMENT ON COLUMN decisions.score IS 'That of the match that speaks for it';
+COMMENT ON COLUMN decisions.source IS 'name of the source';
+COMMENT ON COLUMN decisions.pack IS 'the shards that are scanned together';
+COMMENT ON COLUMN decisions.shard_name IS 'name of the shard within its source';
+COMMENT ON COLUMN decisions.row IS 'row of the document in the shard';
+COMMENT ON COLUMN decisions.doc_id IS 'its own id, if it has one';
+COMMENT ON COLUMN decisions.benchmark IS 'name of the benchmark';
+COMMENT ON COLUMN decisions.config IS 'part of the benchmark';
+COMMENT ON COLUMN decisions.split IS 'split of the item';
+COMMENT ON COLUMN decisions.instance_index IS 'row of the item within its split';
+COMMENT ON COLUMN decisions.n_matches IS 'rows of `matches`';
+COMMENT ON COLUMN decisions.rules IS 'the rules by which it counts as a leak';
+COMMENT ON COLUMN decisions.rules_by_score IS
+    'the rules whose score alone makes it a leak, whatever people said';
+COMMENT ON COLUMN decisions.score IS 'that of the match that speaks for it';
 COMMENT ON COLUMN decisions.is_answer_there IS
-    'Whether anything of the answer stands there, too (a leak without it gives only the question away)';
-COMMENT ON COLUMN decisions.pair IS 'What was found there, by the match that speaks for it';
-COMMENT ON COLUMN decisions.verdict IS 'What a person said of that pair; null: nobody did';
-COMMENT ON COLUMN decisions.is_by_score IS 'Whether a score alone makes it a leak';
+    'whether anything of the answer stands there, too (a leak without it gives only the question away)';
+COMMENT ON COLUMN decisions.pair IS 'what was found there, by the match that speaks for it';
+COMMENT ON COLUMN decisions.verdict IS 'what a person said of that pair; null: nobody did';
+COMMENT ON COLUMN decisions.is_by_score IS 'whether a score alone makes it a leak';
 COMMENT ON COLUMN decisions.is_contaminated IS
-    'Whether it counts as a leak: by its score, or by what a person said';
+    'whether it counts as a leak: by its score, or by what a person said';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
@@ -47,6 +60,16 @@ GROUP BY source, pack, shard_name, row
 ORDER BY source, shard_name, row;
 COMMENT ON TABLE documents IS
     'One row per document in which anything was found: how many items, and how many of them count as leaks';
+COMMENT ON COLUMN documents.source IS 'name of the source';
+COMMENT ON COLUMN documents.pack IS 'the shards that are scanned together';
+COMMENT ON COLUMN documents.shard_name IS 'name of the shard within its source';
+COMMENT ON COLUMN documents.row IS 'row of the document in the shard';
+COMMENT ON COLUMN documents.doc_id IS 'its own id, if it has one';
+COMMENT ON COLUMN documents.n_leaked_items IS 'items that count as leaks here';
+COMMENT ON COLUMN documents.n_benchmarks IS 'benchmarks that these are of';
+COMMENT ON COLUMN documents.n_found_items IS 'items of which anything was found, down to the floor';
+COMMENT ON COLUMN documents.best_score IS 'of what speaks for these items, the best';
+COMMENT ON COLUMN documents.is_contaminated IS 'whether any of them counts as a leak';
 
 CREATE TABLE item_rules AS
 SELECT benchmark, split, instance_index, detector AS rule,
@@ -59,5 +82,12 @@ GROUP BY benchmark, split, instance_index, detector
 ORDER BY benchmark, split, instance_index, detector;
 COMMENT ON TABLE item_rules IS
     'One row per item and rule that found anything of it: in how many documents it leaked, and up to which threshold it would';
+COMMENT ON COLUMN item_rules.benchmark IS 'name of the benchmark';
+COMMENT ON COLUMN item_rules.split IS 'split of the item';
+COMMENT ON COLUMN item_rules.instance_index IS 'row of the item within its split';
+COMMENT ON COLUMN item_rules.rule IS 'the rule that found it';
+COMMENT ON COLUMN item_rules.n_documents IS 'documents in which it counts as a leak by this rule';
+COMMENT ON COLUMN item_rules.best_score IS 'the best score among these; null: there is none';
+COMMENT ON COLUMN item_rules.best_found IS 'the best score of all that the rule found of it';
 COMMENT ON COLUMN item_rules.holds_to IS
-    'The highest threshold of the sweep at which the item would still count as leaked, by score alone';
+    'the highest threshold of the sweep at which the item would still count as leaked, by score alone';

@@ -34,14 +34,26 @@ _SHARD = (
 )
 
 # What a mixture's manifest says of each shard, and a blend's of all.
-ACCOUNT = (
-    *("n_documents_in", "n_documents_out", "n_bytes_in", "n_bytes_out"),
-    *("n_tokens_in", "n_tokens_out", "n_cut", "n_unreadable_left_out"),
-)
-TOTALS = (
-    *("n_documents", "n_tokens", "n_drawn", "n_drawn_tokens", "n_replaced"),
-    *("n_replaced_tokens", "n_test_texts", "n_test_tokens"),
-)
+ACCOUNT = {
+    "n_documents_in": "documents of the shard",
+    "n_documents_out": "documents that the mixture keeps of them",
+    "n_bytes_in": "bytes of their texts",
+    "n_bytes_out": "bytes of the texts that are kept",
+    "n_tokens_in": "canonical tokens of them",
+    "n_tokens_out": "canonical tokens that are kept",
+    "n_cut": "documents of which a part was cut out",
+    "n_unreadable_left_out": "rows that could not be read, and were left out",
+}
+_TOTALS = {
+    "n_documents": "texts written",
+    "n_tokens": "canonical tokens of them",
+    "n_drawn": "documents drawn from the mixture",
+    "n_drawn_tokens": "canonical tokens of them",
+    "n_replaced": "documents that a test item took the place of",
+    "n_replaced_tokens": "canonical tokens of them",
+    "n_test_texts": "texts of test items put in",
+    "n_test_tokens": "canonical tokens of them",
+}
 
 TABLES: Mapping[str, Declared] = {
     "runs": Declared(
@@ -191,7 +203,7 @@ TABLES: Mapping[str, Declared] = {
                 _column("source", _TEXT, "name of the source"),
                 _column("shard_name", _TEXT, "name of the shard"),
                 _column("is_current", _FLAG, "whether it was made from today's inputs"),
-                *(_column(name, _WHOLE) for name in ACCOUNT),
+                *(_column(name, _WHOLE, about) for name, about in ACCOUNT.items()),
             ]
         ),
     ),
@@ -214,7 +226,7 @@ TABLES: Mapping[str, Declared] = {
                 _column("blend", _TEXT, "name of the blend"),
                 _column("mixture", _TEXT, "whose documents it draws"),
                 _column("is_current", _FLAG, "whether it was made from today's inputs"),
-                *(_column(name, _WHOLE) for name in TOTALS),
+                *(_column(name, _WHOLE, about) for name, about in _TOTALS.items()),
             ]
         ),
     ),

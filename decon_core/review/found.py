@@ -13,8 +13,7 @@ import duckdb
 
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.policy import Policy
-
-_MAKE = "`decon-assets run` makes one"
+from decon_core.report_file import opened
 
 # Of a pair: all that can be asked of it without its texts.
 _ABOUT = (
@@ -104,7 +103,7 @@ class Report:
         where.append(_among("source", wanted.sources))
         values = [*wanted.benchmarks, *wanted.sources, *wanted.rules]
         if wanted.rules:
-            where.append(f"pair IN (SELECT pair FROM pairs WHERE {_with_rule(wanted.rules)})")
+            where.append(f"list_has_any(rules_by_score, [{_places(wanted.rules)}])")
         query = f"SELECT {', '.join(_OF_CALL)} FROM decisions WHERE {_all(where)}"
         return [Call(**dict(zip(_OF_CALL, row, strict=True))) for row in self._rows(query, values)]
 
@@ -148,14 +147,7 @@ class Report:
 @contextmanager
 def open_report(path: Path) -> Iterator[Report]:
     """Open a report; raises where there is none, or none that can be read."""
-    if not path.is_file():
-        raise MissingError(Problem(str(path), "no such file", "a report", _MAKE))
-    try:
-        connection = duckdb.connect(str(path), read_only=True)
-    except duckdb.Error as error:
-        found = f"no database that can be read ({str(error).splitlines()[0]})"
-        raise StaleError(Problem(str(path), found, "a report", _MAKE)) from None
-    with connection:
+    with opened(path) as connection:
         yield Report(connection, path)
 
 
@@ -166,7 +158,11 @@ def _among(column: str, names: Sequence[str]) -> str:
 def _with_rule(rules: Sequence[str]) -> str:
     if not rules:
         return "true"
-    return f"list_has_any(string_split(rules, ', '), [{', '.join('?' * len(rules))}])"
+    return f"list_has_any(string_split(rules, ', '), [{_places(rules)}])"
+
+
+def _places(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _all(conditions: Sequence[str]) -> str:

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
-
-from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.policy import PUNCTUATION
+from decon_core.report_file import opened
 from decon_core.text import clean
 
 CLEAN = "clean"
@@ -102,24 +100,9 @@ class Items:
 
 def load_items(report: Path) -> tuple[dict[str, Items], Mapping[str, object]]:
     """The items of every benchmark in a report, and what the report was made with."""
-    if not report.is_file():
-        raise MissingError(
-            Problem(str(report), "no such file", "a report", "`decon-assets run` makes one")
-        )
-    try:
-        with duckdb.connect(str(report), read_only=True) as connection:
-            rows = connection.execute(_QUERY).fetchall()
-            runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
-    except duckdb.Error as error:
-        told = str(error).splitlines()[0]
-        raise StaleError(
-            Problem(
-                str(report),
-                f"a database that cannot answer ({told})",
-                "a report of this version, that no other program holds open",
-                "`decon-assets run` makes it anew",
-            )
-        ) from None
+    with opened(report) as connection:
+        rows = connection.execute(_QUERY).fetchall()
+        runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
     state, threshold, policy = runs or ("", None, "{}")
     punctuation = json.loads(policy).get("punctuation_chars", PUNCTUATION)
     found: dict[str, Items] = defaultdict(lambda: Items(punctuation))

@@ -7,23 +7,7 @@ import duckdb
 
 from decon_core.policy import Policy
 
-# The tables as the report declares them, as far as a review looks at them.
-_MARKS = 'STRUCT("start" BIGINT, stop BIGINT, part VARCHAR)[]'
-_TABLES = f"""
-CREATE TABLE runs (policy VARCHAR);
-CREATE TABLE pairs (
-    pair VARCHAR, fingerprint VARCHAR, benchmark VARCHAR, config VARCHAR, split VARCHAR,
-    instance_index BIGINT, rules VARCHAR, score DOUBLE, is_by_score BOOLEAN,
-    is_contaminated BOOLEAN, verdict VARCHAR, n_documents BIGINT, n_matches BIGINT,
-    source VARCHAR, shard_name VARCHAR, row BIGINT, doc_id VARCHAR, question_overlap DOUBLE,
-    answer_overlap DOUBLE, passage_overlap DOUBLE, question VARCHAR, answer VARCHAR,
-    passage VARCHAR, question_marks {_MARKS}, answer_marks {_MARKS}, passage_marks {_MARKS},
-    text VARCHAR, text_marks {_MARKS});
-CREATE TABLE decisions (
-    source VARCHAR, shard_name VARCHAR, row BIGINT, doc_id VARCHAR, benchmark VARCHAR,
-    config VARCHAR, split VARCHAR, instance_index BIGINT, rules VARCHAR[], score DOUBLE,
-    is_by_score BOOLEAN, verdict VARCHAR, is_contaminated BOOLEAN, pair VARCHAR);
-"""
+from . import reports
 
 
 def key(number):
@@ -72,18 +56,17 @@ _OF_BOTH = ("instance_index", "score", "is_by_score", "verdict", "is_contaminate
 def call(of_pair, **values):
     """A call whose best match is a pair, in the document that it is shown in."""
     named = {name: of_pair[name] for name in (*_OF_CALL, *_OF_BOTH)}
-    return {**named, "rules": of_pair["rules"].split(", "), **values}
+    rules = of_pair["rules"].split(", ")
+    return {**named, "rules": rules, "rules_by_score": rules, **values}
 
 
 def write_report(path, pairs, calls=None, *, policy=None):
+    """Decisions follow from matches; here they are said, and take the place of none."""
+    settings = json.dumps(asdict(policy or Policy()))
+    reports.write_report(path, pairs=pairs, runs=[{"policy": settings}])
     with duckdb.connect(str(path)) as connection:
-        connection.execute(_TABLES)
-        settings = json.dumps(asdict(policy or Policy()))
-        connection.execute("INSERT INTO runs VALUES (?)", [settings])
-        for table, rows in (("pairs", pairs), ("decisions", calls or [*map(call, pairs)])):
-            for row in rows:
-                names = ", ".join(row)
-                marks = ", ".join("?" * len(row))
-                query = f"INSERT INTO {table} ({names}) VALUES ({marks})"
-                connection.execute(query, [*row.values()])
+        for row in calls or [*map(call, pairs)]:
+            names, marks = ", ".join(row), ", ".join("?" * len(row))
+            query = f"INSERT INTO decisions ({names}) VALUES ({marks})"
+            connection.execute(query, [*row.values()])
     return path

@@ -19,10 +19,13 @@ from decon_core.exchange.marks import Mark, parse_marks
 from decon_core.exchange.read import MADE_BY, read_reports
 from decon_core.exchange.write import write_reports
 from decon_core.mixtures.build import Builder
+from decon_core.page import write_page
 from decon_core.publish.limits import COVERAGE, Limits, cases_of
 from decon_core.publish.summary import summary_of
 from decon_core.report.build import build_report
 from decon_core.scan import scan_packs
+
+from .pages import data_of
 
 # As the reference implementation 0.3 writes them.
 LINE = {
@@ -129,6 +132,23 @@ def test_what_such_a_report_does_not_say_is_null(reports, ask):
     write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
     assert ask("SELECT n_items, version FROM benchmarks") == [(None, None)]
     assert ask("SELECT n_documents, n_unreadable, shard FROM shards") == [(None, None, None)]
+
+
+def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_path):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    read_reports(reports, tmp_path / "r.duckdb")
+    write_page(tmp_path / "r.duckdb", tmp_path / "r.html")
+    told = data_of(tmp_path / "r.html", "overview")
+    assert [(one["value"], one["note"]) for one in told["headlines"]] == [
+        ("1", "of how many is not known"),
+        ("1", "100.0 % of 1"),
+        ("1", "of how many is not known"),
+        ("–", "of how many is not known"),
+    ]
+    words = json.dumps(told, ensure_ascii=False)
+    assert "does not say whether there were any" in words
+    assert "Every row was read" not in words
+    assert "there is no share" in words
 
 
 def test_a_check_of_such_a_report_cannot_pass_for_clean(reports, tmp_path):
