@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ done, 1 a stage failed or something is incomplete, 2 an input is wrong.
 """
 
 
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STOPPED = "stopped; what was written is whole, and the same command begins where it can"
 
 Say = Callable[[str], None]
@@ -242,13 +244,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.command(options, _say))
     except DeconError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(_inert(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:
         _fall_silent()  # `| head` had enough
         return 0
     except OSError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(_inert(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(_STOPPED, file=sys.stderr)
@@ -279,9 +281,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _say(line: str) -> None:
     try:
-        print(line, flush=True)  # progress is of no use in a buffer
+        print(_inert(line), flush=True)  # progress is of no use in a buffer
     except BrokenPipeError:
         _fall_silent()  # nobody listens any more; the work goes on
+
+
+def _inert(text: str) -> str:
+    """Without what a terminal obeys: names and texts of others may hold anything."""
+    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _fall_silent() -> None:

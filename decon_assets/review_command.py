@@ -264,6 +264,8 @@ def _import(desk: _Desk, say: Say) -> int:
     if taken.lines:
         append_verdicts(desk.file, taken.lines)
     say(f"{len(lines)} lines: {taken.n_new} new, {taken.n_changed} changed, {taken.n_same} known")
+    if taken.n_older:
+        say(f"{taken.n_older} are older than what stands of their pairs, and were left out")
     if taken.n_unknown:
         say(
             f"{taken.n_unknown} are of pairs that this report does not have; they are kept, and "

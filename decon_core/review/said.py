@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from decon_core.review.found import About
@@ -36,6 +37,7 @@ class Taken:
     n_new: int = 0
     n_changed: int = 0
     n_same: int = 0
+    n_older: int = 0  # said before what stands: left out
     n_unknown: int = 0  # of those: of pairs that the report does not have
 
 
@@ -48,12 +50,30 @@ def take(lines: Sequence[Line], standing: Verdicts, known: Iterable[str]) -> Tak
         said = (before.verdict, before.note) if before else (TAKEN_BACK, "")
         if said == _said(line):
             found.n_same += 1
+        elif before and _is_before(line.get("at"), before.at):
+            found.n_older += 1
         else:
             found.n_changed += before is not None
             found.n_new += before is None
             found.lines.append(line)
         found.n_unknown += pair not in pairs
     return found
+
+
+def _is_before(at: object, other: str) -> bool:
+    """Whether one time is known to be before another one."""
+    first, second = _time(at), _time(other)
+    return first is not None and second is not None and first < second
+
+
+def _time(told: object) -> datetime | None:
+    if not isinstance(told, str):
+        return None
+    try:
+        time = datetime.fromisoformat(told)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _said(line: Line) -> tuple[str, str]:

@@ -296,3 +296,13 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     at_home.write_config()
     assert main(["blend", "list"]) == 0
     assert f"nobody keeps it up to date: {folder}" in capsys.readouterr().out
+
+
+def test_what_a_terminal_would_obey_is_not_passed_on(at_home, capsys):
+    main(["run"])
+    capsys.readouterr()
+    assert main(["report", "--query", "SELECT chr(27) || '[31mred' AS text, 'é\tü' AS other"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\ufffd[31mred" in out
+    assert "é" in out

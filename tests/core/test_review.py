@@ -140,6 +140,23 @@ def test_a_line_says_of_what_it_is_and_where_that_was_seen(report):
     }
 
 
+@pytest.mark.parametrize(
+    ("at", "n_older"),
+    [
+        ("2020-01-01T00:00:00Z", 1),
+        ("2026-11-22T04:59:59.999+00:00", 1),
+        ("2026-11-22T07:00:01+02:00", 0),  # a second later, elsewhere
+        ("some day", 0),  # nobody knows
+        (None, 0),
+    ],
+)
+def test_what_was_said_before_does_not_come_over_what_was_said_after(at, n_older):
+    said = Verdict(pair=key(0), fingerprint=key(1), verdict="leak", at="2026-11-22T05:00:00+00:00")
+    line = {"pair": key(0), "fingerprint": key(1), "verdict": "template", "at": at}
+    taken = take([line], Verdicts({key(0): said}), [key(0)])
+    assert (taken.n_older, taken.n_changed, len(taken.lines)) == (n_older, 1 - n_older, 1 - n_older)
+
+
 def test_of_lines_from_elsewhere_only_what_says_something_else_is_taken():
     def line(number, verdict, **others):
         return {"pair": key(number), "fingerprint": "f" * 16, "verdict": verdict, **others}
