@@ -50,6 +50,10 @@ said to be missing. They may live in an environment of their own: --peer-python 
 """
 
 _WORLD = Path("data")
+# Of few shards the last ones keep one worker busy while the others wait, which says more of the
+# corpus than of the scan; those that people have are many.
+_FEWEST_SHARDS = 8
+_MB_PER_SHARD = 60
 _PEER_DOCUMENT_BYTES = 64_000_000
 _SMALL = 1_000  # items of a small index
 _PEERS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -240,8 +244,11 @@ class _Work:
             return options.corpus, f" (shards in `{options.corpus.name}`)"
         self.say(f"making a corpus of {options.mb:g} MB from {options.texts}")
         corpus = self.folder / "corpus"
-        made = make_corpus(corpus, texts=options.texts, evals=options.evals, mb=options.mb)
-        told = f"in 8 shards, put together from the texts in `{options.texts.name}`"
+        n_shards = max(_FEWEST_SHARDS, round(options.mb / _MB_PER_SHARD))
+        made = make_corpus(
+            corpus, texts=options.texts, evals=options.evals, mb=options.mb, n_shards=n_shards
+        )
+        told = f"in {n_shards} shards, put together from the texts in `{options.texts.name}`"
         return corpus, f" {told}, {made.n_hidden:,} benchmark items hidden in it"
 
     def _scan(self, page: Page, job: dict[str, Any], workers: int, n_bytes: int) -> float:
