@@ -21,7 +21,7 @@ from decon_core.mixtures.build import (
     damage,
 )
 from decon_core.mixtures.verify import verify
-from decon_core.policy import _DECISION_FIELDS, RULES, Policy
+from decon_core.policy import DECISION_FIELDS, RULES, Policy
 from decon_core.store import remove
 from decon_core.variants import Leaks, Licenses, Mixture
 
@@ -636,7 +636,7 @@ def test_whoever_moves_a_decision_is_not_told_that_all_is_today_s(leaky, make_wo
     pack = place.put({"s.jsonl": [clean_text(make_words, 0)]})
     place.bench.policy = replace(place.bench.policy, detectors=RULES)
     before = place.builder().fingerprint(CLEAN, pack)
-    assert name in _DECISION_FIELDS
+    assert name in DECISION_FIELDS
     place.bench.policy = replace(place.bench.policy, **{name: value})
     assert place.builder().fingerprint(CLEAN, pack) != before
 
