@@ -99,17 +99,6 @@ _UNREADABLE = """
     SELECT source, reason, count(*) AS n_rows FROM unreadable GROUP BY ALL ORDER BY ALL
 """
 
-_MIXTURES = """
-    SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,
-           sum(n_documents_in)::BIGINT AS n_documents_in,
-           sum(n_documents_out)::BIGINT AS n_documents_out,
-           sum(n_tokens_in)::BIGINT AS n_tokens_in,
-           sum(n_tokens_out)::BIGINT AS n_tokens_out,
-           sum(n_cut)::BIGINT AS n_cut,
-           sum(n_unreadable_left_out)::BIGINT AS n_unreadable_left_out
-    FROM mixtures GROUP BY mixture ORDER BY mixture
-"""
-
 _REMOVED = """
     SELECT mixture, what, why, count(DISTINCT (source, shard_name, row)) AS n_documents
     FROM removed GROUP BY ALL ORDER BY ALL
@@ -175,7 +164,7 @@ def _corpus(connection: duckdb.DuckDBPyConnection) -> Summary:
 
 def _mixtures(connection: duckdb.DuckDBPyConnection) -> list[Summary]:
     removed = _rows(connection, _REMOVED)
-    mixtures = _rows(connection, _MIXTURES)
+    mixtures = _rows(connection, "FROM by_mixture")
     for mixture in mixtures:
         mixture["removed"] = [
             {name: value for name, value in row.items() if name != "mixture"}

@@ -198,6 +198,20 @@ ORDER BY x.benchmark, x.rule, y.rule;
 COMMENT ON VIEW agreement IS
     'Per benchmark and two rules: items that both call leaked, that one of them does, and the share of both among either (jaccard)';
 
+CREATE VIEW by_mixture AS
+SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,
+       sum(n_documents_in)::BIGINT AS n_documents_in,
+       sum(n_documents_out)::BIGINT AS n_documents_out,
+       sum(n_tokens_in)::BIGINT AS n_tokens_in,
+       sum(n_tokens_out)::BIGINT AS n_tokens_out,
+       sum(n_cut)::BIGINT AS n_cut,
+       sum(n_unreadable_left_out)::BIGINT AS n_unreadable_left_out
+FROM mixtures
+GROUP BY mixture
+ORDER BY mixture;
+COMMENT ON VIEW by_mixture IS
+    'Per mixture: documents and tokens that went in and came out, over all shards';
+
 CREATE VIEW removed_by_mixture AS
 SELECT mixture, source, what, why, benchmark,
        count(*) AS n_reasons,
