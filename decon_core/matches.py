@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -17,6 +16,7 @@ from decon_core.corpus import Document
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.found import Found, Span
 from decon_core.kernels import clusters
+from decon_core.pair_names import digest_of, pair_name
 from decon_core.policy import RULES, Policy
 from decon_core.schemas import MATCHES
 from decon_core.search import Search
@@ -142,16 +142,12 @@ def tile_of(
     labelled = labels().take(pa.array(joined["record"]))
     arrays |= {name: labelled[name].combine_chunks() for name in LABELS}
     fingerprints = labelled["fingerprint"].to_pylist()
-    arrays["pair"] = pa.array(map(_pair, fingerprints, joined["words"].tolist()), pa.string())
+    arrays["pair"] = pa.array(map(pair_name, fingerprints, joined["words"].tolist()), pa.string())
     return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
 
 
-def _pair(fingerprint: str, words: str) -> str:
-    return sha256(f"{fingerprint} {words}".encode()).hexdigest()[:16]
-
-
 class _Digests:
-    """What stands in spans of a document, as digests: texts would be held until a shard ends.
+    """What stands in spans of a document, as digests.
 
     Records that differ in little else are found in the very same place.
     """
@@ -163,8 +159,7 @@ class _Digests:
     def of(self, *spans: Span | None) -> str:
         if (digest := self._known.get(spans)) is None:
             # No canonical text holds the sign that stands between them.
-            words = "\n".join(self._words(span) for span in spans)
-            digest = self._known[spans] = sha256(words.encode()).hexdigest()
+            digest = self._known[spans] = digest_of([self._words(span) for span in spans])
         return digest
 
     def _words(self, span: Span | None) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from hashlib import sha256
 from typing import Any
 
 import orjson
 
 from decon_core.exchange.marks import Marked, parse_marks
+from decon_core.pair_names import digest_of, pair_name
 from decon_core.policy import PUNCTUATION
 from decon_core.text import clean
 
@@ -140,15 +140,13 @@ def marked_in(line: Line) -> Marked:
 
 
 def pair_of(line: Line, marked: Marked) -> str:
-    """What was found of a record, as `matches.py` names it; so what people said of it holds here.
+    """As a scan would name it; so what people said of it holds here.
 
     Not so where parts overlap, which the marks cannot show, or with other punctuation.
     """
-    # To be replaced: the formula is that of decon_core.matches, which keeps it to itself.
     found = {mark.part: marked.text[mark.start : mark.stop] for mark in marked.marks}
-    words = "\n".join(clean(found.get(part, ""), punctuation=PUNCTUATION) for part in _PARTS)
-    digest = sha256(words.encode()).hexdigest()
-    return sha256(f"{line.get('fingerprint') or ''} {digest}".encode()).hexdigest()[:16]
+    words = [clean(found.get(part, ""), punctuation=PUNCTUATION) for part in _PARTS]
+    return pair_name(line.get("fingerprint") or "", digest_of(words))
 
 
 def shown_of(line: Line, marked: Marked) -> dict[str, Any]:
