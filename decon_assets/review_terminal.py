@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
 import termios
 import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,10 +63,13 @@ class Screen:
     def taken(self) -> Iterator[Screen]:
         """Keys without Enter, until the end; however that comes, the terminal is as it was."""
         self._before = termios.tcgetattr(self._keys)
+        # Whoever started us in the background may have had Ctrl-C ignored, which we inherit.
+        interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             tty.setcbreak(self._keys)
             yield self
         finally:
+            signal.signal(signal.SIGINT, interrupt)
             self._restore()
             self._write("\x1b[0m\n")
 
