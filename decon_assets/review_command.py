@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from decon_assets.tables import text_table
 from decon_core.config import load_config
@@ -99,14 +99,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, add_config: Callable[..., 
         _add_places(action, lambda _: {"default": argparse.SUPPRESS})
 
 
-_Default = Callable[[object], dict[str, object]]
+_Default = Callable[[object], dict[str, Any]]
 
 
 def _add_choice(parser: argparse.ArgumentParser, default: _Default) -> None:
     """What of a report is looked at."""
 
-    def add(name: str, value: object = None, **about: object) -> None:
-        parser.add_argument(name, **default(value), **about)  # type: ignore[arg-type]
+    def add(name: str, value: object = None, **about: Any) -> None:
+        parser.add_argument(name, **default(value), **about)
 
     add(
         "--benchmark", [], action="append", metavar="NAME", help="only of this one; may be repeated"
@@ -147,8 +147,7 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
 
 def _add_places(parser: argparse.ArgumentParser, default: _Default) -> None:
     def add(name: str, about: str) -> None:
-        kind = {"type": Path, "metavar": "FILE", "help": about}
-        parser.add_argument(name, **default(None), **kind)  # type: ignore[arg-type]
+        parser.add_argument(name, type=Path, metavar="FILE", help=about, **default(None))
 
     add("--report", "contamination.duckdb (default: that of the configuration)")
     add("--verdicts", "the file of verdicts (default: that of the configuration)")

@@ -158,7 +158,6 @@ class _Digests:
 
     def of(self, *spans: Span | None) -> str:
         if (digest := self._known.get(spans)) is None:
-            # No canonical text holds the sign that stands between them.
             digest = self._known[spans] = digest_of([self._words(span) for span in spans])
         return digest
 

@@ -13,6 +13,7 @@ from hashlib import sha256
 
 def digest_of(words: Sequence[str]) -> str:
     """Of the canonical words found of question, answer and passage; empty where there are none."""
+    # No canonical text holds the sign that stands between them.
     return sha256("\n".join(words).encode()).hexdigest()
 
 

@@ -118,7 +118,7 @@ def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
 
 
 def _run(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
-    query = f"SELECT {', '.join(_RUN)}, policy, thresholds FROM {name}.runs"  # noqa: S608
+    query = f"SELECT {', '.join(_RUN)}, policy, thresholds FROM {name}.runs"  # noqa: S608 - names of our own
     runs = rows_of(connection, query)
     run = runs[0] if runs else dict.fromkeys((*_RUN, "policy", "thresholds"))
     return run | {key: json.loads(run[key] or "{}") for key in ("policy", "thresholds")}

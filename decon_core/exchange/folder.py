@@ -15,10 +15,10 @@ import orjson
 import pyarrow as pa
 
 from decon_core.errors import MissingError, Problem, StaleError
-from decon_core.exchange.rows import filled, table_of
 from decon_core.folder_scan import INDEXABILITY_FILE, LEDGER_FILE, MATCHES_FILE, SUMMARY_FILE
 from decon_core.policy import Policy
 from decon_core.report.database import write_database
+from decon_core.report.rows import filled, table_of
 from decon_core.store import read_json
 
 SOURCE = "corpus"  # as the scan of a folder calls it

@@ -27,9 +27,9 @@ from decon_core.exchange.lines import (
     read_line,
     shown_of,
 )
-from decon_core.exchange.rows import table_of
 from decon_core.exchange.write import MANIFEST
 from decon_core.report.database import write_database
+from decon_core.report.rows import table_of
 from decon_core.report.tables import TABLES
 from decon_core.store import read_json
 

@@ -124,7 +124,8 @@ def summary_of(report: Path) -> Summary:
 
 def _run(connection: duckdb.DuckDBPyConnection) -> Summary:
     names = ("made_by", "state", "scan_fingerprint", "idf_snapshot", "thresholds", "policy")
-    (run,) = _rows(connection, f"SELECT {', '.join(names)} FROM runs") or [dict.fromkeys(names)]  # noqa: S608
+    query = f"SELECT {', '.join(names)} FROM runs"  # noqa: S608 - names of our own
+    (run,) = _rows(connection, query) or [dict.fromkeys(names)]
     thresholds = json.loads(run.pop("thresholds") or "{}")
     policy = _without_paths(json.loads(run.pop("policy") or "{}"))
     rules = [{"rule": rule, "threshold": value} for rule, value in sorted(thresholds.items())]

@@ -38,7 +38,7 @@ _OF_SOURCE = ("n_documents", "n_tokens", "passes")  # of the mixture, and over a
 _ITEM = ["benchmark", "split", "instance_index"]
 _COUNTED = ("n_rows", "n_documents", "n_characters", "n_too_short")
 
-# A tile takes a millisecond to be read, a worker two seconds to start.
+# A tile takes half a millisecond to be read among others, a worker two seconds to start.
 _SHARDS_PER_JOB = 200
 _TILES_PER_WORKER = 5_000
 

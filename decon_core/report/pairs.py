@@ -22,6 +22,7 @@ from decon_core.errors import DeconError
 from decon_core.mixtures.choice import Sight
 from decon_core.records import load_records
 from decon_core.report.evidence import MOST_OF_PART, PARTS, Spans, shown
+from decon_core.report.rows import filled
 from decon_core.report.tables import TABLES
 from decon_core.workers import run_jobs, useful_workers, wanted_workers
 
@@ -93,19 +94,8 @@ def gather_pairs(
     _add_texts(sight, packs, rows, showing, earlier)
     rest = chosen.slice(showing.most_pairs)
     rest = rest.append_column("why_no_text", pa.repeat(pa.scalar(_NOT_FIRST), rest.num_rows))
-    tables = [pa.Table.from_pylist(rows, schema=schema), _padded(rest, schema)]
+    tables = [pa.Table.from_pylist(rows, schema=schema), filled("pairs", rest)]
     return pa.concat_tables(tables)
-
-
-def _padded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table with all columns of a schema; those that it lacks are null."""
-    columns = [
-        table[field.name].cast(field.type)
-        if field.name in table.column_names
-        else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
 
 
 def _with_records(sight: Sight, chosen: pa.Table) -> list[Row]:

@@ -11,15 +11,6 @@ import pytest
 from decon_assets.cli import main
 
 
-@pytest.fixture
-def at_home(world, tmp_path_factory, monkeypatch):
-    """The world, with a Dagster home of its own, as the current folder."""
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.chdir(world.folder)
-    world.write_config()
-    return world
-
-
 def test_run_says_where_report_and_mixture_are(at_home, capsys):
     assert main(["run"]) == 0
     out = capsys.readouterr().out

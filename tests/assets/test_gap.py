@@ -7,16 +7,6 @@ import pytest
 from decon_assets.cli import main
 
 
-@pytest.fixture
-def at_home(world, tmp_path_factory, monkeypatch):
-    """The world with a report, as the current folder."""
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.chdir(world.folder)
-    world.write_config()
-    assert main(["run"]) == 0
-    return world
-
-
 def write_scores(world, benchmark):
     rows = [
         f'{{"benchmark": "{benchmark}", "model": "gull", "question": {json.dumps(item["question"])}'
@@ -28,25 +18,25 @@ def write_scores(world, benchmark):
     return path
 
 
-def test_gap_says_what_a_model_scores_without_the_leaks(at_home, capsys):
-    path = write_scores(at_home, "harbor")
+def test_gap_says_what_a_model_scores_without_the_leaks(reported, capsys):
+    path = write_scores(reported, "harbor")
     capsys.readouterr()
     assert main(["gap", "--results", str(path), "--out", "gap"]) == 0
     said = capsys.readouterr()
     assert "too few items for a statement" in said.out
     assert "not in the report" in said.out
     assert "A gap is a correlation" in said.out
-    (gap,) = json.loads((at_home.folder / "gap" / "gap.json").read_text())["gaps"]
+    (gap,) = json.loads((reported.folder / "gap" / "gap.json").read_text())["gaps"]
     counts = {name: gap[f"n_{name}"] for name in ("all", "leaked", "clean", "not_joined")}
     assert counts == {"all": 5, "leaked": 3, "clean": 2, "not_joined": 0}
     assert (gap["score_leaked"], gap["score_clean"]) == (0.333333, 0.5)  # 0 1 0 and 1 0
-    assert sorted(file.name for file in (at_home.folder / "gap").iterdir()) == [
+    assert sorted(file.name for file in (reported.folder / "gap").iterdir()) == [
         *("gap.csv", "gap.json", "gap.md"),
     ]
 
 
-def test_gap_ends_with_1_when_nothing_is_joined_and_2_when_an_input_is_wrong(at_home, capsys):
-    path = at_home.folder / "scores.csv"
+def test_gap_ends_with_1_when_nothing_is_joined_and_2_when_an_input_is_wrong(reported, capsys):
+    path = reported.folder / "scores.csv"
     path.write_text("benchmark,question,score\nharbor,nobody asked this,1\n")
     assert main(["gap", "--results", str(path)]) == 1
     assert "row 1: found no item of that text" in capsys.readouterr().err

@@ -3,11 +3,7 @@
 from decon_assets.cli import main
 
 
-def test_reports_are_written_read_and_compared(world, tmp_path_factory, monkeypatch, capsys):
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.chdir(world.folder)
-    world.write_config()
-    assert main(["run"]) == 0
+def test_reports_are_written_read_and_compared(reported, capsys):
     assert main(["reference", "write", "--out", "reports"]) == 0
     assert "3 reports: reports" in capsys.readouterr().out
     assert main(["reference", "read", "reports", "--out", "r.duckdb"]) == 0

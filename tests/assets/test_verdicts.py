@@ -1,7 +1,6 @@
 """A verdict in the file beside decon.toml, and what `decon-assets run` makes of it."""
 
 import duckdb
-import pytest
 
 from decon_assets.cli import main
 from decon_core.config import load_config
@@ -10,18 +9,8 @@ from decon_core.store import Store
 from decon_core.verdicts import append_verdicts
 
 
-@pytest.fixture
-def at_home(world, tmp_path_factory, monkeypatch):
-    """The world with a report, as the current folder."""
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.chdir(world.folder)
-    world.write_config()
-    assert main(["run"]) == 0
-    return world.folder / "decon.toml"
-
-
-def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(at_home, capsys):
-    config = load_config(at_home)
+def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported, capsys):
+    config = load_config(reported.folder / "decon.toml")
     store = Store(config.store)
     query = "SELECT pair, fingerprint, benchmark FROM matches WHERE is_contaminated LIMIT 1"
     with duckdb.connect(str(store.report), read_only=True) as connection:
@@ -43,8 +32,8 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(at_home, 
     assert main(["status"]) == 0
 
 
-def test_a_file_of_verdicts_that_git_could_not_merge_stops_a_run(at_home, capsys):
-    load_config(at_home).verdicts.write_text("<<<<<<< HEAD\n")
+def test_a_file_of_verdicts_that_git_could_not_merge_stops_a_run(reported, capsys):
+    load_config(reported.folder / "decon.toml").verdicts.write_text("<<<<<<< HEAD\n")
     capsys.readouterr()
     assert main(["run"]) == 2
     said = capsys.readouterr()
