@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from decon_assets import (
+    backfill_command,
     blend_command,
     compare_command,
     gap_command,
@@ -119,6 +120,14 @@ _COMMANDS = (
         "the Dagster UI on 127.0.0.1",
         world_command.dev,
         (world_command.add_dev_arguments, _add_workers, _add_config),
+    ),
+    _Command(
+        "backfill",
+        "scan the cells that are missing, of some benchmarks and packs or of all",
+        backfill_command.backfill,
+        (backfill_command.add_arguments, _add_workers, _add_config),
+        backfill_command.DESCRIPTION,
+        backfill_command.EPILOG,
     ),
     _Command(
         "report",

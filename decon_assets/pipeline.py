@@ -7,8 +7,7 @@ history afterwards as if the buttons had been pressed there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from dagster import (
@@ -22,87 +21,11 @@ from dagster import (
 
 from decon_assets.definitions import build_definitions
 from decon_assets.instance import COMMAND_LINE_TAG
-from decon_assets.partitions import (
-    BENCHMARK,
-    BLEND,
-    MIXTURE,
-    PACK,
-    align,
-    benchmarks,
-    blends,
-    mixtures,
-    neighbours,
-    packs,
-    rectangles,
-)
-from decon_core.common import has_common
-from decon_core.config import Config, load_config
-from decon_core.corpus import Pack
-from decon_core.errors import DeconError, Problem, RecordError
+from decon_assets.registration import Registration, register
+from decon_assets.work import Known, Request, Today, grid_requests, requests
 from decon_core.idf import current_snapshot, require_frozen_from
-from decon_core.index import has_part, index_fingerprint
-from decon_core.mixtures.clean_evals import has_clean_benchmark
-from decon_core.records import current_version
-from decon_core.registry import (
-    benchmarks_of,
-    blender_of,
-    builder_of,
-    current_versions,
-    register_packs,
-    stale_benchmarks,
-)
-from decon_core.store import Store
-from decon_core.tiles import missing_tiles, scan_fingerprint
-from decon_core.tokens import load_tokenizer
 
 Echo = Callable[[str], None]
-
-# Enough rows to see that a recipe fits its file; the rest is read when records are materialized.
-_ROWS_TRIED = 50
-
-
-@dataclass(frozen=True)
-class Registration:
-    """What the configuration names today, known to Dagster from now on."""
-
-    config: Config
-    store: Store
-    benchmarks: tuple[str, ...]
-    packs: tuple[Pack, ...]
-
-
-def register(
-    config_path: Path,
-    instance: DagsterInstance,
-    *,
-    may_retire: bool = False,
-    echo: Echo = print,
-) -> Registration:
-    """Tell Dagster which benchmarks and packs there are.
-
-    A benchmark is tried first: once registered, a bad one would fail every run that covers it.
-    """
-    config = load_config(config_path)
-    store = Store(config.store)
-    load_tokenizer(config.policy.tokenizer_str)
-    found = benchmarks_of(config)
-    problems: list[Problem] = []
-    for benchmark in found.values():
-        try:
-            benchmark.normalized(limit=_ROWS_TRIED)
-        except DeconError as error:
-            problems += error.problems
-    if problems:
-        raise RecordError(problems)
-    store.sweep_drafts()
-    plan = register_packs(config, store, may_retire=may_retire)
-    for pack in plan.retired:
-        echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
-    align(instance, benchmarks, list(found))
-    align(instance, packs, [pack.name for pack in plan.current])
-    align(instance, mixtures, [mixture.name for mixture in config.mixtures])
-    align(instance, blends, [blend.name for blend in config.blends])
-    return Registration(config, store, tuple(found), tuple(plan.current))
 
 
 class PipelineError(Exception):

@@ -38,6 +38,7 @@ MOST_CELLS = 1_000
 # Of what waits in the queue: what others wait for, and what is soon done, first.
 _PRIORITIES = {"records": 5, "idf_snapshot": 5, "index": 5, "report": 1, "report_page": 1}
 
+
 @dataclass(frozen=True)
 class Request:
     """A run to ask for: of an asset everything, or its partitions from one corner to another."""
@@ -45,6 +46,10 @@ class Request:
     asset: str
     corners: tuple[str, str] | None = None
     n_cells: int = 1
+
+    @property
+    def name(self) -> str:
+        return " ".join([self.asset, *map(str, self.corners or ())])
 
     @property
     def tags(self) -> dict[str, str]:
@@ -119,8 +124,39 @@ def requests(today: Today, asset: str, *, most_cells: int = MOST_CELLS) -> list[
         lacking = {*lacking_of(today), *(set(order) - set(today.known.materialized(asset)))}
         runs = neighbours(tuple(lacking), order)
         return [Request(asset, (run[0], run[-1]), len(run)) for run in runs]
-    lacking = _with_unknown(today, asset, _GRIDS[asset][1](today))
-    return grid_requests(today, asset, lacking, most_cells=most_cells)
+    cells = _with_unknown(today, asset, _GRIDS[asset][1](today))
+    return grid_requests(today, asset, cells, most_cells=most_cells)
+
+
+# In the order of the data. Nothing goes on without all of the first three.
+_FIRST = ("records", "idf_snapshot", "index")
+STAGES = (
+    *_FIRST,
+    "scan",
+    "common_ngrams",
+    "mixture",
+    "blend",
+    "clean_benchmark",
+    "report",
+    "report_page",
+)
+
+
+def next_requests(today: Today, asked: Collection[str]) -> list[Request]:
+    """The runs of the first stage that lacks anything that was not asked for yet."""
+    for asset in STAGES:
+        todo = requests(today, asset)
+        fresh = [request for request in todo if request.name not in asked]
+        if fresh:
+            return fresh
+        if todo and asset in _FIRST:
+            return []  # it was refused
+    return []
+
+
+def unscanned_or_unknown(today: Today) -> dict[str, set[str]]:
+    """Of every pack the benchmarks to ask for: not scanned, or not known to Dagster as scanned."""
+    return _with_unknown(today, "scan", today.unscanned)
 
 
 def grid_requests(
@@ -150,7 +186,8 @@ def _with_unknown(
         pack: {
             name
             for name in today.known.order(other)
-            if name in lacking.get(pack, ()) or MultiPartitionKey({PACK: pack, other: name}) not in known
+            if name in lacking.get(pack, ())
+            or MultiPartitionKey({PACK: pack, other: name}) not in known
         }
         for pack in today.known.order(PACK)
     }
@@ -191,9 +228,7 @@ def _is_uncounted(today: Today) -> bool:
     """Whether common n-grams have to be frozen, and can be."""
     if today.unscanned:
         return False
-    return not has_common(
-        today.store, today.packs, today.versions, today.config.policy, today.scan
-    )
+    return not has_common(today.store, today.packs, today.versions, today.config.policy, today.scan)
 
 
 def _is_unreported(today: Today) -> bool:

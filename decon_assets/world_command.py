@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, say: Say) -> int:
     # Before a history is begun beside a file that is not there; nor should a day of scanning end at
     # a line of verdicts that cannot be read.
     read_verdicts(load_config(options.config).verdicts)
-    _hand_down_workers(options)
+    hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace, say: Say) -> int:
     return 0
 
 
-def _hand_down_workers(options: argparse.Namespace) -> None:
+def hand_down_workers(options: argparse.Namespace) -> None:
     """To the assets, between which and this command stands Dagster."""
     if options.workers:
         os.environ[WORKERS_VARIABLE] = str(options.workers)
@@ -107,7 +107,7 @@ def _say_what_was_left_out(report: Path, say: Say) -> None:
 def register(options: argparse.Namespace, say: Say) -> int:
     load_config(options.config)
     from decon_assets.instance import home_for, open_instance
-    from decon_assets.pipeline import register as register_all
+    from decon_assets.registration import register as register_all
 
     with open_instance(home_for(options.config)) as instance:
         registered = register_all(options.config, instance, may_retire=options.retire)
@@ -188,7 +188,7 @@ def dev(options: argparse.Namespace, say: Say) -> int:
     os.environ[HOME_VARIABLE] = str(ensure_home(home_for(options.config)))
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     load_config(options.config)  # say what is wrong before the UI starts
-    _hand_down_workers(options)
+    hand_down_workers(options)
     program = Path(sys.executable).with_name("dagster")
     command = [
         str(program), "dev", "-m", "decon_assets.definitions",
