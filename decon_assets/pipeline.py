@@ -48,6 +48,7 @@ from decon_core.registry import (
     blender_of,
     builder_of,
     current_versions,
+    grid_warning,
     register_packs,
     stale_benchmarks,
 )
@@ -101,6 +102,10 @@ def register(
     plan = register_packs(config, store, may_retire=may_retire)
     for pack in plan.retired:
         echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
+    for old, new in plan.renamed:
+        echo(f"{old}: renamed to {new}; its pack and what was found in it stay")
+    if warning := grid_warning(config, plan.current):
+        echo(f"warning: {warning}")
     align(instance, benchmarks, list(found))
     align(instance, packs, [pack.name for pack in plan.current])
     align(instance, mixtures, [mixture.name for mixture in config.mixtures])

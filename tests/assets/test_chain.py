@@ -183,6 +183,24 @@ def test_most_of_the_corpus_gone_asks_before_it_removes_anything(world):
     assert "web-0001: shards are gone or changed" in "\n".join(world.said)
 
 
+def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_new_name(world):
+    world.run()
+    before = world.tiles()
+    old = world.folder / "corpus" / "s1.jsonl.gz"
+    new = old.with_name("t1.jsonl.gz")
+    old.rename(new)
+    world.run()
+    assert f"{old}: renamed to {new}; its pack and what was found in it stay" in world.said
+    assert world.tiles() == before
+    assert shards_read(world) == 0
+    assert [pack.name for pack in list_packs(world.store)] == ["web-0000", "web-0001", "web-0002"]
+    folder = world.store.mixture("decontaminated", "web-0001")
+    assert [path.name for path in folder.iterdir() if path.suffix == ".gz"] == ["t1.jsonl.gz"]
+    assert "t1.jsonl.gz" in {shard for _, _, shard in found(world)}
+    world.run()
+    assert "mixture: up to date" in world.said
+
+
 def test_a_project_that_moved_goes_on_where_it_was(world, tmp_path_factory):
     world.run()
     before = world.tiles()
