@@ -1,4 +1,4 @@
-"""What the configuration names today, made known to Dagster: benchmarks, packs, mixtures, blends."""
+"""What the configuration names today, made known to Dagster as partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
 from decon_core.mirror import at_work
-from decon_core.registry import benchmarks_of, register_packs
+from decon_core.registry import benchmarks_of, grid_warning, register_packs
 from decon_core.store import Store
 from decon_core.tokens import load_tokenizer
 
@@ -60,6 +60,10 @@ def register(
         plan = register_packs(config, store, may_retire=may_retire)
     for pack in plan.retired:
         echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
+    for old, new in plan.renamed:
+        echo(f"{old}: renamed to {new}; its pack and what was found in it stay")
+    if warning := grid_warning(config, plan.current):
+        echo(f"warning: {warning}")
     align(instance, benchmarks, list(found))
     align(instance, packs, [pack.name for pack in plan.current])
     align(instance, mixtures, [mixture.name for mixture in config.mixtures])

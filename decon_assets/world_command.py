@@ -118,7 +118,13 @@ def register(options: argparse.Namespace, say: Say) -> int:
 
 def status(options: argparse.Namespace, say: Say) -> int:
     from decon_core.records import current_version
-    from decon_core.registry import benchmarks_of, list_packs, plan, stale_benchmarks
+    from decon_core.registry import (
+        benchmarks_of,
+        grid_warning,
+        list_packs,
+        plan,
+        stale_benchmarks,
+    )
     from decon_core.tiles import missing_tiles, scan_fingerprint
 
     config = load_config(options.config)
@@ -131,7 +137,11 @@ def status(options: argparse.Namespace, say: Say) -> int:
         say(f"  {path}: gone or changed since it was registered")
     for path in today.new:
         say(f"  {path}: not registered as it is")
-    is_complete = bool(packs) and not today.new and not today.gone
+    for old, new in today.renamed:
+        say(f"  {old}: renamed to {new} since it was registered")
+    if warning := grid_warning(config, today.current):
+        say(f"warning: {warning}")
+    is_complete = bool(packs) and not (today.new or today.gone or today.renamed)
     stale = stale_benchmarks(config, store)
     for name in benchmarks_of(config):
         if not store.current_records(name).is_file():

@@ -149,7 +149,7 @@ def _scan_group(
 
 
 def _others(config: Config, store: Store, benchmarks: Collection[str]) -> list[Version]:
-    """Benchmarks that nobody asked for here, and will: what is read is scanned against them, too."""
+    """Benchmarks that nobody asked for here, and will: what is read is scanned for them, too."""
     return [
         current_version(store, name)
         for name in benchmarks_of(config)

@@ -114,7 +114,7 @@ def _state(blender: Blender, showing: Showing) -> str:
     asked += [f"{blender.fingerprint(one)} {blender.stands(one)}" for one in blender.blends]
     versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
     thresholds = json.dumps(sorted(builder.policy.thresholds.items()))
-    shards = [shard.fingerprint for pack in builder.packs for shard in pack.shards]
+    shards = [f"{shard.fingerprint} {shard.name}" for _, shard in builder.shards]
     value = [
         form(),
         builder.sight.scan,
