@@ -41,8 +41,7 @@ def _result(
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
     """Every benchmark that has an index accounts for every record, and can see at least one."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     fingerprint = index_fingerprint(store, config.policy)
     problems, blind = [], []
     for name in benchmarks_of(config):
@@ -68,8 +67,7 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
 
     Of a benchmark that is not required, a smaller share is a warning.
     """
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     fingerprint = index_fingerprint(store, config.policy)
     names = benchmarks_of(config)
     unknown = [
@@ -110,8 +108,7 @@ def _few(seen: Visibility, config: Config) -> Problem:
 @asset_check(asset=scan)
 def every_row_was_read(decon: Decon) -> AssetCheckResult:
     """No shard that was scanned has rows that could not be read. They block its mixture."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     fingerprint = scan_fingerprint(store, config.policy)
     problems = []
     for pack in list_packs(store):
@@ -128,8 +125,7 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=mixture, blocking=True)
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents in are documents out plus documents removed, and the bytes are those written."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     folders = [
         store.mixture(declared.name, pack.name)
         for declared in config.mixtures
@@ -145,8 +141,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
     Where leaks are longer than anything else in a source, that cannot be.
     """
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     problems = {}
     for declared in config.mixtures:
         for pack in list_packs(store):
@@ -165,8 +160,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=blend, blocking=True)
 def blend_adds_up(decon: Decon) -> AssetCheckResult:
     """Texts written are documents drawn, less those replaced, plus test items; bytes as written."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     folders = [store.blend(declared.name) for declared in config.blends]
     built = [folder for folder in folders if (folder / MANIFEST).is_file()]
     return _result([problem for folder in built for problem in blend_damage(folder)])
@@ -175,8 +169,7 @@ def blend_adds_up(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=report)
 def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     """All shards that are there today are registered and scanned against all benchmarks."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     today = plan(config, store)
     problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
     problems += [Problem(path, "not registered", "a registered shard") for path in today.new]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from decon_assets import (
+    backfill_command,
     blend_command,
     compare_command,
     daemon_command,
@@ -127,6 +128,14 @@ _COMMANDS = (
         daemon_command.daemon,
         (_add_workers, _add_config),
         daemon_command.DESCRIPTION,
+    ),
+    _Command(
+        "backfill",
+        "scan the cells that are missing, of some benchmarks and packs or of all",
+        backfill_command.backfill,
+        (backfill_command.add_arguments, _add_workers, _add_config),
+        backfill_command.DESCRIPTION,
+        backfill_command.EPILOG,
     ),
     _Command(
         "report",

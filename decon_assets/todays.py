@@ -23,4 +23,4 @@ def is_report_todays(config: Config) -> bool:
         blender = blender_of(config, store)
     except DeconError:
         return False  # what cannot be planned cannot be what was reported
-    return not (today.new or today.gone) and is_current(blender, config.showing)
+    return not (today.new or today.gone or today.renamed) and is_current(blender, config.showing)

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, say: Say) -> int:
     # Before a history is begun beside a file that is not there; nor should a day of scanning end at
     # a line of verdicts that cannot be read.
     read_verdicts(load_config(options.config).verdicts)
-    _hand_down_workers(options)
+    hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace, say: Say) -> int:
     return 0
 
 
-def _hand_down_workers(options: argparse.Namespace) -> None:
+def hand_down_workers(options: argparse.Namespace) -> None:
     """To the assets, between which and this command stands Dagster."""
     if options.workers:
         os.environ[WORKERS_VARIABLE] = str(options.workers)
@@ -107,7 +107,7 @@ def _say_what_was_left_out(report: Path, say: Say) -> None:
 def register(options: argparse.Namespace, say: Say) -> int:
     load_config(options.config)
     from decon_assets.instance import home_for, open_instance
-    from decon_assets.pipeline import register as register_all
+    from decon_assets.registration import register as register_all
 
     with open_instance(home_for(options.config)) as instance:
         registered = register_all(options.config, instance, may_retire=options.retire)
@@ -118,7 +118,13 @@ def register(options: argparse.Namespace, say: Say) -> int:
 
 def status(options: argparse.Namespace, say: Say) -> int:
     from decon_core.records import current_version
-    from decon_core.registry import benchmarks_of, list_packs, plan, stale_benchmarks
+    from decon_core.registry import (
+        benchmarks_of,
+        grid_warning,
+        list_packs,
+        plan,
+        stale_benchmarks,
+    )
     from decon_core.tiles import missing_tiles, scan_fingerprint
 
     config = load_config(options.config)
@@ -131,7 +137,11 @@ def status(options: argparse.Namespace, say: Say) -> int:
         say(f"  {path}: gone or changed since it was registered")
     for path in today.new:
         say(f"  {path}: not registered as it is")
-    is_complete = bool(packs) and not today.new and not today.gone
+    for old, new in today.renamed:
+        say(f"  {old}: renamed to {new} since it was registered")
+    if warning := grid_warning(config, today.current):
+        say(f"warning: {warning}")
+    is_complete = bool(packs) and not (today.new or today.gone or today.renamed)
     stale = stale_benchmarks(config, store)
     for name in benchmarks_of(config):
         if not store.current_records(name).is_file():
@@ -191,7 +201,7 @@ def dev(options: argparse.Namespace, say: Say) -> int:
     take_over(home, say)
     os.environ[HOME_VARIABLE] = str(home)
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
-    _hand_down_workers(options)
+    hand_down_workers(options)
     program = Path(sys.executable).with_name("dagster")
     command = [
         str(program), "dev", "-m", "decon_assets.definitions",

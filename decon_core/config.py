@@ -1,7 +1,7 @@
 """decon.toml: which benchmarks, which corpus, which policy, and where the products go.
 
     [evals]
-    recipes = ["evals.yaml"]            # one or more recipe files
+    recipes = ["evals/*.yaml"]          # one or more recipe files, or globs
     benchmarks = ["gsm8k", "mmlu"]      # optional: only these
     required = ["gsm8k"]                # optional: of these every chosen rule must see enough items
     least_indexable_share = 0.5         # what is enough; of all others a smaller share is a warning
@@ -10,13 +10,15 @@
     snapshot = ["gsm8k", "mmlu"]        # optional: whose frequencies are frozen; default: all
 
     [corpus]
-    pack_shards = 64                    # shards of one source per pack
+    pack_shards = 64                    # the most shards of one source in a pack
+    pack_bytes = "20 GB"                # optional: the most bytes, as the files are stored
 
     [[corpus.source]]
     name = "web"
     path = "corpus/web/**/*.jsonl.gz"   # a glob
     text = "text"                       # or several: ["prompt", "chosen", "rejected"]
     id = "id"                           # optional
+    pack_shards = 8                     # optional, as is pack_bytes: for this source
 
     [[corpus.source]]
     name = "chat"
@@ -51,6 +53,8 @@ Relative paths start at the folder of the file.
 
 from __future__ import annotations
 
+import glob
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -67,7 +71,7 @@ from decon_core.verdicts import CLEARING, DEFAULT_FILE
 _SECTIONS = {
     "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
     "idf": {"snapshot"},
-    "corpus": {"pack_shards", "source"},
+    "corpus": {"pack_shards", "pack_bytes", "source"},
     "policy": None,
     "mixture": None,
     "blend": None,
@@ -76,6 +80,11 @@ _SECTIONS = {
     "store": {"path"},
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
+_PACKING_KEYS = {"pack_shards", "pack_bytes"}
+_DEFAULT_PACK_SHARDS = 64
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?)(i?)B")
+_POWERS = ("", "k", "M", "G", "T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +111,19 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Packing:
+    """When a pack is full. Of what is already packed nothing changes with it."""
+
+    shards: int | None = None
+    n_bytes: int | None = None  # as the files are stored
+
+    def is_full(self, n_shards: int, n_bytes: int, n_more: int) -> bool:
+        """Whether so many shards and bytes are all that goes with a shard of `n_more` bytes."""
+        too_many = self.shards is not None and n_shards >= self.shards
+        return too_many or (self.n_bytes is not None and n_bytes + n_more > self.n_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Showing:
     """What of the corpus may stand in a report."""
 
@@ -121,7 +143,7 @@ class Config:
     least_indexable_share: float  # of a benchmark's items, for each chosen rule
     snapshot: tuple[str, ...] | None
     sources: tuple[Source, ...]
-    pack_shards: int
+    packing: Mapping[str, Packing]  # by source
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
@@ -169,16 +191,13 @@ class _Reader(SettingsReader):
                 self.unknown(name, section, keys)
             sections[name] = section
         evals, corpus = sections["evals"], sections["corpus"]
-        recipes = self.names("evals.recipes", evals.get("recipes"), required=True)
+        recipes = self._recipes(evals.get("recipes"))
         benchmarks = self.names("evals.benchmarks", evals.get("benchmarks"))
         required = self.names("evals.required", evals.get("required")) or ()
         share = evals.get("least_indexable_share", 0.5)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             self.wrong("evals.least_indexable_share", share, "a number from 0 to 1")
         snapshot = self.names("idf.snapshot", sections["idf"].get("snapshot"))
-        pack_shards = corpus.get("pack_shards", 64)
-        if not isinstance(pack_shards, int) or isinstance(pack_shards, bool) or pack_shards < 1:
-            self.wrong("corpus.pack_shards", pack_shards, "a whole number of 1 or more")
         store = sections["store"].get("path", ".decon")
         if not isinstance(store, str):
             self.wrong("store.path", store, "a path")
@@ -187,6 +206,7 @@ class _Reader(SettingsReader):
             self.wrong("review.verdicts", verdicts, "a path")
         clears = self._clears(sections["review"].get("clears", [*CLEARING]))
         sources = self._sources(corpus.get("source", []))
+        packing = self._packing(corpus)
         showing = self._showing(sections["report"])
         policy = self._policy(sections["policy"])
         mixtures, problems = read_mixtures(
@@ -207,13 +227,13 @@ class _Reader(SettingsReader):
             raise ConfigError(self.problems)
         return Config(
             folder=self._folder,
-            recipes=tuple(self._folder / recipe for recipe in recipes or ()),
+            recipes=recipes,
             benchmarks=benchmarks,
             required=required,
             least_indexable_share=share,
             snapshot=snapshot,
             sources=sources,
-            pack_shards=pack_shards,
+            packing=packing,
             policy=policy,
             mixtures=mixtures,
             blends=blends,
@@ -222,6 +242,47 @@ class _Reader(SettingsReader):
             showing=showing,
             store=self._folder / store,
         )
+
+    def _recipes(self, value: object) -> tuple[Path, ...]:
+        """Recipe files in the order in which they are named; of a glob by name, each file once."""
+        found: list[Path] = []
+        for pattern in self.names("evals.recipes", value, required=True) or ():
+            files = [self._folder / pattern]
+            if glob.has_magic(pattern):
+                within = str(Path(glob.escape(str(self._folder))) / pattern)
+                files = sorted(map(Path, glob.glob(within, recursive=True)))  # noqa: PTH207
+            if not files:
+                self.wrong("evals.recipes", repr(pattern), "a pattern that a file matches")
+            found += files
+        return tuple(dict.fromkeys(found))
+
+    def _packing(self, corpus: Mapping[str, Any]) -> Mapping[str, Packing]:
+        """Of every source what it says itself, else what is said of all."""
+        general = self._limits("corpus", corpus)
+        found = {}
+        entries = corpus.get("source", [])
+        for number, entry in enumerate(entries if isinstance(entries, list) else []):
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                limits = general | self._limits(f"corpus.source[{number}]", entry)
+                found[entry["name"]] = Packing(**limits or {"shards": _DEFAULT_PACK_SHARDS})
+        return found
+
+    def _limits(self, where: str, section: Mapping[str, Any]) -> dict[str, int]:
+        limits: dict[str, int] = {}
+        if "pack_shards" in section:
+            shards = section["pack_shards"]
+            if not isinstance(shards, int) or isinstance(shards, bool) or shards < 1:
+                self.wrong(f"{where}.pack_shards", shards, "a whole number of 1 or more")
+            else:
+                limits["shards"] = shards
+        if "pack_bytes" in section:
+            n_bytes = bytes_of(section["pack_bytes"])
+            if n_bytes is None:
+                expected = "a whole number of 1 or more, or a size like '20 GB'"
+                self.wrong(f"{where}.pack_bytes", section["pack_bytes"], expected)
+            else:
+                limits["n_bytes"] = n_bytes
+        return limits
 
     def _showing(self, section: Mapping[str, Any]) -> Showing:
         snippets = section.get("snippets", "on")
@@ -268,7 +329,7 @@ class _Reader(SettingsReader):
         if not isinstance(entry, dict):
             self.wrong(where, entry, "a table")
             return None
-        self.unknown(where, entry, _SOURCE_KEYS)
+        self.unknown(where, entry, _SOURCE_KEYS | _PACKING_KEYS)
         for key in ("name", "path"):
             if not isinstance(entry.get(key), str):
                 self.wrong(f"{where}.{key}", entry.get(key), "a text")
@@ -288,4 +349,13 @@ class _Reader(SettingsReader):
                 self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
         if len(self.problems) > before:
             return None
-        return Source(**entry)
+        return Source(**{key: entry[key] for key in entry if key in _SOURCE_KEYS})
+
+
+def bytes_of(size: object) -> int | None:
+    """A number of bytes, also one written like "20 GB" or "1.5 GiB"; None: neither."""
+    if isinstance(size, str) and (found := _SIZE.fullmatch(size.strip())):
+        number, prefix, is_binary = found.groups()
+        size = int(float(number) * (1024 if is_binary else 1000) ** _POWERS.index(prefix))
+    is_count = isinstance(size, int) and not isinstance(size, bool) and size >= 1
+    return size if is_count and isinstance(size, int) else None

@@ -11,7 +11,8 @@ import glob
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from decon_core.config import Source
+from decon_core.config import Packing, Source
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
 from decon_core.streams import (
@@ -182,35 +183,97 @@ def plan_packs(
     shards: Sequence[Shard],
     *,
     existing: Iterable[Pack],
-    pack_shards: int,
+    packing: Packing,
     first_number: int = 0,
 ) -> tuple[list[Pack], list[Pack]]:
     """Packs for today's shards, and the existing packs that must go.
 
-    A pack whose members are all still there stays as it is. Shards that are in no such pack are put
-    into new ones, numbered from `first_number` or above the existing ones: a number is never used
-    again, or Dagster would take the new pack's cells for the old one's.
+    A pack whose members are all still there stays as it is, in the same order, under whichever
+    names they have today. Shards that are in no such pack are put into new ones, numbered from
+    `first_number` or above the existing ones: a number is never used again, or Dagster would take
+    the new pack's cells for the old one's.
     """
-    today = {(shard.name, shard.fingerprint): shard for shard in shards}
-    kept: list[Pack] = []
-    retired: list[Pack] = []
-    for pack in sorted(existing, key=lambda pack: pack.name):
-        members = [(shard.name, shard.fingerprint) for shard in pack.shards]
-        if pack.source == source and all(member in today for member in members):
-            # As they lie today: the whole project may have moved since.
-            kept.append(replace(pack, shards=tuple(today[member] for member in members)))
-        else:
-            retired.append(pack)
-    packed = {(shard.name, shard.fingerprint) for pack in kept for shard in pack.shards}
-    new = [shard for key, shard in sorted(today.items()) if key not in packed]
+    kept, retired, free = _claimed(source, shards, sorted(existing, key=lambda pack: pack.name))
     numbers = [int(pack.name.rpartition("-")[2]) for pack in (*kept, *retired)]
     first = max([*numbers, first_number - 1]) + 1
-    groups = [new[at : at + pack_shards] for at in range(0, len(new), pack_shards)]
-    kept += [
+    new = [
         Pack(name=f"{source.name}-{number:04}", source=source, shards=tuple(group))
-        for number, group in enumerate(groups, start=first)
+        for number, group in enumerate(_filled(free, packing), start=first)
     ]
-    return kept, retired
+    return [*kept, *new], retired
+
+
+def _claimed(
+    source: Source, shards: Sequence[Shard], packs: Sequence[Pack]
+) -> tuple[list[Pack], list[Pack], list[Shard]]:
+    """The packs that stay, as they lie today; those that go; the shards that are left, by name.
+
+    Those that find all members under their old names come first: what was renamed may then take
+    no shard away from them.
+    """
+    free = {(shard.name, shard.fingerprint): shard for shard in shards}
+    kept: list[Pack] = []
+    renamed: list[Pack] = []
+    for pack in packs:
+        keys = _keys(pack)
+        if all(key in free for key in keys):
+            found = tuple(free.pop(key) for key in keys)
+            kept.append(replace(pack, source=source, shards=found))
+        else:
+            renamed.append(pack)
+    retired: list[Pack] = []
+    for number, pack in enumerate(renamed):
+        held = {key for other in renamed[number + 1 :] for key in _keys(other)}
+        members = _members_by_content(pack, free, held)
+        if members is None:
+            retired.append(pack)
+            continue
+        for shard in members:
+            del free[shard.name, shard.fingerprint]
+        kept.append(replace(pack, source=source, shards=members))
+    kept.sort(key=lambda pack: pack.name)
+    return kept, retired, [shard for _, shard in sorted(free.items())]
+
+
+def _keys(pack: Pack) -> list[tuple[str, str]]:
+    return [(shard.name, shard.fingerprint) for shard in pack.shards]
+
+
+def _members_by_content(
+    pack: Pack, free: Mapping[tuple[str, str], Shard], held: Collection[tuple[str, str]]
+) -> tuple[Shard, ...] | None:
+    """A shard for each member: that of its name, or else one of its content; None: not for all.
+
+    Of several files with one content it does not matter which; the first by name that no other
+    pack has under this very name, so that it is always the same one.
+    """
+    own = set(_keys(pack))
+    spare: defaultdict[str, list[Shard]] = defaultdict(list)
+    for key, shard in sorted(free.items(), key=lambda item: (item[0] in held, item[0])):
+        if key not in own:
+            spare[shard.fingerprint].append(shard)
+    members: list[Shard] = []
+    for key in _keys(pack):
+        if key in free:
+            members.append(free[key])
+        elif spare[key[1]]:
+            members.append(spare[key[1]].pop(0))
+        else:
+            return None
+    return tuple(members)
+
+
+def _filled(shards: Iterable[Shard], packing: Packing) -> list[list[Shard]]:
+    """Shards in order, cut before a group would pass a limit; a larger shard is one by itself."""
+    groups: list[list[Shard]] = []
+    n_bytes = 0
+    for shard in shards:
+        if not groups or packing.is_full(len(groups[-1]), n_bytes, shard.n_bytes):
+            groups.append([])
+            n_bytes = 0
+        groups[-1].append(shard)
+        n_bytes += shard.n_bytes
+    return groups
 
 
 # Reading ------------------------------------------------------------------------------------------

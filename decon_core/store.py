@@ -30,12 +30,13 @@ file that is present is right, and writing it again is harmless.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,27 @@ class Store:
 
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
+
+    def tiles_there(self, scan: str, shard: str) -> frozenset[str]:
+        """The names of the files in a shard's folder of tiles."""
+        try:
+            return frozenset(os.listdir(self.root / "tiles" / scan / shard))  # noqa: PTH208 - names only
+        except FileNotFoundError:
+            return frozenset()
+
+    @contextmanager
+    def alone_on(self, scan: str, shard: str) -> Iterator[None]:
+        """Whoever else wants to scan this shard waits until the block ends, in any process.
+
+        The system takes the lock back when a process dies, however it dies. Where a file system
+        knows no locks two may do the same work: the same bytes twice, and nothing wrong.
+        """
+        folder = self.root / "tiles" / scan / shard
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".lock").open("w") as file:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def gram_counts(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.grams.parquet"

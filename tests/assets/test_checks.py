@@ -16,7 +16,8 @@ from decon_assets.checks import (
     index_is_complete,
     mixture_adds_up,
 )
-from decon_assets.pipeline import PipelineError, register
+from decon_assets.pipeline import PipelineError
+from decon_assets.registration import register
 from decon_assets.resources import Decon
 from decon_core.config import load_config
 from decon_core.errors import ConfigError
