@@ -39,7 +39,7 @@ _ASSUMED_MB_PER_SECOND = 30.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command understands."""
-    from decon_assets.work import MOST_CELLS
+    from decon_assets.partitions import MOST_CELLS
 
     parser.add_argument(
         "--benchmark", action="append", metavar="NAME", help="only these; a pattern will do"

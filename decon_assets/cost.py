@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dagster import AssetKey, DagsterInstance
 
-from decon_assets.work import MOST_CELLS
+from decon_assets.partitions import MOST_CELLS
+from decon_assets.provenance import RATE
 from decon_core.config import Config
 from decon_core.corpus import Pack, Shard
 from decon_core.index import has_part, index_fingerprint
@@ -17,8 +18,6 @@ from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, plan, stale_benchmarks
 from decon_core.store import Store
 from decon_core.tiles import missing_tiles, scan_fingerprint
-
-RATE = "run_megabytes_per_second"  # metadata of a scan
 
 Choose = Callable[[str, Collection[str]], set[str]]
 

@@ -17,6 +17,10 @@ from dagster import (
     MultiPartitionsDefinition,
 )
 
+# Of one run. One that dies is begun again from its first cell; its tiles are all there, so that
+# takes seconds, and its events are written once more, at some 40 ms for each cell.
+MOST_CELLS = 1_000
+
 BENCHMARK = "benchmark"
 PACK = "pack"
 MIXTURE = "mixture"

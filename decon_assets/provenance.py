@@ -6,6 +6,8 @@ from typing import Any
 import pyarrow as pa
 from dagster import MetadataValue, TableColumn, TableColumnConstraints, TableSchema
 
+RATE = "run_megabytes_per_second"  # metadata of a scan
+
 PREVIEW_ROWS = 10
 _CELL_WIDTH = 80
 _UNTOLD = {"fingerprint", "extras"}

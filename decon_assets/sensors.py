@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from dagster import (
     AssetKey,
@@ -22,10 +23,11 @@ from dagster import (
 )
 
 from decon_assets.resources import Decon
-from decon_assets.work import Known, Request, Today, next_requests
 from decon_core.config import Config
-from decon_core.registry import input_files, list_packs
 from decon_core.store import Store
+
+if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code location may
+    from decon_assets.work import Request, Today
 
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every run that is asked for: the state of the files that it is for
@@ -66,14 +68,16 @@ class Step:
     """What a tick comes to: runs to ask for or a reason for none, and what to remember."""
 
     cursor: Cursor
-    todo: tuple[Request, ...] = ()
+    todo: tuple["Request", ...] = ()
     why_nothing: str = ""
 
 
 def step(
-    cursor: Cursor, files: str, *, n_at_work: int, is_refused: bool, today: Callable[[], Today]
+    cursor: Cursor, files: str, *, n_at_work: int, is_refused: bool, today: "Callable[[], Today]"
 ) -> Step:
     """From what is known and what is there to what to do next."""
+    from decon_assets.work import Request, next_requests
+
     if files != cursor.seen:
         # Whoever copies files is not done yet, perhaps: wait until they hold still for a tick.
         return Step(replace(cursor, seen=files), why_nothing="files changed; waiting for a tick")
@@ -122,6 +126,8 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
 
 def state_of_files(config: Config) -> str:
     """Changes when any input does."""
+    from decon_core.registry import input_files
+
     digest = sha256()
     for file in input_files(config):
         digest.update(repr(file).encode())
@@ -135,5 +141,8 @@ def _is_refused(context: SensorEvaluationContext, files: str) -> bool:
     return latest is not None and latest.status == DagsterRunStatus.FAILURE
 
 
-def _today(context: SensorEvaluationContext, config: Config, store: Store) -> Today:
+def _today(context: SensorEvaluationContext, config: Config, store: Store) -> "Today":
+    from decon_assets.work import Known, Today
+    from decon_core.registry import list_packs
+
     return Today(config, store, tuple(list_packs(store)), Known(context.instance))

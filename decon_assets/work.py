@@ -13,7 +13,15 @@ from functools import cached_property
 
 from dagster import AssetKey, DagsterInstance, MultiPartitionKey
 
-from decon_assets.partitions import BENCHMARK, BLEND, MIXTURE, PACK, neighbours, rectangles
+from decon_assets.partitions import (
+    BENCHMARK,
+    BLEND,
+    MIXTURE,
+    MOST_CELLS,
+    PACK,
+    neighbours,
+    rectangles,
+)
 from decon_core.blending.build import Blender
 from decon_core.common import has_common
 from decon_core.config import Config
@@ -30,10 +38,6 @@ from decon_core.tiles import missing_tiles, scan_fingerprint
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 PRIORITY = "dagster/priority"
-
-# A run that dies is begun again from its first cell. Its tiles are all there, so that takes seconds
-# only; its events are written once more, at some 40 ms for each cell.
-MOST_CELLS = 1_000
 
 # Of what waits in the queue: what others wait for, and what is soon done, first.
 _PRIORITIES = {"records": 5, "idf_snapshot": 5, "index": 5, "report": 1, "report_page": 1}

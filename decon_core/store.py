@@ -104,11 +104,8 @@ class Store:
         The system takes the lock back when a process dies, however it dies. Where a file system
         knows no locks two may do the same work: the same bytes twice, and nothing wrong.
         """
-        folder = self.root / "tiles" / scan / shard
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("w") as file:
-            with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
+        self.drafts.mkdir(parents=True, exist_ok=True)
+        with _locked(self.drafts / f".{scan}-{shard}.lock"):
             yield
 
     def gram_counts(self, scan: str, shard: str, version: str) -> Path:
@@ -172,6 +169,29 @@ class Store:
     @property
     def scorecard(self) -> Path:
         return self.root / "scorecard"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a file that is there only as long as anybody wants it."""
+    while True:
+        with path.open("w") as file:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not _leads_to(path, file.fileno()):
+                continue  # whoever held it has removed it meanwhile
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _leads_to(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from pydantic import Field
 from decon_assets.failures import permanent_failures
 from decon_assets.partitions import benchmarks, packs
 from decon_assets.provenance import preview
-from decon_assets.registration import register
 from decon_assets.resources import Decon
 
 GROUP = "inputs"
@@ -47,6 +46,8 @@ def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryCon
     Materialize it after files were added, changed or removed, or decon.toml was edited. New
     benchmarks are tried first; one that cannot be read is refused, and nothing changes.
     """
+    from decon_assets.registration import register
+
     with permanent_failures():
         registered = register(
             decon.path(), context.instance, may_retire=config.retire, echo=context.log.info

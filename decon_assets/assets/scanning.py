@@ -15,12 +15,10 @@ from dagster import (
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
-from decon_assets.cost import RATE
 from decon_assets.failures import permanent_failures
-from decon_assets.partitions import BENCHMARK, PACK, cells, halves
-from decon_assets.provenance import column_schema, preview
+from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves
+from decon_assets.provenance import RATE, column_schema, preview
 from decon_assets.resources import Decon
-from decon_assets.work import MOST_CELLS
 from decon_core.common import freeze_common
 from decon_core.config import Config
 from decon_core.corpus import Pack
