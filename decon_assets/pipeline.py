@@ -41,6 +41,7 @@ from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
 from decon_core.idf import current_snapshot, require_frozen_from
 from decon_core.index import has_part, index_fingerprint
+from decon_core.mirror import at_work
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.records import current_version
 from decon_core.registry import (
@@ -87,7 +88,13 @@ def register(
     A benchmark is tried first: once registered, a bad one would fail every run that covers it.
     """
     config = load_config(config_path)
-    store = Store(config.store)
+    with at_work(config) as store:
+        return _register(config, store, instance, may_retire=may_retire, echo=echo)
+
+
+def _register(
+    config: Config, store: Store, instance: DagsterInstance, *, may_retire: bool, echo: Echo
+) -> Registration:
     load_tokenizer(config.policy.tokenizer_str)
     found = benchmarks_of(config)
     problems: list[Problem] = []
