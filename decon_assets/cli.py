@@ -17,6 +17,7 @@ from decon_assets import (
     compare_command,
     daemon_command,
     gap_command,
+    init_command,
     mixture_command,
     publish_command,
     recipes_command,
@@ -34,6 +35,7 @@ from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
 examples:
+  decon-assets init --corpus shards/ --evals benchmarks/    a decon.toml to start from
   decon-assets run                          everything that is missing, from records to report
   decon-assets run --config my/decon.toml
   decon-assets report                       leak rates by benchmark and by source
@@ -97,6 +99,14 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
 
 
 _COMMANDS = (
+    _Command(
+        "init",
+        "write a decon.toml for a corpus and benchmarks, from looking at them",
+        init_command.init,
+        (init_command.add_arguments,),
+        init_command.DESCRIPTION,
+        init_command.EPILOG,
+    ),
     _Command(
         "run",
         "register what is there and materialize what is missing",

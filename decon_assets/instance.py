@@ -22,7 +22,8 @@ _UNFINISHED = [
 ]
 
 # Silent, as nobody asked for telemetry. One run at a time from the UI: a backfill of a grid becomes
-# many, and each scan uses all cores by itself.
+# many, and each scan uses all cores by itself. A run whose process died is begun again, and finds
+# its tiles; one that failed would fail again, so it is not.
 _SETTINGS = """\
 telemetry:
   enabled: false
@@ -31,6 +32,15 @@ nux:
 concurrency:
   runs:
     max_concurrent_runs: 1
+  pools:
+    default_limit: 1
+run_monitoring:
+  enabled: true
+  start_timeout_seconds: 300
+run_retries:
+  enabled: true
+  max_retries: 2
+  retry_on_asset_or_op_failure: false
 """
 
 

@@ -14,6 +14,7 @@ from decon_assets.resources import CONFIG_VARIABLE
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError
+from decon_core.mirror import at_hand
 from decon_core.store import Store
 from decon_core.verdicts import read_verdicts
 from decon_core.workers import WORKERS_VARIABLE
@@ -73,6 +74,8 @@ def run(options: argparse.Namespace, say: Say) -> int:
             return 1
     with suppress(duckdb.Error):  # somebody may hold the new report open already
         _say_what_was_left_out(registered.store.report, say)
+    if registered.config.kept:
+        say(f"\nkept at {registered.config.kept}; what follows are its copies here")
     say(f"\nreport: {registered.store.report}")
     say(f"page: {registered.store.report_page}")
     for mixture in registered.config.mixtures:
@@ -128,7 +131,7 @@ def status(options: argparse.Namespace, say: Say) -> int:
     from decon_core.tiles import missing_tiles, scan_fingerprint
 
     config = load_config(options.config)
-    store = Store(config.store)
+    store = at_hand(config)
     packs = list_packs(store)
     n_shards = sum(len(pack.shards) for pack in packs)
     say(f"{len(packs)} packs, {n_shards} shards registered")
@@ -222,7 +225,7 @@ def demo(options: argparse.Namespace, say: Say) -> int:
         return 2
     if code := run(options, say):
         return code
-    store = Store(load_config(options.config).store)
+    store = at_hand(load_config(options.config))
     benchmarks, phenomena = compare(store.report, truth)
     say(truth_tables(benchmarks, phenomena))
     say(f"report: {store.report}  (ask it with: decon-assets report, or duckdb)")

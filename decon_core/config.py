@@ -46,8 +46,13 @@
     most_pairs = 50_000                 # pairs of item and passage whose texts are kept
 
     [store]
-    path = ".decon"
+    path = ".decon"                     # or a URL: s3://bucket/products
+    work = ".decon"                     # optional, with a URL: the folder that work is done in
 
+    [storage.s3]                        # optional: options of a file system, but no secrets
+    endpoint_url = "http://127.0.0.1:9000"
+
+Sources, recipes and the files of benchmarks may lie on URLs, too (docs/configuration.md).
 Relative paths start at the folder of the file.
 """
 
@@ -63,6 +68,7 @@ from typing import Any
 
 from decon_core.blends import Blend, read_blends
 from decon_core.errors import ConfigError, Problem
+from decon_core.places import RemotePath, found_by, is_url, place, use_options
 from decon_core.policy import RULES, Policy
 from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
@@ -77,11 +83,17 @@ _SECTIONS = {
     "blend": None,
     "review": {"verdicts", "clears"},
     "report": {"snippets", "context", "most_pairs"},
-    "store": {"path"},
+    "store": {"path", "work"},
+    "storage": None,
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
 _PACKING_KEYS = {"pack_shards", "pack_bytes"}
 _DEFAULT_PACK_SHARDS = 64
+_STORE = ".decon"
+# What file systems call what nobody else may know.
+_SECRET = re.compile(
+    r"secret|token|passw|^key$|access_key|account_key|credential|sas", re.IGNORECASE
+)
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?)(i?)B")
 _POWERS = ("", "k", "M", "G", "T")
@@ -150,7 +162,8 @@ class Config:
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that take a match out of the leaks
     showing: Showing
-    store: Path
+    store: Path  # the folder that everything is made in
+    kept: RemotePath | None  # where it is kept, if that is somewhere else
 
 
 def load_config(path: Path) -> Config:
@@ -198,9 +211,8 @@ class _Reader(SettingsReader):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             self.wrong("evals.least_indexable_share", share, "a number from 0 to 1")
         snapshot = self.names("idf.snapshot", sections["idf"].get("snapshot"))
-        store = sections["store"].get("path", ".decon")
-        if not isinstance(store, str):
-            self.wrong("store.path", store, "a path")
+        self._use(sections["storage"])
+        store, kept = self._store(sections["store"])
         verdicts = sections["review"].get("verdicts", DEFAULT_FILE)
         if not isinstance(verdicts, str) or not verdicts:
             self.wrong("review.verdicts", verdicts, "a path")
@@ -240,21 +252,57 @@ class _Reader(SettingsReader):
             verdicts=self._folder / verdicts,
             clears=clears,
             showing=showing,
-            store=self._folder / store,
+            store=store,
+            kept=kept,
         )
+
+    def _use(self, storage: Mapping[str, Any]) -> None:
+        """Options of file systems, by scheme; before anything on them is looked for."""
+        before = len(self.problems)
+        for scheme, options in storage.items():
+            if not isinstance(options, dict):
+                self.wrong(f"storage.{scheme}", options, "a table of options")
+                continue
+            for key in options:
+                if _SECRET.search(key):
+                    where = f"storage.{scheme}.{key}"
+                    remedy = "such values belong into the environment, as the file system reads it"
+                    self.wrong(where, "what looks like a secret", "no secret in a file", remedy)
+        if len(self.problems) == before:
+            use_options(storage)
+
+    def _store(self, section: Mapping[str, Any]) -> tuple[Path, RemotePath | None]:
+        for key in ("path", "work"):
+            if not isinstance(section.get(key, ""), str):
+                self.wrong(f"store.{key}", section[key], "a path")
+                return self._folder, None
+        work = section.get("work", _STORE)
+        if is_url(work):
+            self.wrong("store.work", work, "a folder of this machine")
+        kept = place(section.get("path", work), base=self._folder)
+        if isinstance(kept, RemotePath):
+            return self._folder / work, kept
+        if "work" in section:
+            self.wrong("store.work", work, "none: the store is a folder of this machine itself")
+        return kept, None
 
     def _recipes(self, value: object) -> tuple[Path, ...]:
         """Recipe files in the order in which they are named; of a glob by name, each file once."""
         found: list[Path] = []
         for pattern in self.names("evals.recipes", value, required=True) or ():
-            files = [self._folder / pattern]
+            files = [place(pattern, base=self._folder)]
             if glob.has_magic(pattern):
-                within = str(Path(glob.escape(str(self._folder))) / pattern)
-                files = sorted(map(Path, glob.glob(within, recursive=True)))  # noqa: PTH207
+                files = self._matching(pattern)
             if not files:
                 self.wrong("evals.recipes", repr(pattern), "a pattern that a file matches")
             found += files
         return tuple(dict.fromkeys(found))
+
+    def _matching(self, pattern: str) -> list[Path]:
+        path = place(pattern, base=Path(glob.escape(str(self._folder))))
+        if isinstance(path, RemotePath):
+            return [found for found, _ in found_by(str(path))]
+        return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
 
     def _packing(self, corpus: Mapping[str, Any]) -> Mapping[str, Packing]:
         """Of every source what it says itself, else what is said of all."""

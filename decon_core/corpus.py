@@ -30,6 +30,15 @@ import xxhash
 from decon_core.config import Packing, Source
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
+from decon_core.places import (
+    RemotePath,
+    Stamp,
+    fixed_part,
+    found_by,
+    is_url,
+    place,
+    stamp_of,
+)
 from decon_core.streams import (
     COMPRESSIONS,
     DAMAGE,
@@ -68,6 +77,12 @@ class Shard:
     modified_ns: int
     content: str  # hash of the file's bytes
     fingerprint: str  # of the content and of how it is read: what its tiles are named by
+    tag: str = ""  # what a remote store calls this content
+
+    @property
+    def stamp(self) -> Stamp:
+        """What the file system said of it."""
+        return Stamp(self.n_bytes, self.modified_ns, self.tag)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,34 +141,42 @@ class Unreadable:
 
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:
     """The shards that a source's glob finds today, by name. `known` (by path) saves re-hashing."""
-    pattern = str(Path(glob.escape(str(folder))) / source.path)
-    base = folder / _fixed_part(source.path)
-    paths = sorted(Path(found) for found in glob.glob(pattern, recursive=True))  # noqa: PTH207
+    found = files_of(source, folder=folder)
     problems = [
         Problem(str(path), f"format {format_of(path)!r}", f"one of {', '.join(FORMATS)}")
-        for path in paths
+        for path, _ in found
         if format_of(path) not in FORMATS
     ]
-    if not paths:
-        problems.append(
-            Problem(f"source {source.name!r}", f"no file matches {pattern}", "at least one shard")
-        )
+    if not found:
+        told = f"no file matches {place(source.path, base=folder)}"
+        problems.append(Problem(f"source {source.name!r}", told, "at least one shard"))
     if problems:
         raise CorpusError(problems)
-    return [shard_at(source, path, base, known.get(str(path))) for path in paths]
+    # The folder itself may hold what looks like a wildcard.
+    is_whole = is_url(source.path)
+    base = fixed_part(place(source.path)) if is_whole else folder / fixed_part(Path(source.path))
+    return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in found]
 
 
-def _fixed_part(pattern: str) -> Path:
-    parts = Path(pattern).parts
-    wild = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
-    return Path(*parts[:wild])
+def files_of(source: Source, *, folder: Path) -> list[tuple[Path, Stamp]]:
+    """The files that a source's glob finds today, by path. None of them is opened."""
+    pattern = place(source.path, base=Path(glob.escape(str(folder))))
+    if isinstance(pattern, RemotePath):
+        return [*found_by(str(pattern))]
+    paths = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207
+    return [(path, stamp_of(path)) for path in paths]
 
 
-def shard_at(source: Source, path: Path, base: Path, known: Shard | None = None) -> Shard:
+def shard_at(
+    source: Source,
+    path: Path,
+    base: Path,
+    known: Shard | None = None,
+    stamp: Stamp | None = None,
+) -> Shard:
     """A file as a shard of a source, named from a folder on."""
-    status = path.stat()
-    is_known = known and (known.n_bytes, known.modified_ns) == (status.st_size, status.st_mtime_ns)
-    content = known.content if known and is_known else hash_file(path)
+    stamp = stamp or stamp_of(path)
+    content = known.content if known and known.stamp == stamp else hash_file(path)
     reading = [content, format_of(path), source.text, source.messages, source.id]
     if not isinstance(source.text, str):
         reading.append(source.roles)
@@ -163,10 +186,11 @@ def shard_at(source: Source, path: Path, base: Path, known: Shard | None = None)
         source=source.name,
         name=path.relative_to(base).as_posix(),
         path=str(path),
-        n_bytes=status.st_size,
-        modified_ns=status.st_mtime_ns,
+        n_bytes=stamp.n_bytes,
+        modified_ns=stamp.modified_ns,
         content=content,
         fingerprint=sha256(json.dumps(reading).encode()).hexdigest()[:32],
+        tag=stamp.tag,
     )
 
 
@@ -285,7 +309,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
     The bytes are hashed as they are read, and a difference raises after the last row: whoever
     writes something must have seen the end first.
     """
-    path = Path(shard.path)
+    path = place(shard.path)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
             for block in line_blocks(file, path, block_bytes=_LINES_AT_ONCE):
@@ -300,7 +324,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
 @contextmanager
 def open_shard(shard: Shard) -> Iterator[ShardFile]:
     """The bytes of a shard. Raises at the end when they are not those that were registered."""
-    path = Path(shard.path)
+    path = place(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", _CHANGED))
     with path.open("rb") as file:
@@ -310,7 +334,11 @@ def open_shard(shard: Shard) -> Iterator[ShardFile]:
         reading.require_unchanged()
 
 
-def _as_it_lies(status: os.stat_result) -> tuple[int, ...]:
+def _as_it_lies(path: Path, file: BinaryIO | None = None) -> tuple[object, ...]:
+    """What tells a file from another one of its name; of an open one, as it was opened."""
+    if isinstance(path, RemotePath):
+        return stamp_of(path)
+    status = os.fstat(file.fileno()) if file else path.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -325,7 +353,7 @@ class ShardFile(io.RawIOBase):
         self._shard = shard
         self._digest = xxhash.xxh3_128()
         self._n_hashed = 0
-        self._opened = _as_it_lies(os.fstat(file.fileno()))
+        self._opened = _as_it_lies(place(shard.path), file)
 
     def readable(self) -> bool:
         return True
@@ -368,7 +396,7 @@ class ShardFile(io.RawIOBase):
     def require_in_place(self) -> None:
         """Raise when this is not the file any more that the path leads to."""
         path = self._shard.path
-        if _as_it_lies(Path(path).stat()) != self._opened:
+        if _as_it_lies(place(path)) != self._opened:
             raise CorpusError(
                 Problem(path, "a file written meanwhile", "an unchanged one", _CHANGED)
             )
@@ -622,7 +650,7 @@ def values_of(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Some rows of a shard, in order: of lines all fields, of tables those that hold a text."""
     wanted = sorted(rows)
-    path = Path(shard.path)
+    path = place(shard.path)
     if not wanted:
         return
     numbers = np.array(wanted, np.int64)
@@ -800,13 +828,13 @@ def _wanted(source: Source) -> set[str]:
 
 def _columns(path: Path) -> list[str]:
     if format_of(path) == ".parquet":
-        return list(pq.read_schema(path).names)
+        return list(pq.read_schema(readable(path)).names)
     return list(open_arrow(path).schema.names)
 
 
 def _parquet_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
     # `pre_buffer` would hold what was compressed of the whole file. One core per shard is enough.
-    file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_HASH_CHUNK)
+    file = pq.ParquetFile(readable(path), pre_buffer=False, buffer_size=_HASH_CHUNK)
     columns = [name for name in file.schema_arrow.names if name in wanted]
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
@@ -863,8 +891,16 @@ def open_arrow(path: Path, wanted: set[str] | None = None) -> ArrowTable:
 def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> Any:
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
     read = pa.ipc.open_file if is_file else pa.ipc.open_stream
-    # Not an open file: its bytes would go through Python objects, in twice the memory.
-    return read(pa.OSFile(str(path)), options=options)
+    # Not an open file, where there is a choice: its bytes would go through Python objects, in twice
+    # the memory.
+    is_remote = isinstance(path, RemotePath)
+    file = pa.PythonFile(path.open("rb")) if is_remote else pa.OSFile(str(path))
+    return read(file, options=options)
+
+
+def readable(path: Path) -> Any:
+    """What the library opens itself, or the open file where it could not."""
+    return path.open("rb") if isinstance(path, RemotePath) else path
 
 
 def _require_end(file: BinaryIO) -> None:

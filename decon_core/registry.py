@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, S
 from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
 from decon_core.idf import require_counted_under, require_frozen_from
 from decon_core.mixtures.build import Builder
+from decon_core.places import RemotePath, Stamp, stamp_of
 from decon_core.records import Version, current_version, recorded_origin
 from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
@@ -40,11 +42,21 @@ class Benchmark:
     def origin(self) -> str:
         """Fingerprint of recipe and files. What lies on a hub cannot be told without reading it."""
         files = files_by_split(self.recipe, base=self.base)
-        content = [[split, *map(hash_file, paths)] for split, paths in files.items()]
+        content = [[split, *map(_content, paths)] for split, paths in files.items()]
         return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
 
     def normalized(self, *, limit: int | None = None) -> pa.Table:
         return normalize(self.recipe, base=self.base, limit=limit)
+
+
+def _content(path: Path) -> str:
+    """The hash of a file; a remote one is read once for as long as its store calls it the same."""
+    return _content_at(path, stamp_of(path)) if isinstance(path, RemotePath) else hash_file(path)
+
+
+@lru_cache(maxsize=10_000)
+def _content_at(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - it is what makes it another
+    return hash_file(path)
 
 
 def benchmarks_of(config: Config) -> dict[str, Benchmark]:

@@ -3,7 +3,7 @@
 from dagster import AssetExecutionContext, AssetSpec, Config, asset
 from pydantic import Field
 
-from decon_assets.failures import permanent_failures
+from decon_assets.failures import told_failures
 from decon_assets.partitions import benchmarks, packs
 from decon_assets.provenance import preview
 from decon_assets.resources import Decon
@@ -48,7 +48,7 @@ def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryCon
     """
     from decon_assets.registration import register
 
-    with permanent_failures():
+    with told_failures():
         registered = register(
             decon.path(), context.instance, may_retire=config.retire, echo=context.log.info
         )

@@ -15,7 +15,7 @@ from dagster import (
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
-from decon_assets.failures import permanent_failures
+from decon_assets.failures import told_failures
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves
 from decon_assets.provenance import RATE, column_schema, preview
 from decon_assets.resources import Decon
@@ -66,7 +66,7 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
     runs. A cell whose index is missing fails: it never counts as clean. One that fails takes no
     other with it.
     """
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         total = ScanSummary()
         problems: list[Problem] = []
         for names, benchmarks in _groups(_benchmarks_by_pack(context)):
@@ -197,7 +197,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
 
     Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
     """
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
         sight = Sight(store, tuple(versions), config.policy, name)

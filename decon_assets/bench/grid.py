@@ -257,7 +257,8 @@ def _projection(grid: Grid) -> list[str]:
         f"Where scanning a pack takes {_PACK_SECONDS:.0f} s, its {benchmarks} cells cost "
         f"{benchmarks * seconds:.2f} s on top, {whole:.1%} of the time; the one cell of a "
         f"benchmark that comes later {alone:.2f} s, {alone / (_PACK_SECONDS + alone):.1%}. "
-        f"Dagster stays below a tenth as long as a pack takes {9 * benchmarks * seconds:.1f} s or more."
+        f"Dagster stays below a tenth as long as a pack takes {9 * benchmarks * seconds:.1f} s "
+        "or more."
     )
     n_benchmarks, n_shards = _POLICY_CORPUS
     rows = []

@@ -80,27 +80,29 @@ def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..
 @lru_cache(maxsize=1)
 def _teach_prefetch() -> None:
     """Tell numba what `prefetch` is: it has no way of its own to ask for it."""
+    import numba.extending
     from llvmlite import ir
     from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic, overload
 
+    extending: Any = numba.extending  # its types do not know what an intrinsic becomes
     for_reading, for_good, data = (ir.Constant(ir.IntType(32), value) for value in (0, 3, 1))
     address = ir.IntType(8).as_pointer()
+    name = "llvm.prefetch.p0"
     form = ir.FunctionType(ir.VoidType(), [address, *[ir.IntType(32)] * 3])
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic  # type: ignore[untyped-decorator]
     def fetch(_: Any, array: Any, at: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             first = context.make_array(signature.args[0])(context, builder, values[0]).data
             place = builder.bitcast(builder.gep(first, [values[1]]), address)
-            instruction = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
-            builder.call(instruction, [place, for_reading, for_good, data])
+            known = builder.module.globals
+            fetching = known.get(name) or ir.Function(builder.module, form, name)
+            builder.call(fetching, [place, for_reading, for_good, data])
             return context.get_dummy_value()
 
         return types.void(array, at), emit
 
-    @overload(prefetch, inline="always")  # type: ignore[untyped-decorator]
+    @extending.overload(prefetch, inline="always")  # type: ignore[untyped-decorator]
     def _(array: Any, at: Any) -> Any:  # noqa: ARG001
         def implementation(array: Any, at: Any) -> Any:
             fetch(array, at)
