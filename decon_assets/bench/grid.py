@@ -133,6 +133,8 @@ def _step(grid: Grid, name: str, command: Sequence[str]) -> None:
         costs = cost_since(instance, grid.known)
         grid.known |= {run.run_id for run in instance.get_runs()}
     grid.steps.append(Step(name, seconds, costs))
+    cost = grid.steps[-1].cost
+    grid.say(f"  {seconds:.1f} s, {cost.n_runs} runs, {cost.n_cells} cells")
 
 
 def _look_at_pages(grid: Grid) -> None:
