@@ -15,7 +15,7 @@ from decon_assets.checks import (
     mixture_adds_up,
 )
 from decon_assets.resources import Decon
-from decon_assets.sensors import keep_up
+from decon_assets.sensors import JOBS, keep_up
 
 ASSETS = load_assets_from_modules(
     [inputs, benchmarks, scanning, products, scorecard], include_specs=True
@@ -38,6 +38,7 @@ def build_definitions(
     return Definitions(
         assets=ASSETS,
         asset_checks=CHECKS,
+        jobs=[*JOBS.values()],
         sensors=[keep_up],
         resources={"decon": Decon(config_path=config_path)},
         loggers=loggers,
