@@ -148,6 +148,7 @@ class Showing:
 class Config:
     """A validated decon.toml."""
 
+    path: Path  # of the file itself
     folder: Path
     recipes: tuple[Path, ...]
     benchmarks: tuple[str, ...] | None
@@ -238,6 +239,7 @@ class _Reader(SettingsReader):
         if self.problems or policy is None:
             raise ConfigError(self.problems)
         return Config(
+            path=self._path.resolve(),
             folder=self._folder,
             recipes=recipes,
             benchmarks=benchmarks,
