@@ -33,13 +33,13 @@ def record_preview(table: pa.Table) -> MetadataValue:
     return preview(table.select(told).slice(0, PREVIEW_ROWS + 1).to_pylist())
 
 
-def preview(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
+def preview(rows: Sequence[Mapping[str, Any]], *, width: int = _CELL_WIDTH) -> MetadataValue:
     """The first rows as a Markdown table."""
     if not rows:
         return MetadataValue.md("*nothing*")
     names = list(rows[0])
     lines = [_line(names), _line(["---"] * len(names))]
-    lines += [_line([_cell(row[name]) for name in names]) for row in rows[:PREVIEW_ROWS]]
+    lines += [_line([_cell(row[name], width) for name in names]) for row in rows[:PREVIEW_ROWS]]
     if len(rows) > PREVIEW_ROWS:
         lines.append("\n… and more")
     return MetadataValue.md("\n".join(lines))
@@ -49,7 +49,7 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, width: int) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
     text = " ".join(text.split()).replace("|", "\\|")
-    return text if len(text) <= _CELL_WIDTH else f"{text[: _CELL_WIDTH - 1]}…"
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -42,6 +42,7 @@
     snippets = "on"                     # or "off": no text of the corpus in database and pages
     context = 300                       # characters shown before and behind what was found
     most_pairs = 50_000                 # pairs of item and passage whose texts are kept
+    drift = 0.05                        # by so much a leak rate may differ from the report before
 
     [store]
     path = ".decon"
@@ -72,7 +73,7 @@ _SECTIONS = {
     "mixture": None,
     "blend": None,
     "review": {"verdicts", "clears"},
-    "report": {"snippets", "context", "most_pairs"},
+    "report": {"snippets", "context", "most_pairs", "drift"},
     "store": {"path"},
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
@@ -128,6 +129,7 @@ class Config:
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that take a match out of the leaks
     showing: Showing
+    drift: float  # of a benchmark's leak rate, from one report to the next
     store: Path
 
 
@@ -188,6 +190,9 @@ class _Reader(SettingsReader):
         clears = self._clears(sections["review"].get("clears", [*CLEARING]))
         sources = self._sources(corpus.get("source", []))
         showing = self._showing(sections["report"])
+        drift = sections["report"].get("drift", 0.05)
+        if isinstance(drift, bool) or not isinstance(drift, int | float) or not 0 <= drift <= 1:
+            self.wrong("report.drift", drift, "a number from 0 to 1")
         policy = self._policy(sections["policy"])
         mixtures, problems = read_mixtures(
             values.get("mixture"),
@@ -220,6 +225,7 @@ class _Reader(SettingsReader):
             verdicts=self._folder / verdicts,
             clears=clears,
             showing=showing,
+            drift=drift,
             store=self._folder / store,
         )
 
