@@ -34,7 +34,11 @@ def finding(
     return AssetCheckResult(
         passed=not problems,
         severity=AssetCheckSeverity.WARN if is_warning else AssetCheckSeverity.ERROR,
-        metadata={"problems": preview(rows, width=_PROBLEM_WIDTH), "n_problems": len(problems), **metadata},
+        metadata={
+            "problems": preview(rows, width=_PROBLEM_WIDTH),
+            "n_problems": len(problems),
+            **metadata,
+        },
     )
 
 
