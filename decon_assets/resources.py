@@ -4,12 +4,15 @@ The resource holds the path and nothing of what the file says, so the two cannot
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dagster import ConfigurableResource
 
 from decon_core.config import Config, load_config
 from decon_core.errors import ConfigError, Problem
+from decon_core.mirror import at_hand, at_work
 from decon_core.store import Store
 
 CONFIG_VARIABLE = "DECON_CONFIG"
@@ -38,6 +41,14 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
             )
         return path
 
-    @staticmethod
-    def store_of(config: Config) -> Store:
-        return Store(config.store)
+    def at_hand(self) -> tuple[Config, Store]:
+        """The configuration, and its store to read."""
+        config = self.config()
+        return config, at_hand(config)
+
+    @contextmanager
+    def at_work(self) -> Iterator[tuple[Config, Store]]:
+        """The configuration, and its store to write: kept when the block ends, well or not."""
+        config = self.config()
+        with at_work(config) as store:
+            yield config, store

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from decon_core.errors import DeconError, Problem
 from decon_core.records import Version, current_version, fingerprint_of_records
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.store import Store, read_json
+from decon_core.verified import Looked, look, stamp_of_files
 
 _AGAIN = "delete it, and `decon-assets run` makes it again"
 _SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
@@ -25,6 +27,17 @@ _MOST_ROWS_TOLD = 3
 
 
 # Records ------------------------------------------------------------------------------------------
+
+
+def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Looked:
+    """Of the benchmarks that were normalized, or touched, since they were looked at last."""
+    said = {name: store.current_records(name) for name in benchmarks}
+    stamps = {
+        name: stamp_of_files(path.parent, path.name)
+        for name, path in said.items()
+        if path.is_file()
+    }
+    return look(store, "records", stamps, lambda name: faults_of_records(store, name))
 
 
 def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
@@ -91,6 +104,28 @@ def _numbers_used_twice(path: Path, table: pa.Table) -> Iterator[Problem]:
 
 
 # What was scanned ---------------------------------------------------------------------------------
+
+
+def changed_faults_of_scan(
+    store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
+) -> Looked:
+    """Of the shards that were scanned since they were looked at last.
+
+    A folder's own date is that of the last file that was put into it or taken out. To ask each of
+    a million tiles would take longer than to scan most of what is new.
+    """
+    shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
+    asked = [scan, *sorted(version.fingerprint for version in versions)]
+    digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
+    folders = {name: store.ledger(scan, name).parent for name in shards}
+    stamps = {
+        name: [digest, folder.stat().st_mtime_ns]
+        for name, folder in folders.items()
+        if folder.is_dir()
+    }
+    return look(
+        store, "tiles", stamps, lambda name: faults_of_scan(store, shards[name], versions, scan)
+    )
 
 
 def faults_of_scan(
@@ -182,8 +217,3 @@ def _unlike(found: pa.Schema, schema: pa.Schema) -> str:
     """The names of columns that only one of two schemas has like that."""
     unlike = [field.name for field in schema if field not in list(found)]
     return ", ".join([*unlike, *(name for name in found.names if name not in schema.names)])
-
-
-def shards_of(packs: Sequence[Pack]) -> dict[str, Shard]:
-    """All of them by fingerprint: one that lies there twice has one folder of tiles."""
-    return {shard.fingerprint: shard for pack in packs for shard in pack.shards}

@@ -35,13 +35,12 @@ GROUP = "benchmarks"
 )
 def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
-    with permanent_failures():
-        config = decon.config()
+    with permanent_failures(), decon.at_work() as (config, store):
         for name in context.partition_keys:
             benchmark = benchmark_of(config, name)
             origin = benchmark.origin()  # before reading: a file that changes meanwhile is stale
             table = benchmark.normalized()
-            version = save_records(decon.store_of(config), name, table, origin=origin)
+            version = save_records(store, name, table, origin=origin)
             context.log.info(f"{name}: {version.n_items} items, version {version.fingerprint}")
             context.add_asset_metadata(
                 {
@@ -76,9 +75,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
     Adding or changing a benchmark never moves it, so no other benchmark's score changes. It is
     counted once; after that, materializing it again keeps it, unless `refreeze` is set.
     """
-    with permanent_failures():
-        settings = decon.config()
-        store = decon.store_of(settings)
+    with permanent_failures(), decon.at_work() as (settings, store):
         members = settings.snapshot or tuple(benchmarks_of(settings))
         if config.refreeze or not store.current_snapshot.is_file():
             versions = [current_version(store, name) for name in members]
@@ -110,9 +107,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
 )
 def index(context: AssetExecutionContext, decon: Decon) -> None:
     """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
-    with permanent_failures():
-        config = decon.config()
-        store = decon.store_of(config)
+    with permanent_failures(), decon.at_work() as (config, store):
         snapshot = current_snapshot(store, config.policy)
         for name in context.partition_keys:
             version = current_version(store, name)

@@ -78,9 +78,8 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     asks about, or rows of it could not be read; a control, while any pack of its source was not.
     What is refused does not keep the others of a run from being built.
     """
-    with permanent_failures():
-        config = decon.config()
-        builder = builder_of(config, decon.store_of(config))
+    with permanent_failures(), decon.at_work() as (config, store):
+        builder = builder_of(config, store)
         keys = [halves_of_share(key) for key in context.partition_keys]
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
         wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
@@ -135,9 +134,8 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
     Refused while any pack's share of its mixture is not there, or there is no room for the items.
     What is refused does not keep the others of a run from being built.
     """
-    with permanent_failures():
-        config = decon.config()
-        blender = blender_of(config, decon.store_of(config))
+    with permanent_failures(), decon.at_work() as (config, store):
+        blender = blender_of(config, store)
         wanted = [blend_named(config.blends, name) for name in context.partition_keys]
         problems: list[Problem] = []
         for one, found in build_blends(blender, wanted, workers=wanted_workers()):
@@ -187,9 +185,8 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
 
     Refused while any shard was not scanned against it, or rows could not be read.
     """
-    with permanent_failures():
-        config = decon.config()
-        builder = builder_of(config, decon.store_of(config))
+    with permanent_failures(), decon.at_work() as (config, store):
+        builder = builder_of(config, store)
         for name in context.partition_keys:
             summary = build_clean_benchmark(builder, current_version(builder.store, name))
             context.log.info(f"{name}: {summary.n_items_left} of {summary.n_items} items left")
@@ -216,9 +213,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
 )
 def report(context: AssetExecutionContext, decon: Decon) -> None:
     """Everything found, decided and removed, in one DuckDB file."""
-    with permanent_failures():
-        config = decon.config()
-        store = decon.store_of(config)
+    with permanent_failures(), decon.at_work() as (config, store):
         versions = current_versions(config, store)
         packs = list_packs(store)
         summary = build_report(
@@ -251,8 +246,7 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     from decon_core.publish.files import CARD, SUMMARY, write_published
     from decon_core.publish.summary import summary_of
 
-    with permanent_failures():
-        store = decon.store_of(decon.config())
+    with permanent_failures(), decon.at_work() as (_, store):
         folder = store.report.parent
         write_page(store.report, store.report_page)
         write_published(summary_of(store.report), folder)

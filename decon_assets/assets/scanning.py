@@ -61,9 +61,7 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
     however Dagster cut the work into runs. A cell whose index is missing fails: it never counts as
     clean.
     """
-    with permanent_failures():
-        config = decon.config()
-        store = decon.store_of(config)
+    with permanent_failures(), decon.at_work() as (config, store):
         wanted = _benchmarks_by_pack(context)
         total = ScanSummary()
         for names, benchmarks in _groups(wanted):
@@ -166,9 +164,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
 
     Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
     """
-    with permanent_failures():
-        config = decon.config()
-        store = decon.store_of(config)
+    with permanent_failures(), decon.at_work() as (config, store):
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
         sight = Sight(store, tuple(versions), config.policy, name)

@@ -62,9 +62,7 @@ def scorecard(context: AssetExecutionContext, decon: Decon, config: ScorecardCon
     from decon_core.scorecard.page import recall_table
     from decon_core.scorecard.run import run_scorecard
 
-    with permanent_failures():
-        settings = decon.config()
-        store = decon.store_of(settings)
+    with permanent_failures(), decon.at_work() as (settings, store):
         versions = current_versions(settings, store)
         folder = store.scorecard
         card = run_scorecard(

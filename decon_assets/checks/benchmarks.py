@@ -8,12 +8,11 @@ from decon_assets.provenance import preview
 from decon_assets.resources import Decon
 from decon_core.config import Config
 from decon_core.errors import Problem
-from decon_core.faults import faults_of_records
+from decon_core.faults import changed_faults_of_records
 from decon_core.index import has_part, index_fingerprint, open_part
 from decon_core.indexability import Visibility, visibilities
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of
-from decon_core.verified import look, stamp_of_files
 
 
 @asset_check(asset=records, blocking=True)
@@ -22,21 +21,14 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
 
     No number is that of two items.
     """
-    config = decon.config()
-    store = decon.store_of(config)
-    stamps = {
-        name: stamp_of_files(store.current_records(name).parent, store.current_records(name).name)
-        for name in benchmarks_of(config)
-        if store.current_records(name).is_file()
-    }
-    return looked(look(store, "records", stamps, lambda name: faults_of_records(store, name)))
+    with decon.at_work() as (config, store):
+        return looked(changed_faults_of_records(store, [*benchmarks_of(config)]))
 
 
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
     """Every benchmark that has an index accounts for every record, and can see at least one."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     fingerprint = index_fingerprint(store, config.policy)
     problems, blind = [], []
     for name in benchmarks_of(config):
@@ -62,8 +54,7 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
 
     Of a benchmark that is not required, a smaller share is a warning.
     """
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     fingerprint = index_fingerprint(store, config.policy)
     names = benchmarks_of(config)
     unknown = [

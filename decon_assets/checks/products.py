@@ -19,9 +19,8 @@ from decon_core.tiles import missing_tiles, scan_fingerprint
 @asset_check(asset=mixture, blocking=True)
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents in are documents out plus documents removed, and the bytes are those written."""
-    config = decon.config()
-    store = decon.store_of(config)
-    return looked(changed_damage(store, config.mixtures, list_packs(store)))
+    with decon.at_work() as (config, store):
+        return looked(changed_damage(store, config.mixtures, list_packs(store)))
 
 
 @asset_check(asset=mixture)
@@ -30,8 +29,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
     Where leaks are longer than anything else in a source, that cannot be.
     """
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     problems = {}
     for declared in (one for one in config.mixtures if one.take == "control"):
         for pack in list_packs(store):
@@ -50,16 +48,14 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=blend, blocking=True)
 def blend_adds_up(decon: Decon) -> AssetCheckResult:
     """Texts written are documents drawn, less those replaced, plus test items; bytes as written."""
-    config = decon.config()
-    store = decon.store_of(config)
-    return looked(changed_blend_damage(store, config.blends))
+    with decon.at_work() as (config, store):
+        return looked(changed_blend_damage(store, config.blends))
 
 
 @asset_check(asset=report)
 def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     """All shards that are there today are registered and scanned against all benchmarks."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     today = plan(config, store)
     problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
     problems += [Problem(path, "not registered", "a registered shard") for path in today.new]
@@ -82,10 +78,10 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=report)
 def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
     """No benchmark's leak rate is far from that of the report before."""
-    config = decon.config()
-    try:
-        found = drift_of(decon.store_of(config), config.drift)
-    except DeconError as error:
-        return finding(error.problems, is_warning=True)
-    compared = found.n_compared if found.has_before else "no report before"
-    return finding(found.problems, is_warning=True, benchmarks_compared=compared)
+    with decon.at_work() as (config, store):
+        try:
+            found = drift_of(store, config.drift)
+        except DeconError as error:
+            return finding(error.problems, is_warning=True)
+        compared = found.n_compared if found.has_before else "no report before"
+        return finding(found.problems, is_warning=True, benchmarks_compared=compared)

@@ -1,7 +1,5 @@
 """Checks of the scan: that it finds what is there, and accounts for what it read."""
 
-from hashlib import sha256
-
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.scanning import scan
@@ -11,36 +9,34 @@ from decon_assets.resources import Decon
 from decon_core.canaries import Flight, fly
 from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.faults import faults_of_scan, shards_of
+from decon_core.faults import changed_faults_of_scan
 from decon_core.index import has_part, index_fingerprint
 from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, list_packs
 from decon_core.store import Store, read_json
 from decon_core.tiles import scan_fingerprint
-from decon_core.verified import look
 from decon_core.workers import wanted_workers
 
 
 @asset_check(asset=scan, blocking=True)
 def canaries_are_found(decon: Decon) -> AssetCheckResult:
     """Items planted on purpose into shards of their own are found by the scan, by every rule."""
-    config = decon.config()
-    store = decon.store_of(config)
-    try:
-        versions = _indexed(config, store)
-        flight = fly(store, versions, config.policy, workers=wanted_workers())
-    except DeconError as error:
-        return finding(error.problems)
-    problems = [*flight.lost]
-    if versions and not flight.planted:
-        found = "no item that any rule can see"
-        problems.append(Problem("all benchmarks", found, "some: else a scan finds nothing"))
-    return finding(
-        problems,
-        planted=len(flight.planted),
-        documents=flight.n_documents,
-        nothing_to_plant=preview(_blind(flight)),
-    )
+    with decon.at_work() as (config, store):
+        try:
+            versions = _indexed(config, store)
+            flight = fly(store, versions, config.policy, workers=wanted_workers())
+        except DeconError as error:
+            return finding(error.problems)
+        problems = [*flight.lost]
+        if versions and not flight.planted:
+            found = "no item that any rule can see"
+            problems.append(Problem("all benchmarks", found, "some: else a scan finds nothing"))
+        return finding(
+            problems,
+            planted=len(flight.planted),
+            documents=flight.n_documents,
+            nothing_to_plant=preview(_blind(flight)),
+        )
 
 
 def _indexed(config: Config, store: Store) -> list[Version]:
@@ -58,35 +54,16 @@ def _blind(flight: Flight) -> list[dict[str, str]]:
 @asset_check(asset=scan, blocking=True)
 def ledger_is_complete(decon: Decon) -> AssetCheckResult:
     """Of every shard with tiles all rows are accounted for, and the tiles are that shard's."""
-    config = decon.config()
-    store = decon.store_of(config)
-    fingerprint = scan_fingerprint(store, config.policy)
-    versions = _indexed(config, store)
-    shards = shards_of(list_packs(store))
-    # A folder's own date is that of the last file that was put into it or taken out. To ask each
-    # of a million tiles would take longer than to scan most of what is new.
-    folders = {name: store.ledger(fingerprint, name).parent for name in shards}
-    asked = [fingerprint, *sorted(version.fingerprint for version in versions)]
-    digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
-    stamps = {
-        name: [digest, folder.stat().st_mtime_ns]
-        for name, folder in folders.items()
-        if folder.is_dir()
-    }
-    found = look(
-        store,
-        "tiles",
-        stamps,
-        lambda name: faults_of_scan(store, shards[name], versions, fingerprint),
-    )
-    return looked(found)
+    with decon.at_work() as (config, store):
+        fingerprint = scan_fingerprint(store, config.policy)
+        versions = _indexed(config, store)
+        return looked(changed_faults_of_scan(store, list_packs(store), versions, fingerprint))
 
 
 @asset_check(asset=scan)
 def every_row_was_read(decon: Decon) -> AssetCheckResult:
     """No shard that was scanned has rows that could not be read. They block its mixture."""
-    config = decon.config()
-    store = decon.store_of(config)
+    config, store = decon.at_hand()
     fingerprint = scan_fingerprint(store, config.policy)
     problems = []
     for pack in list_packs(store):
