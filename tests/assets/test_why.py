@@ -40,8 +40,9 @@ of = "clean"
 def told(at_home, capsys):
     """A run of several mixtures, and what `why` says of a document, as JSON."""
     at_home.mixtures = MIXTURES
-    half = " ".join(at_home.benchmarks["harbor"][4]["question"].split()[:40])
-    at_home.add_shard("s3", leaks=[{"question": half, "answer": ""}])
+    item = at_home.benchmarks["harbor"][4]
+    some = " ".join(item["question"].split()[:36])
+    at_home.add_shard("s3", leaks=[{"question": some, "answer": item["answer"]}])
     path = at_home.folder / "corpus" / "s3.jsonl.gz"
     lines = gzip.decompress(path.read_bytes()).splitlines()
     lines[2] = lines[2].replace(b"CC0-1.0", b"none of yours")
