@@ -6,8 +6,7 @@ from dagster import (
     AssetCheckEvaluation,
     AssetCheckResult,
     AssetCheckSeverity,
-    AssetKey,
-    DagsterInstance,
+    AssetExecutionContext,
     MetadataValue,
 )
 
@@ -49,16 +48,14 @@ def looked(found: Looked) -> AssetCheckResult:
     )
 
 
-def tell_without_step(
-    instance: DagsterInstance, asset: AssetKey, check: str, result: AssetCheckResult
-) -> None:
+def tell_without_step(context: AssetExecutionContext, check: str, result: AssetCheckResult) -> None:
     """Tell a check's result from within a step that is going to fail.
 
     Dagster leaves out the checks of such a step, and what it did make would go unchecked.
     """
-    instance.report_runless_asset_event(
+    context.instance.report_runless_asset_event(
         AssetCheckEvaluation(
-            asset_key=asset,
+            asset_key=context.asset_key,
             check_name=check,
             passed=result.passed,
             severity=result.severity,

@@ -14,6 +14,7 @@ _WIDTH = 900  # of the dialog, which does not fit pictures to itself
 _MOST_BENCHMARKS = 30
 _BAR, _GAP, _LEFT, _RIGHT = 16, 6, 190, 210
 _HEIGHT, _FOOT, _TOP = 170, 40, 22
+_BIN = 0.02  # of a score, as the report's view `score_histogram` has them
 _LEAK, _REST, _INK, _LINE = "#c4473a", "#7d94ad", "#3b4754", "#a9b4c0"
 
 
@@ -29,7 +30,7 @@ def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
     if not known:
         return MetadataValue.md("*no benchmark of which a rate is known*")
     shown = known[:_MOST_BENCHMARKS]
-    most = max(max(row["high"] for row in shown), 1e-9)
+    most = max([row["high"] for row in shown]) or 1.0
     parts = [part for at, row in enumerate(shown) for part in _rate_row(row, at, most)]
     left_out = len(known) - len(shown)
     height = _TOP + len(shown) * (_BAR + _GAP)
@@ -52,12 +53,10 @@ def _rate_row(row: Mapping[str, Any], at: int, most: float) -> list[str]:
     ]
 
 
-def scores(
-    bins: Sequence[Mapping[str, Any]], thresholds: Mapping[str, float]
-) -> MetadataValue:
+def scores(bins: Sequence[Mapping[str, Any]], thresholds: Mapping[str, float]) -> MetadataValue:
     """How many matches have which score, rule by rule, with the threshold from which on they leak.
 
-    Bins have `rule`, `score_from`, `n_matches` and `n_contaminated`; the last one ends at 1.
+    Bins have `rule`, `score_from`, `n_matches` and `n_contaminated`. What leaks is drawn in red.
     """
     rules = [rule for rule in thresholds if any(one["rule"] == rule for one in bins)]
     if not rules:
@@ -74,9 +73,8 @@ def scores(
 def _histogram(
     rule: str, bins: Sequence[Mapping[str, Any]], threshold: float, top: float
 ) -> list[str]:
-    first = min(bins[0]["score_from"], threshold)
-    width = _bin_width(bins)
-    scale = (_WIDTH - 60) / max(1 + width - first, 1e-9)
+    first = min(float(bins[0]["score_from"]), threshold)
+    scale = (_WIDTH - 60) / max(1 - first, _BIN)
     most = max(one["n_matches"] for one in bins)
     foot = top + _HEIGHT
 
@@ -88,22 +86,17 @@ def _histogram(
         of_bin = [(one["n_matches"], _REST), (one["n_contaminated"], _LEAK)]
         for n, colour in of_bin:
             height = _HEIGHT * n / most
-            parts.append(_bar(x(one["score_from"]), foot - height, scale * width - 1, height, colour))
-    if threshold <= 1:  # else it is a length, and a leak has a score of 1
-        parts.append(_line(x(threshold), top, x(threshold), foot + 6, _INK))
-        parts.append(_text(x(threshold), foot + 18, f"threshold {threshold:g}", anchor="middle"))
+            parts.append(
+                _bar(x(one["score_from"]), foot - height, scale * _BIN - 1, height, colour)
+            )
     parts += [
+        _line(x(threshold), top, x(threshold), foot + 6, _INK),
+        _text(x(threshold), foot + 32, f"threshold {threshold:g}", anchor="middle"),
         _line(30, foot, _WIDTH - 30, foot, _LINE),
         _text(30, foot + 18, f"{first:g}"),
         _text(_WIDTH - 30, foot + 18, "1", anchor="end"),
     ]
     return parts
-
-
-def _bin_width(bins: Sequence[Mapping[str, Any]]) -> float:
-    edges = [one["score_from"] for one in bins]
-    gaps = [after - before for before, after in zip(edges, edges[1:], strict=False)]
-    return max(min(gaps, default=0.01), 1e-3)
 
 
 def _picture(title: str, parts: Sequence[str], height: float) -> MetadataValue:

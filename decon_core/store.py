@@ -87,6 +87,9 @@ class Store:
     def search(self, scan: str, versions: str) -> Path:
         return self.root / "search" / scan / f"{versions}.arrow"
 
+    def tiles(self, scan: str) -> Path:
+        return self.root / "tiles" / scan
+
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
 

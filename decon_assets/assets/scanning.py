@@ -14,8 +14,9 @@ from dagster import (
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
 from decon_assets.failures import permanent_failures
+from decon_assets.lineage import column_lineage
 from decon_assets.partitions import BENCHMARK, PACK, cells, halves
-from decon_assets.provenance import column_schema, preview
+from decon_assets.provenance import OWNERS, column_schema, preview
 from decon_assets.resources import Decon
 from decon_core.common import freeze_common
 from decon_core.config import Config
@@ -50,6 +51,7 @@ _MOST_CELLS_WITH_METADATA = 200
     partitions_def=cells,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
     metadata=column_schema(MATCHES),
@@ -155,6 +157,7 @@ def _describe(
 @asset(
     deps=[AssetDep(scan, partition_mapping=AllPartitionMapping())],
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
     metadata=column_schema(COMMON),
@@ -185,6 +188,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
                 "dagster/row_count": table.num_rows,
                 "share": config.policy.common_share,
                 "are_left_out": config.policy.leave_out_common,
+                **column_lineage("common_ngrams"),
                 "most_common": preview(
                     most.select(["source", "benchmark", "text", "n_documents"]).to_pylist()
                 ),
