@@ -9,25 +9,31 @@ from typing import Any
 import pyarrow as pa
 from dagster import AssetKey, TableColumnDep, TableColumnLineage
 
+from decon_assets.provenance import column_schema
 from decon_core.report.tables import TABLES
-from decon_core.schemas import BLENDED, COMMON, INDEX, MATCHES, RECORDS, REMOVED
+from decon_core.schemas import BLENDED, COMMON, FREQUENCIES, INDEX, MATCHES, RECORDS, REMOVED
 
 Column = tuple[str, str]  # asset, column
 
 
+# Of some 200 columns: those that people ask for first, and that come from elsewhere.
+_REPORT_TABLES = ("items", "removed")
+
+
 def _report_schema() -> pa.Schema:
-    """All tables of the report as one: `table.column`."""
+    """The report's tables as one: `table.column`."""
     return pa.schema(
         [
             column.with_name(f"{name}.{column.name}")
-            for name, table in TABLES.items()
-            for column in table.schema
+            for name in _REPORT_TABLES
+            for column in TABLES[name].schema
         ]
     )
 
 
 SCHEMAS: Mapping[str, pa.Schema] = {
     "records": RECORDS,
+    "idf_snapshot": FREQUENCIES,
     "index": INDEX,
     "scan": MATCHES,
     "common_ngrams": COMMON,
@@ -64,20 +70,31 @@ FROM: Mapping[str, Mapping[str, Column]] = {
     "blend": _same("records", *_ITEM, "sub_index"),
     "clean_benchmark": _same("records", *RECORDS.names),
     "report": {
-        **_same("scan", *MATCHES.names, prefix="matches."),
         **_same("mixture", *REMOVED.names[1:], prefix="removed."),
         "removed.shard_name": ("mixture", "shard"),
         **_same("records", *_ITEM, "config", "question", prefix="items."),
-        **_same("records", *_ITEM, *_TEXTS, prefix="pairs."),
-        **_same("common_ngrams", *COMMON.names, prefix="common_ngrams."),
     },
 }
 
 
-def column_lineage(asset: str) -> Mapping[str, Any]:
-    """Metadata of a materialization: the UI draws it from the latest one."""
+def columns(asset: str) -> Mapping[str, Any]:
+    """Metadata of an asset: its columns, and where each comes from.
+
+    The open UI draws no lineage of columns, so their descriptions name it as well; catalogs that
+    read Dagster's API have it as such.
+    """
+    came = FROM.get(asset, {})
+    schema = pa.schema([_told(column, came.get(column.name)) for column in SCHEMAS[asset]])
     deps = {
         name: [TableColumnDep(asset_key=AssetKey(other), column_name=column)]
-        for name, (other, column) in FROM[asset].items()
+        for name, (other, column) in came.items()
     }
-    return {"dagster/column_lineage": TableColumnLineage(deps_by_column=deps)}
+    lineage = {"dagster/column_lineage": TableColumnLineage(deps_by_column=deps)} if deps else {}
+    return {**column_schema(schema), **lineage}
+
+
+def _told(column: pa.Field, origin: Column | None) -> pa.Field:
+    if origin is None:
+        return column
+    about = (column.metadata or {}).get(b"description", b"").decode()
+    return column.with_metadata({"description": f"{about} (`{origin[0]}`: {origin[1]})".strip()})

@@ -41,16 +41,12 @@ class Teller:
 
     def __init__(self, context: AssetExecutionContext) -> None:
         self._context = context
-        self._last = str(context.partition_keys[-1])
-        self._n_told = 0
+        self._n_left = MOST_PARTITIONS_TOLD
 
-    def tell(self, key: str, metadata: Mapping[str, Any], *, once: Mapping[str, Any]) -> None:
-        """`once`: what is the same for all, and said of the last: the UI looks at that one."""
-        is_last = str(key) == self._last
-        if self._n_told < MOST_PARTITIONS_TOLD or is_last:
-            more = once if is_last else {}
-            self._context.add_asset_metadata({**metadata, **more}, partition_key=key)
-            self._n_told += 1
+    def tell(self, key: str, metadata: Mapping[str, Any]) -> None:
+        if self._n_left:
+            self._context.add_asset_metadata(metadata, partition_key=key)
+            self._n_left -= 1
 
 
 def record_preview(table: pa.Table) -> MetadataValue:

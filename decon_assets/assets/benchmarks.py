@@ -15,9 +15,9 @@ from pydantic import Field
 
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.failures import permanent_failures
-from decon_assets.lineage import column_lineage
+from decon_assets.lineage import columns
 from decon_assets.partitions import benchmarks
-from decon_assets.provenance import OWNERS, Teller, column_schema, preview, record_preview
+from decon_assets.provenance import OWNERS, Teller, preview, record_preview
 from decon_assets.resources import Decon
 from decon_core.config import Config as Settings
 from decon_core.idf import current_snapshot, freeze, read_current, require_frozen_from
@@ -25,7 +25,6 @@ from decon_core.index import build_part, index_fingerprint
 from decon_core.indexability import visibilities
 from decon_core.records import Version, current_version, save_records
 from decon_core.registry import benchmark_of, benchmarks_of
-from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
 from decon_core.store import Store
 
 GROUP = "benchmarks"
@@ -39,7 +38,7 @@ GROUP = "benchmarks"
     owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
-    metadata=column_schema(RECORDS),
+    metadata=columns("records"),
 )
 def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
@@ -58,7 +57,7 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
                 "version": version.fingerprint,
                 "preview": record_preview(table),
             }
-            teller.tell(name, told, once={})
+            teller.tell(name, told)
 
 
 def _splits(table: pa.Table) -> list[dict[str, object]]:
@@ -89,7 +88,7 @@ class FreezeConfig(Config):
     owners=OWNERS,
     kinds={"arrow"},
     code_version="1",
-    metadata=column_schema(FREQUENCIES),
+    metadata=columns("idf_snapshot"),
 )
 def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeConfig) -> None:
     """How rare every n-gram is, frozen from a named set of benchmark versions.
@@ -126,7 +125,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
     owners=OWNERS,
     kinds={"arrow"},
     code_version="1",
-    metadata=column_schema(INDEX),
+    metadata=columns("index"),
 )
 def index(context: AssetExecutionContext, decon: Decon) -> None:
     """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
@@ -176,4 +175,4 @@ def _tell_of_index(
             "version": version.fingerprint,
             "index": fingerprint,
         }
-        teller.tell(version.benchmark, told, once=column_lineage("index"))
+        teller.tell(version.benchmark, told)

@@ -20,7 +20,7 @@ from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import permanent_failures
 from decon_assets.findings import looked, tell_without_step
-from decon_assets.lineage import SCHEMAS, column_lineage
+from decon_assets.lineage import columns
 from decon_assets.partitions import (
     BENCHMARK,
     PACK,
@@ -31,7 +31,7 @@ from decon_assets.partitions import (
     shares,
 )
 from decon_assets.plots import leak_rates, scores
-from decon_assets.provenance import OWNERS, Teller, column_schema, preview
+from decon_assets.provenance import OWNERS, Teller, preview
 from decon_assets.resources import Decon
 from decon_core.blending.build import BlendSummary, build_blends
 from decon_core.blending.verify import changed_blend_damage
@@ -51,7 +51,7 @@ from decon_core.registry import (
     verdicts_of,
 )
 from decon_core.report.build import build_report
-from decon_core.schemas import BLENDED, RECORDS, REMOVED
+from decon_core.report.tables import TABLES
 from decon_core.store import Store
 from decon_core.variants import mixture_named
 from decon_core.workers import wanted_workers
@@ -59,6 +59,7 @@ from decon_core.workers import wanted_workers
 GROUP = "products"
 
 _MOST_BENCHMARKS_TOLD = 100
+_ABOUT_WIDTH = 200
 _RATES = ("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high", "n_not_indexable")
 _LEFT = ("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out")
 
@@ -81,7 +82,7 @@ _LEFT = ("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", 
     owners=OWNERS,
     kinds={"file"},
     code_version="2",
-    metadata=column_schema(REMOVED),
+    metadata=columns("mixture"),
 )
 def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     """The variants of the corpus that decon.toml declares, each with an account of every row.
@@ -113,7 +114,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
                 "scan": builder.sight.scan,
                 "tiles": MetadataValue.path(store.tiles(builder.sight.scan)),
             }
-            teller.tell(key, {**_told(summary), **made_from}, once=column_lineage("mixture"))
+            teller.tell(key, {**_told(summary), **made_from})
         if errors:
             found = changed_damage(store, config.mixtures, list_packs(store))
             tell_without_step(context, "mixture_adds_up", looked(found))
@@ -149,7 +150,7 @@ def _told(summary: Summary) -> dict[str, object]:
     owners=OWNERS,
     kinds={"file"},
     code_version="1",
-    metadata=column_schema(BLENDED),
+    metadata=columns("blend"),
 )
 def blend(context: AssetExecutionContext, decon: Decon) -> None:
     """Streams of documents from the mixtures: in which order, how often, with which test items.
@@ -174,7 +175,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
                 f"{found.n_test_texts} of them test items; at most {found.most_passes:g} times "
                 "through a source"
             )
-            teller.tell(one.name, _told_of_blend(found), once=column_lineage("blend"))
+            teller.tell(one.name, _told_of_blend(found))
         if problems:
             tell_without_step(
                 context, "blend_adds_up", looked(changed_blend_damage(store, config.blends))
@@ -206,7 +207,7 @@ def _told_of_blend(summary: BlendSummary) -> dict[str, object]:
     owners=OWNERS,
     kinds={"file"},
     code_version="1",
-    metadata=column_schema(RECORDS),
+    metadata=columns("clean_benchmark"),
 )
 def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark without the items that leaked, and what was found of each that left.
@@ -225,7 +226,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
                 "was_there_already": summary.was_there,
                 "folder": MetadataValue.path(summary.folder),
             }
-            teller.tell(name, told, once=column_lineage("clean_benchmark"))
+            teller.tell(name, told)
 
 
 @asset(
@@ -238,7 +239,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
     owners=OWNERS,
     kinds={"duckdb"},
     code_version="1",
-    metadata=column_schema(SCHEMAS["report"]),
+    metadata=columns("report"),
 )
 def report(context: AssetExecutionContext, decon: Decon) -> None:
     """Everything found, decided and removed, in one DuckDB file."""
@@ -266,7 +267,6 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
                 "unreadable_rows": summary.n_unreadable,
                 "shards_without_mixture": summary.n_shards_without_mixture,
                 **_seen_in_report(store, config),
-                **column_lineage("report"),
             }
         )
 
@@ -286,7 +286,12 @@ def _seen_in_report(store: Store, config: Config) -> dict[str, object]:
         "leak_rates": leak_rates(rates),
         "by_benchmark": preview(rates, most=_MOST_BENCHMARKS_TOLD),
         "scores": scores(score_bins(store.report), thresholds),
-        "mixtures": preview(mixtures, width=200),
+        "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
+        "tables": preview(
+            [{"table": name, "about": one.about} for name, one in TABLES.items()],
+            width=_ABOUT_WIDTH,
+            most=len(TABLES),
+        ),
         "tiles": MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
     }
 

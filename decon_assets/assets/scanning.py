@@ -14,9 +14,9 @@ from dagster import (
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
 from decon_assets.failures import permanent_failures
-from decon_assets.lineage import column_lineage
+from decon_assets.lineage import columns
 from decon_assets.partitions import BENCHMARK, PACK, cells, halves
-from decon_assets.provenance import OWNERS, column_schema, preview
+from decon_assets.provenance import OWNERS, preview
 from decon_assets.resources import Decon
 from decon_core.common import freeze_common
 from decon_core.config import Config
@@ -27,7 +27,6 @@ from decon_core.mixtures.choice import Sight
 from decon_core.records import current_version
 from decon_core.registry import current_versions, list_packs, packs_of
 from decon_core.scan import ScanSummary, scan_packs
-from decon_core.schemas import COMMON, MATCHES
 from decon_core.store import Store
 from decon_core.tiles import count_cell, scan_fingerprint
 from decon_core.workers import wanted_workers
@@ -54,7 +53,7 @@ _MOST_CELLS_WITH_METADATA = 200
     owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
-    metadata=column_schema(MATCHES),
+    metadata=columns("scan"),
 )
 def scan(context: AssetExecutionContext, decon: Decon) -> None:
     """Matches of every shard with every benchmark, as tiles.
@@ -160,7 +159,7 @@ def _describe(
     owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
-    metadata=column_schema(COMMON),
+    metadata=columns("common_ngrams"),
 )
 def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
     """n-grams of the benchmarks that so many documents of a source hold that they are no evidence.
@@ -188,7 +187,6 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
                 "dagster/row_count": table.num_rows,
                 "share": config.policy.common_share,
                 "are_left_out": config.policy.leave_out_common,
-                **column_lineage("common_ngrams"),
                 "most_common": preview(
                     most.select(["source", "benchmark", "text", "n_documents"]).to_pylist()
                 ),
