@@ -370,20 +370,3 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
             remove(folder)
         remove(store.pack(pack.name))
     return found
-
-
-def input_files(config: Config) -> list[tuple[str, int, int]]:
-    """Every file that the products depend on, with size and time; none is opened but recipes."""
-    import glob
-
-    paths = {config.folder / "decon.toml", *config.recipes, config.verdicts}
-    for benchmark in benchmarks_of(config).values():
-        for files in files_by_split(benchmark.recipe, base=benchmark.base).values():
-            paths.update(files)
-    for source in config.sources:
-        paths.update(map(Path, glob.glob(str(config.folder / source.path), recursive=True)))
-    return [
-        (str(path), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(paths)
-        if path.is_file()
-    ]
