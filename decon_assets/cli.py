@@ -15,6 +15,7 @@ from decon_assets import (
     backfill_command,
     blend_command,
     compare_command,
+    daemon_command,
     gap_command,
     init_command,
     mixture_command,
@@ -132,6 +133,13 @@ _COMMANDS = (
         "the Dagster UI on 127.0.0.1",
         world_command.dev,
         (world_command.add_dev_arguments, _add_workers, _add_config),
+    ),
+    _Command(
+        "daemon",
+        "what starts queued runs, backfills and sensors, on a server",
+        daemon_command.daemon,
+        (_add_workers, _add_config),
+        daemon_command.DESCRIPTION,
     ),
     _Command(
         "backfill",

@@ -196,11 +196,14 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack], say
 
 
 def dev(options: argparse.Namespace, say: Say) -> int:
+    from decon_assets.daemon import take_over
     from decon_assets.instance import HOME_VARIABLE, ensure_home, home_for
 
-    os.environ[HOME_VARIABLE] = str(ensure_home(home_for(options.config)))
-    os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     load_config(options.config)  # say what is wrong before the UI starts
+    home = ensure_home(home_for(options.config))
+    take_over(home, say)
+    os.environ[HOME_VARIABLE] = str(home)
+    os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     hand_down_workers(options)
     program = Path(sys.executable).with_name("dagster")
     command = [

@@ -47,6 +47,7 @@ _log = logging.getLogger(__name__)
 
 # Loading compiled kernels takes less; so when this has passed, they are being compiled.
 _LOADING_SECONDS = 3.0
+_FILES_PER_TILE = 2  # matches, and counts of n-grams
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ def scan_packs(
     n_lacking = sum(version in asked for job in todo for version in job.versions)
     summary = ScanSummary(n_tiles_present=n_tiles - n_lacking)
     problems: list[Problem] = []
-    n_workers = useful_workers(workers, [job.shard for job in todo])
+    n_files = sum(_FILES_PER_TILE * len(job.versions) for job in todo)
+    n_workers = useful_workers(workers, [job.shard for job in todo], n_files=n_files)
     if n_workers <= 1:  # too little for processes, or a single shard: threads share its blocks
         todo = [replace(job, threads=max(workers, 1)) for job in todo]
     if todo:

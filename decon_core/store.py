@@ -39,6 +39,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -273,7 +274,22 @@ def read_json(path: Path) -> Any:  # the caller knows what it wrote
 
 def write_parquet(path: Path, table: pa.Table) -> None:
     with aside(path) as draft:
-        pq.write_table(table, draft, compression="zstd")
+        if table.num_rows:
+            pq.write_table(table, draft, compression="zstd")
+        else:
+            draft.write_bytes(_empty_parquet(table.schema.serialize().to_pybytes()))
+
+
+@lru_cache(maxsize=64)
+def _empty_parquet(schema: bytes) -> bytes:
+    """The file without rows, which only the schema decides.
+
+    Most tiles of a grid are such, and putting one together takes longer than writing it.
+    """
+    sink = pa.BufferOutputStream()
+    empty = pa.ipc.read_schema(pa.py_buffer(schema)).empty_table()
+    pq.write_table(empty, sink, compression="zstd")
+    return bytes(sink.getvalue())
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
