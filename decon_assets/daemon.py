@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
+from decon_assets.instance import free_slots_of
 from decon_core.errors import InputError, Problem
 
 _LOCK = "decon-daemon.lock"
@@ -64,6 +65,7 @@ def bury_orphans(instance: DagsterInstance) -> list[str]:
 
 
 def _bury(instance: DagsterInstance, run: DagsterRun) -> None:
+    free_slots_of(instance, run.run_id)
     if run.status is DagsterRunStatus.CANCELING:  # as somebody wished
         instance.report_run_canceled(run)
     else:

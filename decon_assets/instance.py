@@ -91,3 +91,11 @@ def _bury_dead_runs(instance: DagsterInstance) -> None:
     unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
     for run in instance.get_runs(unfinished):
         instance.report_run_failed(run, "the process that ran it is gone")
+        free_slots_of(instance, run.run_id)
+
+
+def free_slots_of(instance: DagsterInstance, run_id: str) -> None:
+    """Give back what a dead run holds of the pools: otherwise only a daemon would, some day."""
+    storage = instance.event_log_storage
+    if storage.supports_global_concurrency_limits:
+        storage.free_concurrency_slots_for_run(run_id)

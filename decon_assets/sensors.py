@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every run that is asked for: the state of the files that it is for
 
-_SECONDS_BETWEEN_TICKS = 30
+_SECONDS_BETWEEN_TICKS = 10
 
 # One for each asset: Dagster takes no job of assets that are cut in different ways.
 JOBS = {

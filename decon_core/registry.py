@@ -171,7 +171,7 @@ class InputFile(NamedTuple):
 def input_files(config: Config) -> list[InputFile]:
     """All files that a configuration reads today, by path: itself, recipes, benchmarks, shards.
 
-    Made to be asked every half minute: nothing but recipes is opened, and those once. What is not
+    Made to be asked several times a minute: nothing but recipes is opened, and those once. What is not
     there is not in it, and a recipe that cannot be read has no files: that is said by whoever reads
     them.
     """

@@ -32,6 +32,7 @@ from decon_assets.partitions import (
 )
 from decon_assets.plots import leak_rates, scores
 from decon_assets.provenance import OWNERS, Teller, preview
+from decon_assets.report_server import link_to
 from decon_assets.resources import Decon
 from decon_core.blending.build import BlendSummary, build_blends
 from decon_core.blending.verify import changed_blend_damage
@@ -310,7 +311,7 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
         context.add_asset_metadata(
             {
                 "page": MetadataValue.path(store.report_page),
-                "link": MetadataValue.url(store.report_page.resolve().as_uri()),
+                "link": MetadataValue.url(link_to(store.report_page)),
                 "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
                 "summary": MetadataValue.path(folder / SUMMARY),
             }
