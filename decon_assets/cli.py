@@ -26,6 +26,7 @@ from decon_assets import (
     review_command,
     scan_command,
     scorecard_command,
+    why_command,
     world_command,
 )
 from decon_assets.bench import command as bench_command
@@ -40,6 +41,7 @@ examples:
   decon-assets run --config my/decon.toml
   decon-assets report                       leak rates by benchmark and by source
   decon-assets status                       which cells of the grid are scanned
+  decon-assets why page-17                  which rule and item removed this document, in which run
   decon-assets mixture verify               what is in the mixtures, scanned again
   decon-assets blend plan garlic            how often each source will be gone through
   decon-assets gap --results samples/       what a model scores without the leaked items
@@ -154,6 +156,14 @@ _COMMANDS = (
         (report_command.add_arguments, _add_config),
         report_command.DESCRIPTION,
         report_command.EPILOG,
+    ),
+    _Command(
+        "why",
+        "what became of one document, by what, and in which runs",
+        why_command.why,
+        (why_command.add_arguments, _add_config),
+        why_command.DESCRIPTION,
+        why_command.EPILOG,
     ),
     _Command(
         "review",

@@ -12,9 +12,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
+from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from decon_assets.instance import bury
+from decon_assets.instance import free_slots_of
 from decon_core.errors import InputError, Problem
 
 _LOCK = "decon-daemon.lock"
@@ -60,5 +60,13 @@ def bury_orphans(instance: DagsterInstance) -> list[str]:
     begun = instance.get_runs(RunsFilter(statuses=_BEGUN))
     orphans = [run for run in begun if _LAUNCHED in run.tags]
     for run in orphans:
-        bury(instance, run, "the daemon that started it is gone, and it with it")
+        _bury(instance, run)
     return [run.run_id for run in orphans]
+
+
+def _bury(instance: DagsterInstance, run: DagsterRun) -> None:
+    free_slots_of(instance, run.run_id)
+    if run.status is DagsterRunStatus.CANCELING:  # as somebody wished
+        instance.report_run_canceled(run)
+    else:
+        instance.report_run_failed(run, "the daemon that started it is gone, and it with it")

@@ -5,30 +5,13 @@ from collections.abc import Mapping
 from dagster import Definitions, LoggerDefinition, in_process_executor, load_assets_from_modules
 
 from decon_assets.assets import benchmarks, inputs, products, scanning, scorecard
-from decon_assets.checks import (
-    blend_adds_up,
-    controls_match,
-    coverage_is_complete,
-    enough_is_indexable,
-    every_row_was_read,
-    index_is_complete,
-    mixture_adds_up,
-)
+from decon_assets.checks import CHECKS
 from decon_assets.resources import Decon
-from decon_assets.sensors import keep_up
+from decon_assets.sensors import JOBS, keep_up
 
 ASSETS = load_assets_from_modules(
     [inputs, benchmarks, scanning, products, scorecard], include_specs=True
 )
-CHECKS = [
-    index_is_complete,
-    enough_is_indexable,
-    every_row_was_read,
-    mixture_adds_up,
-    controls_match,
-    blend_adds_up,
-    coverage_is_complete,
-]
 
 
 def build_definitions(
@@ -38,6 +21,7 @@ def build_definitions(
     return Definitions(
         assets=ASSETS,
         asset_checks=CHECKS,
+        jobs=[*JOBS.values()],
         sensors=[keep_up],
         resources={"decon": Decon(config_path=config_path)},
         loggers=loggers,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
 HOME_VARIABLE = "DAGSTER_HOME"
 COMMAND_LINE_TAG = "decon/command_line"  # on every run that this program executes itself
@@ -90,16 +90,12 @@ def _bury_dead_runs(instance: DagsterInstance) -> None:
     """
     unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
     for run in instance.get_runs(unfinished):
-        bury(instance, run, "the process that ran it is gone")
+        instance.report_run_failed(run, "the process that ran it is gone")
+        free_slots_of(instance, run.run_id)
 
 
-def bury(instance: DagsterInstance, run: DagsterRun, why: str) -> None:
-    """Call a run failed that nobody runs any more, or canceled, if that was wished.
-
-    Its place in a pool would stay taken, and whoever scans next would wait for it without end.
-    """
-    if run.status is DagsterRunStatus.CANCELING:
-        instance.report_run_canceled(run, why)
-    else:
-        instance.report_run_failed(run, why)
-    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+def free_slots_of(instance: DagsterInstance, run_id: str) -> None:
+    """Give back what a dead run holds of the pools: otherwise only a daemon would, some day."""
+    storage = instance.event_log_storage
+    if storage.supports_global_concurrency_limits:
+        storage.free_concurrency_slots_for_run(run_id)

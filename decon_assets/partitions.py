@@ -17,6 +17,20 @@ from dagster import (
     MultiPartitionsDefinition,
 )
 
+# The assets that a run brings up to date, in the order of the data.
+STAGES = (
+    "records",
+    "idf_snapshot",
+    "index",
+    "scan",
+    "common_ngrams",
+    "mixture",
+    "blend",
+    "clean_benchmark",
+    "report",
+    "report_page",
+)
+
 # Of one run. One that dies is begun again from its first cell; its tiles are all there, so that
 # takes seconds, and its events are written once more, at some 40 ms for each cell.
 MOST_CELLS = 1_000

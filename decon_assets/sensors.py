@@ -12,16 +12,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dagster import (
-    AssetKey,
+    AssetSelection,
     DagsterRunStatus,
     RunRequest,
     RunsFilter,
     SensorEvaluationContext,
     SensorResult,
     SkipReason,
+    define_asset_job,
     sensor,
 )
 
+from decon_assets.partitions import STAGES
 from decon_assets.resources import Decon
 from decon_core.config import Config
 from decon_core.store import Store
@@ -32,7 +34,16 @@ if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every run that is asked for: the state of the files that it is for
 
-_SECONDS_BETWEEN_TICKS = 30
+_SECONDS_BETWEEN_TICKS = 10
+
+# One for each asset: Dagster takes no job of assets that are cut in different ways.
+JOBS = {
+    asset: define_asset_job(
+        f"{NAME}_{asset}", AssetSelection.assets(asset), description=f"`{asset}`, as `{NAME}` asks"
+    )
+    for asset in ("inventory", *STAGES)
+}
+
 _UNFINISHED = [
     DagsterRunStatus.QUEUED,
     DagsterRunStatus.NOT_STARTED,
@@ -96,7 +107,7 @@ def step(
     return Step(replace(cursor, asked=asked), tuple(todo))
 
 
-@sensor(name=NAME, target="*", minimum_interval_seconds=_SECONDS_BETWEEN_TICKS)
+@sensor(name=NAME, jobs=[*JOBS.values()], minimum_interval_seconds=_SECONDS_BETWEEN_TICKS)
 def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
     """New and changed files of benchmarks, shards, decon.toml, verdicts: do what follows from them.
 
@@ -114,9 +125,7 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
     )
     return SensorResult(
         run_requests=[
-            RunRequest(
-                asset_selection=[AssetKey(request.asset)], tags={**request.tags, FILES_TAG: files}
-            )
+            RunRequest(job_name=JOBS[request.asset].name, tags={**request.tags, FILES_TAG: files})
             for request in now.todo
         ],
         skip_reason=SkipReason(now.why_nothing) if now.why_nothing else None,
@@ -136,9 +145,10 @@ def state_of_files(config: Config) -> str:
 
 def _is_refused(context: SensorEvaluationContext, files: str) -> bool:
     """Whether the latest `inventory` of these very files failed."""
-    runs = context.instance.get_runs(RunsFilter(tags={FILES_TAG: files}))
-    latest = next((run for run in runs if run.asset_selection == {AssetKey("inventory")}), None)
-    return latest is not None and latest.status == DagsterRunStatus.FAILURE
+    runs = context.instance.get_runs(
+        RunsFilter(job_name=JOBS["inventory"].name, tags={FILES_TAG: files}), limit=1
+    )
+    return any(run.status == DagsterRunStatus.FAILURE for run in runs)
 
 
 def _today(context: SensorEvaluationContext, config: Config, store: Store) -> "Today":

@@ -19,6 +19,7 @@ from decon_assets.partitions import (
     MIXTURE,
     MOST_CELLS,
     PACK,
+    STAGES,
     neighbours,
     rectangles,
 )
@@ -132,18 +133,7 @@ def requests(today: Today, asset: str, *, most_cells: int = MOST_CELLS) -> list[
     return grid_requests(today, asset, cells, most_cells=most_cells)
 
 
-# In the order of the data. Nothing goes on without all of the first three.
-_FIRST = ("records", "idf_snapshot", "index")
-STAGES = (
-    *_FIRST,
-    "scan",
-    "common_ngrams",
-    "mixture",
-    "blend",
-    "clean_benchmark",
-    "report",
-    "report_page",
-)
+_FIRST = STAGES[:3]  # nothing goes on without all of these
 
 
 def next_requests(today: Today, asked: Collection[str]) -> list[Request]:

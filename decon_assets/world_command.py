@@ -198,13 +198,17 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack], say
 def dev(options: argparse.Namespace, say: Say) -> int:
     from decon_assets.daemon import take_over
     from decon_assets.instance import HOME_VARIABLE, ensure_home, home_for
+    from decon_assets.report_server import URL_VARIABLE, serve_beside
 
-    load_config(options.config)  # say what is wrong before the UI starts
+    config = load_config(options.config)  # say what is wrong before the UI starts
     home = ensure_home(home_for(options.config))
     take_over(home, say)
     os.environ[HOME_VARIABLE] = str(home)
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     hand_down_workers(options)
+    if URL_VARIABLE not in os.environ:
+        folder = Store(config.store).report.parent
+        os.environ[URL_VARIABLE] = serve_beside(folder, port=options.port)
     program = Path(sys.executable).with_name("dagster")
     command = [
         str(program), "dev", "-m", "decon_assets.definitions",

@@ -44,6 +44,7 @@
     snippets = "on"                     # or "off": no text of the corpus in database and pages
     context = 300                       # characters shown before and behind what was found
     most_pairs = 50_000                 # pairs of item and passage whose texts are kept
+    drift = 0.05                        # by so much a leak rate may differ from the report before
 
     [store]
     path = ".decon"                     # or a URL: s3://bucket/products
@@ -82,7 +83,7 @@ _SECTIONS = {
     "mixture": None,
     "blend": None,
     "review": {"verdicts", "clears"},
-    "report": {"snippets", "context", "most_pairs"},
+    "report": {"snippets", "context", "most_pairs", "drift"},
     "store": {"path", "work"},
     "storage": None,
 }
@@ -148,6 +149,7 @@ class Showing:
 class Config:
     """A validated decon.toml."""
 
+    path: Path  # of the file itself
     folder: Path
     recipes: tuple[Path, ...]
     benchmarks: tuple[str, ...] | None
@@ -162,6 +164,7 @@ class Config:
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that take a match out of the leaks
     showing: Showing
+    drift: float  # of a benchmark's leak rate, from one report to the next
     store: Path  # the folder that everything is made in
     kept: RemotePath | None  # where it is kept, if that is somewhere else
 
@@ -220,6 +223,9 @@ class _Reader(SettingsReader):
         sources = self._sources(corpus.get("source", []))
         packing = self._packing(corpus)
         showing = self._showing(sections["report"])
+        drift = sections["report"].get("drift", 0.05)
+        if isinstance(drift, bool) or not isinstance(drift, int | float) or not 0 <= drift <= 1:
+            self.wrong("report.drift", drift, "a number from 0 to 1")
         policy = self._policy(sections["policy"])
         mixtures, problems = read_mixtures(
             values.get("mixture"),
@@ -238,6 +244,7 @@ class _Reader(SettingsReader):
         if self.problems or policy is None:
             raise ConfigError(self.problems)
         return Config(
+            path=self._path.resolve(),
             folder=self._folder,
             recipes=recipes,
             benchmarks=benchmarks,
@@ -252,6 +259,7 @@ class _Reader(SettingsReader):
             verdicts=self._folder / verdicts,
             clears=clears,
             showing=showing,
+            drift=drift,
             store=store,
             kept=kept,
         )

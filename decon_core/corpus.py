@@ -160,11 +160,19 @@ def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> 
 
 def files_of(source: Source, *, folder: Path) -> list[tuple[Path, Stamp]]:
     """The files that a source's glob finds today, by path. None of them is opened."""
+    return sorted((place(path), stamp) for path, stamp in stamps_of(source, folder=folder))
+
+
+def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
+    """The same as texts, in any order: of 100,000 files, paths take longer than the looking."""
     pattern = place(source.path, base=Path(glob.escape(str(folder))))
     if isinstance(pattern, RemotePath):
-        return [*found_by(str(pattern))]
-    paths = sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207
-    return [(path, stamp_of(path)) for path in paths]
+        return [(str(path), stamp) for path, stamp in found_by(str(pattern))]
+    found = []
+    for path in glob.glob(str(pattern), recursive=True):  # noqa: PTH207
+        status = os.stat(path)  # noqa: PTH116
+        found.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
+    return found
 
 
 def shard_at(

@@ -5,19 +5,28 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from decon_core.blending.build import Blender
 from decon_core.blends import unknown_in_blends
 from decon_core.config import Config
-from decon_core.corpus import Pack, Shard, find_shards, hash_file, plan_packs
-from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, StaleError
+from decon_core.corpus import Pack, Shard, find_shards, hash_file, plan_packs, stamps_of
+from decon_core.errors import (
+    ConfigError,
+    CorpusError,
+    MissingError,
+    Problem,
+    RecipeError,
+    StaleError,
+)
 from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
 from decon_core.idf import require_counted_under, require_frozen_from
 from decon_core.mixtures.build import Builder
@@ -149,6 +158,56 @@ def verdicts_of(config: Config) -> Verdicts:
 def blender_of(config: Config, store: Store) -> Blender:
     """What builds the blends of a configuration."""
     return Blender(builder_of(config, store), config.blends)
+
+
+class InputFile(NamedTuple):
+    """A file that somebody supplied, and what changes when its content does."""
+
+    path: str
+    n_bytes: int
+    version: str  # the time of its last change, or what its store calls the content
+
+
+def input_files(config: Config) -> list[InputFile]:
+    """All files that a configuration reads today, by path: itself, recipes, benchmarks, shards.
+
+    Made to be asked several times a minute: nothing but recipes is opened, and those once. What is not
+    there is not in it, and a recipe that cannot be read has no files: that is said by whoever reads
+    them.
+    """
+    paths = {config.path, config.verdicts, *config.recipes, *_benchmark_files(config)}
+    found = {str(path): stamp for path in paths if (stamp := _stamp_if_there(path))}
+    for source in config.sources:
+        found.update(stamps_of(source, folder=config.folder))
+    return sorted(
+        InputFile(path, n_bytes, tag or str(modified_ns))
+        for path, (n_bytes, modified_ns, tag) in found.items()
+    )
+
+
+def _stamp_if_there(path: Path) -> Stamp | None:
+    try:
+        return stamp_of(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _benchmark_files(config: Config) -> Iterator[Path]:
+    for path in config.recipes:
+        stamp = _stamp_if_there(path)
+        for recipe in _recipes_at(path, stamp) if stamp else ():
+            with suppress(RecipeError):
+                for files in files_by_split(recipe, base=path.parent).values():
+                    yield from files
+
+
+@lru_cache(maxsize=1_000)
+def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001 - as above
+    """The recipes of a file as it is now; none of one that is wrong."""
+    try:
+        return tuple(load_recipes(path).values())
+    except RecipeError:
+        return ()
 
 
 def list_packs(store: Store) -> list[Pack]:
@@ -311,20 +370,3 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
             remove(folder)
         remove(store.pack(pack.name))
     return found
-
-
-def input_files(config: Config) -> list[tuple[str, int, int]]:
-    """Every file that the products depend on, with size and time; none is opened but recipes."""
-    import glob
-
-    paths = {config.folder / "decon.toml", *config.recipes, config.verdicts}
-    for benchmark in benchmarks_of(config).values():
-        for files in files_by_split(benchmark.recipe, base=benchmark.base).values():
-            paths.update(files)
-    for source in config.sources:
-        paths.update(map(Path, glob.glob(str(config.folder / source.path), recursive=True)))
-    return [
-        (str(path), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in sorted(paths)
-        if path.is_file()
-    ]

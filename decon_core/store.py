@@ -21,6 +21,7 @@
       report/report.html                             the same as a page
       report/card.md, report/summary.json            the same for a dataset's card, and for programs
       scorecard/                                     what each rule sees of planted leaks
+      checks/<what>.json                             what was verified, and how it lay there then
       drafts/                                        mixtures that are being written
 
 Paths are made here and nowhere else. Names that hold a fingerprint never change their content, so a
@@ -87,6 +88,9 @@ class Store:
 
     def search(self, scan: str, versions: str) -> Path:
         return self.root / "search" / scan / f"{versions}.arrow"
+
+    def tiles(self, scan: str) -> Path:
+        return self.root / "tiles" / scan
 
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
@@ -170,6 +174,9 @@ class Store:
     @property
     def scorecard(self) -> Path:
         return self.root / "scorecard"
+
+    def verified(self, what: str) -> Path:
+        return self.root / "checks" / f"{what}.json"
 
 
 @contextmanager

@@ -1,5 +1,8 @@
 """Benchmarks: normalized records, frozen idf, index parts."""
 
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
 from dagster import (
     AllPartitionMapping,
     AssetDep,
@@ -12,14 +15,17 @@ from pydantic import Field
 
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.failures import told_failures
+from decon_assets.lineage import columns
 from decon_assets.partitions import benchmarks
-from decon_assets.provenance import column_schema, preview, record_preview
+from decon_assets.provenance import OWNERS, Teller, preview, record_preview
 from decon_assets.resources import Decon
+from decon_core.config import Config as Settings
 from decon_core.idf import current_snapshot, freeze, read_current, require_frozen_from
 from decon_core.index import build_part, index_fingerprint
-from decon_core.records import current_version, save_records
+from decon_core.indexability import visibilities
+from decon_core.records import Version, current_version, save_records
 from decon_core.registry import benchmark_of, benchmarks_of
-from decon_core.schemas import INDEX, RECORDS
+from decon_core.store import Store
 
 GROUP = "benchmarks"
 
@@ -29,28 +35,41 @@ GROUP = "benchmarks"
     partitions_def=benchmarks,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
-    metadata=column_schema(RECORDS),
+    metadata=columns("records"),
 )
 def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
     with told_failures(), decon.at_work() as (config, store):
+        teller = Teller(context)
         for name in context.partition_keys:
             benchmark = benchmark_of(config, name)
             origin = benchmark.origin()  # before reading: a file that changes meanwhile is stale
             table = benchmark.normalized()
             version = save_records(store, name, table, origin=origin)
             context.log.info(f"{name}: {version.n_items} items, version {version.fingerprint}")
-            context.add_asset_metadata(
-                {
-                    "dagster/row_count": version.n_records,
-                    "items": version.n_items,
-                    "version": version.fingerprint,
-                    "preview": record_preview(table),
-                },
-                partition_key=name,
-            )
+            told = {
+                "dagster/row_count": version.n_records,
+                "items": version.n_items,
+                "splits": preview(_splits(table)),
+                "version": version.fingerprint,
+                "preview": record_preview(table),
+            }
+            teller.tell(name, told)
+
+
+def _splits(table: pa.Table) -> list[dict[str, object]]:
+    """How many items and records each split has."""
+    counts = table.group_by("split", use_threads=False).aggregate(
+        [("instance_index", "count_distinct"), ("question", "count")]
+    )
+    return [
+        {"split": row["split"], "items": row["instance_index_count_distinct"], "records": n}
+        for row in counts.to_pylist()
+        if (n := row["question_count"])
+    ]
 
 
 class FreezeConfig(Config):
@@ -66,8 +85,10 @@ class FreezeConfig(Config):
 @asset(
     deps=[AssetDep(records, partition_mapping=AllPartitionMapping())],
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"arrow"},
     code_version="1",
+    metadata=columns("idf_snapshot"),
 )
 def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeConfig) -> None:
     """How rare every n-gram is, frozen from a named set of benchmark versions.
@@ -101,27 +122,57 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
     partitions_def=benchmarks,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"arrow"},
     code_version="1",
-    metadata=column_schema(INDEX),
+    metadata=columns("index"),
 )
 def index(context: AssetExecutionContext, decon: Decon) -> None:
     """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
     with told_failures(), decon.at_work() as (config, store):
         snapshot = current_snapshot(store, config.policy)
-        for name in context.partition_keys:
-            version = current_version(store, name)
+        versions = [current_version(store, name) for name in context.partition_keys]
+        dropped = {}
+        for version in versions:
+            name = version.benchmark
             summary = build_part(store, version, snapshot, config.policy)
             context.log.info(f"{name}: {summary.n_indexed} of {version.n_records} records")
             if not summary.n_indexed:
                 context.log.warning(f"{name}: nothing to look for; left out: {summary.dropped}")
-            context.add_asset_metadata(
-                {
-                    "dagster/row_count": version.n_records,
-                    "indexed_records": summary.n_indexed,
-                    "dropped": summary.dropped,
-                    "version": version.fingerprint,
-                    "index": index_fingerprint(store, config.policy),
-                },
-                partition_key=name,
-            )
+            dropped[name] = summary.dropped
+        _tell_of_index(context, config, store, versions, dropped)
+
+
+def _tell_of_index(
+    context: AssetExecutionContext,
+    config: Settings,
+    store: Store,
+    versions: Sequence[Version],
+    dropped: Mapping[str, Mapping[str, int]],
+) -> None:
+    """Of each benchmark, what each rule can find of it. Looked up for all of a run at once."""
+    teller = Teller(context)
+    seen = visibilities(store, versions, config.policy)
+    fingerprint = index_fingerprint(store, config.policy)
+    for version in versions:
+        rows = [
+            {
+                "rule": one.rule,
+                "items": one.n_items,
+                "visible": one.n_visible,
+                "share": one.share,
+                "why not": "; ".join(f"{reason}: {n}" for reason, n in one.why_not.items()),
+            }
+            for one in seen
+            if one.benchmark == version.benchmark
+        ]
+        lost = dropped[version.benchmark]
+        told = {
+            "dagster/row_count": version.n_records,
+            "indexed_records": version.n_records - sum(lost.values()),
+            "dropped": dict(lost),
+            "indexable": preview(rows),
+            "version": version.fingerprint,
+            "index": fingerprint,
+        }
+        teller.tell(version.benchmark, told)

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from decon_assets.failures import told_failures
 from decon_assets.partitions import benchmarks, packs
-from decon_assets.provenance import preview
+from decon_assets.provenance import OWNERS, preview
 from decon_assets.resources import Decon
 
 GROUP = "inputs"
@@ -13,7 +13,9 @@ GROUP = "inputs"
 benchmark_files = AssetSpec(
     "benchmark_files",
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"file"},
+    code_version="1",
     partitions_def=benchmarks,
     description="Raw benchmark files, read through their recipe in `evals.yaml`. They come from "
     "outside: nothing here is materialized.",
@@ -22,7 +24,9 @@ benchmark_files = AssetSpec(
 corpus = AssetSpec(
     "corpus",
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"file"},
+    code_version="1",
     partitions_def=packs,
     description="Shards of training text, grouped into packs that never change their members. They "
     "come from outside: nothing here is materialized.",
@@ -39,7 +43,7 @@ class InventoryConfig(Config):
     )
 
 
-@asset(group_name=GROUP, kinds={"python"}, code_version="1")
+@asset(group_name=GROUP, owners=OWNERS, kinds={"python"}, code_version="1")
 def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
     """Which benchmarks, packs, mixtures and blends there are: the partitions of everything else.
 

@@ -19,6 +19,8 @@ from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import told_failures
+from decon_assets.findings import looked, tell_without_step
+from decon_assets.lineage import columns
 from decon_assets.partitions import (
     BENCHMARK,
     PACK,
@@ -28,13 +30,18 @@ from decon_assets.partitions import (
     share,
     shares,
 )
-from decon_assets.provenance import column_schema
+from decon_assets.plots import leak_rates, scores
+from decon_assets.provenance import OWNERS, Teller, preview
+from decon_assets.report_server import link_to
 from decon_assets.resources import Decon
 from decon_core.blending.build import BlendSummary, build_blends
+from decon_core.blending.verify import changed_blend_damage
 from decon_core.blends import blend_named
+from decon_core.config import Config
 from decon_core.errors import DeconError, IncompleteError, Problem
-from decon_core.mixtures.build import Summary, build_shares
+from decon_core.mixtures.build import REMOVED_FILE, Summary, build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmark
+from decon_core.mixtures.verify import changed_damage
 from decon_core.records import current_version
 from decon_core.registry import (
     blender_of,
@@ -45,11 +52,17 @@ from decon_core.registry import (
     verdicts_of,
 )
 from decon_core.report.build import build_report
-from decon_core.schemas import BLENDED, RECORDS, REMOVED
+from decon_core.report.tables import TABLES
+from decon_core.store import Store
 from decon_core.variants import mixture_named
 from decon_core.workers import wanted_workers
 
 GROUP = "products"
+
+_MOST_BENCHMARKS_TOLD = 100
+_ABOUT_WIDTH = 200
+_RATES = ("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high", "n_not_indexable")
+_LEFT = ("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out")
 
 
 @asset(
@@ -67,9 +80,10 @@ GROUP = "products"
     partitions_def=shares,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"file"},
     code_version="2",
-    metadata=column_schema(REMOVED),
+    metadata=columns("mixture"),
 )
 def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     """The variants of the corpus that decon.toml declares, each with an account of every row.
@@ -84,6 +98,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
         wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
         errors: list[DeconError] = []
+        teller = Teller(context)
         for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
             try:
                 summary = future.result()
@@ -95,7 +110,15 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
                 f"documents, {summary.n_cut} of them cut"
             )
             key = share(pack=pack.name, mixture=one.name)
-            context.add_asset_metadata(_told(summary), partition_key=key)
+            made_from = {
+                "policy": config.policy.thresholds,
+                "scan": builder.sight.scan,
+                "tiles": MetadataValue.path(store.tiles(builder.sight.scan)),
+            }
+            teller.tell(key, {**_told(summary), **made_from})
+        if errors:
+            found = changed_damage(store, config.mixtures, list_packs(store))
+            tell_without_step(context, "mixture_adds_up", looked(found))
         if len(errors) == 1:
             raise errors[0]
         if errors:
@@ -113,6 +136,7 @@ def _told(summary: Summary) -> dict[str, object]:
         "unreadable_left_out": summary.n_unreadable,
         "was_there_already": summary.was_there,
         "folder": MetadataValue.path(summary.folder),
+        "list_of_removed": MetadataValue.path(summary.folder / REMOVED_FILE),
     }
 
 
@@ -124,9 +148,10 @@ def _told(summary: Summary) -> dict[str, object]:
     partitions_def=blends,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"file"},
     code_version="1",
-    metadata=column_schema(BLENDED),
+    metadata=columns("blend"),
 )
 def blend(context: AssetExecutionContext, decon: Decon) -> None:
     """Streams of documents from the mixtures: in which order, how often, with which test items.
@@ -138,6 +163,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
         blender = blender_of(config, store)
         wanted = [blend_named(config.blends, name) for name in context.partition_keys]
         problems: list[Problem] = []
+        teller = Teller(context)
         for one, found in build_blends(blender, wanted, workers=wanted_workers()):
             if isinstance(found, DeconError):
                 problems += [
@@ -150,8 +176,11 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
                 f"{found.n_test_texts} of them test items; at most {found.most_passes:g} times "
                 "through a source"
             )
-            context.add_asset_metadata(_told_of_blend(found), partition_key=one.name)
+            teller.tell(one.name, _told_of_blend(found))
         if problems:
+            tell_without_step(
+                context, "blend_adds_up", looked(changed_blend_damage(store, config.blends))
+            )
             raise IncompleteError(dict.fromkeys(problems))
 
 
@@ -176,9 +205,10 @@ def _told_of_blend(summary: BlendSummary) -> dict[str, object]:
     partitions_def=benchmarks,
     backfill_policy=BackfillPolicy.single_run(),
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"file"},
     code_version="1",
-    metadata=column_schema(RECORDS),
+    metadata=columns("clean_benchmark"),
 )
 def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark without the items that leaked, and what was found of each that left.
@@ -187,18 +217,17 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
     """
     with told_failures(), decon.at_work() as (config, store):
         builder = builder_of(config, store)
+        teller = Teller(context)
         for name in context.partition_keys:
             summary = build_clean_benchmark(builder, current_version(builder.store, name))
             context.log.info(f"{name}: {summary.n_items_left} of {summary.n_items} items left")
-            context.add_asset_metadata(
-                {
-                    "items": summary.n_items,
-                    "items_left": summary.n_items_left,
-                    "was_there_already": summary.was_there,
-                    "folder": MetadataValue.path(summary.folder),
-                },
-                partition_key=name,
-            )
+            told = {
+                "items": summary.n_items,
+                "items_left": summary.n_items_left,
+                "was_there_already": summary.was_there,
+                "folder": MetadataValue.path(summary.folder),
+            }
+            teller.tell(name, told)
 
 
 @asset(
@@ -208,8 +237,10 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
         AssetDep(blend, partition_mapping=AllPartitionMapping()),
     ],
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"duckdb"},
     code_version="1",
+    metadata=columns("report"),
 )
 def report(context: AssetExecutionContext, decon: Decon) -> None:
     """Everything found, decided and removed, in one DuckDB file."""
@@ -228,6 +259,7 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
         )
         context.add_asset_metadata(
             {
+                "dagster/row_count": summary.n_items,
                 "database": MetadataValue.path(store.report),
                 "items": summary.n_items,
                 "leaked_items": summary.n_leaked,
@@ -235,11 +267,37 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
                 "leaks": summary.n_matches,
                 "unreadable_rows": summary.n_unreadable,
                 "shards_without_mixture": summary.n_shards_without_mixture,
+                **_seen_in_report(store, config),
             }
         )
 
 
-@asset(deps=[report], group_name=GROUP, kinds={"html"}, code_version="1")
+def _seen_in_report(store: Store, config: Config) -> dict[str, object]:
+    """The headlines as tables and plots, and where all that it tells of lies."""
+    from decon_core.publish.summary import score_bins, summary_of
+
+    summary = summary_of(store.report)
+    thresholds = {rule: config.policy.threshold_of(rule) for rule in config.policy.detectors}
+    rates = [{name: row[name] for name in _RATES} for row in summary["benchmarks"]]
+    mixtures = [
+        {**{name: row[name] for name in _LEFT}, "folder": str(store.mixtures(row["mixture"]))}
+        for row in summary["mixtures"]
+    ]
+    return {
+        "leak_rates": leak_rates(rates),
+        "by_benchmark": preview(rates, most=_MOST_BENCHMARKS_TOLD),
+        "scores": scores(score_bins(store.report), thresholds),
+        "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
+        "tables": preview(
+            [{"table": name, "about": one.about} for name, one in TABLES.items()],
+            width=_ABOUT_WIDTH,
+            most=len(TABLES),
+        ),
+        "tiles": MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
+    }
+
+
+@asset(deps=[report], group_name=GROUP, owners=OWNERS, kinds={"html"}, code_version="1")
 def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     """The report for eyes: one page that needs nothing else, a section for a card, a summary."""
     from decon_core.page.build import write_page
@@ -253,6 +311,7 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
         context.add_asset_metadata(
             {
                 "page": MetadataValue.path(store.report_page),
+                "link": MetadataValue.url(link_to(store.report_page)),
                 "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
                 "summary": MetadataValue.path(folder / SUMMARY),
             }

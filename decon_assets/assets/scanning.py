@@ -16,8 +16,9 @@ from dagster import (
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
 from decon_assets.failures import told_failures
+from decon_assets.lineage import columns
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves
-from decon_assets.provenance import RATE, column_schema, preview
+from decon_assets.provenance import OWNERS, RATE, preview
 from decon_assets.resources import Decon
 from decon_core.common import freeze_common
 from decon_core.config import Config
@@ -29,7 +30,6 @@ from decon_core.mixtures.choice import Sight
 from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.scan import ScanSummary, scan_packs
-from decon_core.schemas import COMMON, MATCHES
 from decon_core.store import Store
 from decon_core.tiles import count_cell, missing_tiles, scan_fingerprint
 from decon_core.workers import wanted_workers
@@ -54,9 +54,10 @@ _MOST_CELLS_WITH_METADATA = 200
     backfill_policy=BackfillPolicy.multi_run(MOST_CELLS),
     pool="scan",  # each uses all cores by itself
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
-    metadata=column_schema(MATCHES),
+    metadata=columns("scan"),
 )
 def scan(context: AssetExecutionContext, decon: Decon) -> None:
     """Matches of every shard with every benchmark, as tiles.
@@ -188,9 +189,10 @@ def _describe(
 @asset(
     deps=[AssetDep(scan, partition_mapping=AllPartitionMapping())],
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"parquet"},
     code_version="1",
-    metadata=column_schema(COMMON),
+    metadata=columns("common_ngrams"),
 )
 def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
     """n-grams of the benchmarks that so many documents of a source hold that they are no evidence.

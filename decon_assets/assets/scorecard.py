@@ -18,7 +18,7 @@ from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.products import GROUP
 from decon_assets.failures import told_failures
-from decon_assets.provenance import preview
+from decon_assets.provenance import OWNERS, preview
 from decon_assets.resources import Decon
 from decon_core.policy import RULES
 from decon_core.records import load_records
@@ -49,6 +49,7 @@ class ScorecardConfig(Config):
         AssetDep(corpus, partition_mapping=AllPartitionMapping()),
     ],
     group_name=GROUP,
+    owners=OWNERS,
     kinds={"csv"},
     code_version="1",
 )

@@ -8,7 +8,7 @@ the scan must find what it can see, or a study would measure something else than
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,25 @@ from decon_core.mixtures.layouts import ID, TEXT
 from decon_core.mixtures.verify import scan_again
 from decon_core.scan import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
-from decon_core.store import read_json
+from decon_core.store import Store, read_json
 from decon_core.variants import Mixture
+from decon_core.verified import Looked, look, stamp_of_files
 
 _MOST_TOLD = 20
 _REMEDY = "remove the folder; `decon-assets run` builds it anew"
 
 Name = tuple[str, str, int]  # benchmark, split, row
+
+
+def changed_blend_damage(store: Store, blends: Sequence[Blend]) -> Looked:
+    """What does not add up in blends that were drawn, or touched, since they were looked at."""
+    folders = {one.name: store.blend(one.name) for one in blends}
+    stamps = {
+        name: stamp_of_files(folder, MANIFEST)
+        for name, folder in folders.items()
+        if (folder / MANIFEST).is_file()
+    }
+    return look(store, "blends", stamps, lambda name: blend_damage(folders[name]))
 
 
 @dataclass

@@ -23,8 +23,9 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
 from decon_core.scan import Progress, scan_packs
-from decon_core.store import read_json
+from decon_core.store import Store, read_json
 from decon_core.variants import Mixture
+from decon_core.verified import Looked, look, stamp_of_files
 
 _MOST_TOLD = 20
 
@@ -66,6 +67,18 @@ def verify(
     for pack in packs:
         _look_into(builder, mixture, pack, found)
     return found
+
+
+def changed_damage(store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]) -> Looked:
+    """What does not add up in what was built, or was touched, since it was looked at last."""
+    shares = [f"{one.name}/{pack.name}" for one in mixtures for pack in packs]
+    folders = {share: store.mixture(*share.split("/")) for share in shares}
+    stamps = {
+        share: stamp_of_files(folder, MANIFEST)
+        for share, folder in folders.items()
+        if (folder / MANIFEST).is_file()
+    }
+    return look(store, "mixtures", stamps, lambda share: damage(folders[share]))
 
 
 def scan_again(

@@ -104,6 +104,12 @@ _REMOVED = """
     FROM removed GROUP BY ALL ORDER BY ALL
 """
 
+_SCORES = """
+    SELECT rule, score_from, sum(n_matches)::BIGINT AS n_matches,
+           sum(n_contaminated)::BIGINT AS n_contaminated
+    FROM score_histogram GROUP BY ALL ORDER BY ALL
+"""
+
 _VERDICTS = "SELECT verdict, count(*) AS n FROM verdicts WHERE is_found GROUP BY ALL ORDER BY ALL"
 
 
@@ -120,6 +126,12 @@ def summary_of(report: Path) -> Summary:
             "mixtures": _mixtures(connection),
             "verdicts": {one["verdict"]: one["n"] for one in _rows(connection, _VERDICTS)},
         }
+
+
+def score_bins(report: Path) -> list[Summary]:
+    """How many matches of each rule have which score, and how many of them are leaks."""
+    with opened(report) as connection:
+        return _rows(connection, _SCORES)
 
 
 def _run(connection: duckdb.DuckDBPyConnection) -> Summary:

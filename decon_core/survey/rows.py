@@ -43,7 +43,8 @@ class Field:
 
     def __str__(self) -> str:
         told = f", {self.n_characters} characters" if "text" in self.kinds else ""
-        return f"{self.name} ({' or '.join(self.kinds)}{told})"
+        name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in self.name)
+        return f"{name} ({' or '.join(self.kinds)}{told})"
 
 
 def sample(path: Path) -> Sample:

@@ -12,11 +12,10 @@ import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
 from decon_assets.definitions import ASSETS
-from decon_assets.partitions import cell
+from decon_assets.partitions import STAGES, cell
 from decon_assets.pipeline import Pipeline, PipelineError
 from decon_assets.registration import register
 from decon_assets.resources import Decon
-from decon_assets.work import STAGES
 from decon_core.corpus import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
 from decon_core.registry import list_packs

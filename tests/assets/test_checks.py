@@ -2,19 +2,27 @@
 
 import gzip
 import json
+import shutil
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from dagster import AssetCheckSeverity
 
 from decon_assets.checks import (
+    CHECKS,
     blend_adds_up,
+    canaries_are_found,
     controls_match,
     coverage_is_complete,
     enough_is_indexable,
     every_row_was_read,
     index_is_complete,
+    leak_rate_is_steady,
+    ledger_is_complete,
     mixture_adds_up,
+    records_are_valid,
 )
 from decon_assets.pipeline import PipelineError
 from decon_assets.registration import register
@@ -22,28 +30,85 @@ from decon_assets.resources import Decon
 from decon_core.config import load_config
 from decon_core.errors import ConfigError
 from decon_core.index import index_fingerprint
-from decon_core.records import current_version
+from decon_core.records import current_version, save_records
+from decon_core.registry import list_packs
 from decon_core.schemas import INDEX
-from decon_core.store import map_arrays, write_arrays
-
-ALL = (
-    index_is_complete,
-    enough_is_indexable,
-    every_row_was_read,
-    controls_match,
-    mixture_adds_up,
-    coverage_is_complete,
+from decon_core.store import (
+    map_arrays,
+    read_json,
+    remove,
+    write_arrays,
+    write_json,
+    write_parquet,
 )
+from decon_core.tiles import scan_fingerprint
 
 
 def run_check(check, world):
     return check(Decon(config_path=str(world.config_path)))
 
 
-@pytest.mark.parametrize("check", ALL, ids=lambda check: check.check_key.name)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.check_key.name)
 def test_passes_on_a_world_that_ran(world, check):
     world.run()
     assert run_check(check, world).passed
+
+
+def said(result):
+    return result.metadata["problems"].value
+
+
+def rewritten(path, change):
+    """A table as somebody's hand could leave it, put in place as the program does."""
+    write_parquet(path, change(pq.read_table(path)))
+
+
+def records_of(world, benchmark):
+    return world.store.records(benchmark, current_version(world.store, benchmark).fingerprint)
+
+
+def with_column(name, values):
+    def change(table):
+        at = table.schema.names.index(name)
+        return table.set_column(at, table.schema.field(name), pa.array(values(table[name])))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda table: table.slice(1), "4 records of 4 items"),
+        (lambda table: table.drop_columns(["extras"]), "other columns: extras"),
+        (with_column("benchmark", lambda _: ["other"] * 5), "records of other"),
+        (with_column("instance_index", lambda _: [0, 1, 0, 3, 4]), "numbers of two items each"),
+        (with_column("question", lambda _: ["x"] * 5), "whose content hashes to"),
+    ],
+)
+def test_records_check_fails_when_the_table_is_not_what_was_saved(world, change, told):
+    world.run()
+    rewritten(records_of(world, "harbor"), change)
+    result = run_check(records_are_valid, world)
+    assert (result.passed, result.severity.value) == (False, "ERROR")
+    assert told in said(result)
+
+
+def test_records_check_fails_on_a_record_without_any_text_and_nothing_flows_on(world):
+    world.run()
+    table = pq.read_table(records_of(world, "harbor"))
+    blank = with_column("question", lambda column: [*column.to_pylist()[:4], " "])(table)
+    blank = with_column("answer", lambda column: [*column.to_pylist()[:4], None])(blank)
+    save_records(world.store, "harbor", blank)  # counts and content are those that were saved
+    assert "1 records without any text: rows 4" in said(run_check(records_are_valid, world))
+
+
+def test_records_check_fails_on_a_file_that_is_cut_off_or_gone(world):
+    world.run()
+    path = records_of(world, "harbor")
+    path.write_bytes(path.read_bytes()[:100])
+    assert "cannot be read" in said(run_check(records_are_valid, world))
+    path.unlink()
+    assert "no such file" in said(run_check(records_are_valid, world))
 
 
 def test_index_check_fails_when_a_record_is_gone_or_none_can_be_seen(world):
@@ -158,6 +223,167 @@ def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     assert (result.passed, result.severity.value) == (False, "WARN")
 
 
+def unioned(world):
+    """The search file that a scan of everything maps to memory."""
+    (path,) = (world.store.root / "search").rglob("*.arrow")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("array", "damage"),
+    [
+        ("filter", np.zeros_like),  # no n-gram gets past it
+        ("ids", lambda ids: ids + 1),  # as when another tokenizer speaks
+        ("weights", np.zeros_like),  # nothing tells anything
+        ("question_need", lambda need: need * 4),  # a threshold that nothing can reach
+        ("postings", np.zeros_like),  # every n-gram leads to one question
+    ],
+)
+def test_canary_check_fails_when_the_search_is_broken(world, array, damage):
+    world.run()
+    path = unioned(world)
+    arrays, about = map_arrays(path)
+    write_arrays(path, arrays | {array: damage(arrays[array])}, about=about)
+    result = run_check(canaries_are_found, world)
+    assert (result.passed, result.severity.value) == (False, "ERROR")
+    assert result.metadata["n_problems"].value > 0
+    assert "the item that was planted (jsonl.zst)" in said(result)
+
+
+def test_canary_check_fails_when_the_index_is_that_of_another_benchmark(world):
+    world.add_benchmark("short", n_items=3)
+    world.run()
+    fingerprint = index_fingerprint(world.store, world.policy_in_force())
+    parts = {
+        name: world.store.index_part(
+            fingerprint, name, current_version(world.store, name).fingerprint
+        )
+        for name in ("harbor", "ledger", "short")
+    }
+    remove(world.store.root / "search")
+    shutil.copyfile(parts["ledger"], parts["harbor"])
+    result = run_check(canaries_are_found, world)
+    assert "| harbor: test" in said(result)
+    assert "| ledger: test" not in said(result)
+    shutil.copyfile(parts["short"], parts["harbor"])
+    assert "an index of 3 records" in said(run_check(canaries_are_found, world))
+
+
+def test_canary_check_fails_when_the_settings_find_nothing(world):
+    world.policy = {"eval_min_token_length": 1000}
+    with pytest.raises(PipelineError, match="canaries_are_found"):
+        world.run()
+    result = run_check(canaries_are_found, world)
+    assert "no item that any rule can see" in said(result)
+    assert "| harbor | decon |" in result.metadata["nothing_to_plant"].value
+
+
+def test_canary_check_says_of_which_benchmark_nothing_can_be_planted_and_passes(half_blind):
+    half_blind.run()
+    result = run_check(canaries_are_found, half_blind)
+    assert result.passed
+    assert result.metadata["nothing_to_plant"].value.splitlines()[2:] == ["| short | decon |"]
+
+
+def test_canaries_leave_nothing_behind_among_what_was_scanned(world):
+    world.run()
+    before = {path for path in world.store.root.rglob("*") if path.is_file()}
+    assert run_check(canaries_are_found, world).passed
+    assert {path for path in world.store.root.rglob("*") if path.is_file()} == before
+
+
+def scanned(world, number=0):
+    """Of a shard: its fingerprint, and how tiles are named."""
+    shard = list_packs(world.store)[number].shards[0]
+    return scan_fingerprint(world.store, world.policy_in_force()), shard.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda ledger: {**ledger, "n_documents": 11}, "of them 11 documents and 0 unreadable"),
+        (
+            lambda ledger: {**ledger, "n_documents": 11, "n_rows": 11},
+            "12 documents | 11, as the ledger says",
+        ),
+        (lambda ledger: {**ledger, "shard": "another"}, "a ledger of shard another"),
+        (lambda ledger: {"n_rows": 12}, "no ledger"),
+    ],
+)
+def test_ledger_check_fails_when_the_account_does_not_fit(world, change, told):
+    world.run()
+    path = world.store.ledger(*scanned(world))
+    write_json(path, change(read_json(path)))
+    result = run_check(ledger_is_complete, world)
+    assert (result.passed, result.severity.value) == (False, "ERROR")
+    assert told in said(result)
+
+
+def test_ledger_check_fails_when_tiles_have_no_ledger(world):
+    world.run()
+    world.store.ledger(*scanned(world)).unlink()
+    assert "tiles without a ledger" in said(run_check(ledger_is_complete, world))
+
+
+def test_ledger_check_names_tiles_that_are_another_shards_or_cannot_be_read(world):
+    world.run()
+    version = current_version(world.store, "harbor").fingerprint
+    tiles = [world.store.tile(*scanned(world, number), version) for number in range(3)]
+    whole = tiles[0].read_bytes()
+    for content, told in (
+        (tiles[1].read_bytes(), "matches of shard"),
+        (whole[:-20], "cannot be read"),
+        (b"", "cannot be read"),
+    ):
+        remove(tiles[0])
+        tiles[0].write_bytes(content)
+        result = run_check(ledger_is_complete, world)
+        assert told in said(result)
+        assert str(tiles[0])[-40:] in said(result)
+    remove(tiles[0])
+    tiles[0].write_bytes(whole)
+    assert run_check(ledger_is_complete, world).passed
+
+
+def test_ledger_check_fails_on_a_tile_of_other_columns(world):
+    world.run()
+    version = current_version(world.store, "harbor").fingerprint
+    path = world.store.tile(*scanned(world), version)
+    rewritten(path, lambda table: table.drop_columns(["pair"]))
+    assert "other columns: pair" in said(run_check(ledger_is_complete, world))
+
+
+def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
+    world.run()
+    for check in (records_are_valid, ledger_is_complete, mixture_adds_up):
+        run_check(check, world)
+        metadata = run_check(check, world).metadata
+        assert metadata["looked_at"].value == 0
+        assert metadata["right_and_unchanged"].value > 0
+    world.add_shard("s7")
+    world.run()
+    for check in (ledger_is_complete, mixture_adds_up):
+        metadata = run_check(check, world).metadata
+        assert metadata["right_and_unchanged"].value == 4
+
+
+def test_what_is_wrong_is_told_again_until_it_is_mended(world):
+    world.run()
+    shard = world.store.mixture("decontaminated", "web-0000") / "s0.jsonl.gz"
+    content = shard.read_bytes()
+    shard.write_bytes(content + b"x")
+    for _ in range(2):
+        assert not run_check(mixture_adds_up, world).passed
+    shard.write_bytes(content)
+    assert run_check(mixture_adds_up, world).passed
+
+
+def test_mixture_check_tells_of_an_account_that_cannot_be_read(world):
+    world.run()
+    (world.store.mixture("decontaminated", "web-0000") / "_manifest.json").write_text("{")
+    assert "damaged" in said(run_check(mixture_adds_up, world))
+
+
 def test_mixture_check_fails_when_a_written_shard_was_touched(world):
     world.run()
     shard = world.store.mixture("decontaminated", "web-0000") / "s0.jsonl.gz"
@@ -218,3 +444,41 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
     result = run_check(coverage_is_complete, world)
     assert not result.passed
     assert "s7.jsonl.gz" in result.metadata["problems"].value
+
+
+def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(world):
+    world.run()
+    assert run_check(leak_rate_is_steady, world).metadata["benchmarks_compared"].value == (
+        "no report before"
+    )
+    harbor = world.benchmarks["harbor"]
+    world.add_shard("s7", leaks=harbor[3:])
+    world.run()
+    for _ in range(2):  # asked again, it says the same
+        result = run_check(leak_rate_is_steady, world)
+        assert (result.passed, result.severity.value) == (False, "WARN")
+        assert "| harbor | 100.0% of 5 items leaked | 60.0%, give or take 5.0%" in said(result)
+        assert "look at the shards" in said(result)
+        assert result.metadata["benchmarks_compared"].value == 2
+    world.policy = {"contamination_score_threshold": 1.0}
+    world.run()
+    assert run_check(leak_rate_is_steady, world).passed  # what stands there is whole
+    world.policy = {}
+    world.add_benchmark("ledger", n_items=30)
+    world.run(refreeze=True)
+    told = said(run_check(leak_rate_is_steady, world))
+    assert "the benchmark itself" in told
+    assert "idf snapshot, the thresholds" in told
+
+
+def test_drift_check_goes_by_the_settings(world):
+    world.run()
+    world.add_shard("s7", leaks=world.benchmarks["harbor"][3:])
+    world.run()
+    for drift, is_steady in ((0.39, False), (0.41, True), (0, False), (1, True)):
+        world.write_config()
+        world.config_path.write_text(world.config_path.read_text() + f"[report]\ndrift = {drift}\n")
+        assert run_check(leak_rate_is_steady, world).passed == is_steady
+    world.config_path.write_text(world.config_path.read_text().replace("drift = 1", "drift = 2"))
+    with pytest.raises(ConfigError, match=r"report\.drift: found 2; expected a number from 0 to 1"):
+        load_config(world.config_path)

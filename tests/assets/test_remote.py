@@ -20,7 +20,7 @@ from decon_core.corpus import find_shards, read_shard
 from decon_core.errors import ConfigError, CorpusError
 from decon_core.mirror import Mirror, files_in
 from decon_core.places import listed, place, use_options
-from decon_core.registry import list_packs
+from decon_core.registry import input_files, list_packs
 from decon_core.store import Store
 from decon_core.streams import create
 
@@ -143,6 +143,26 @@ def test_a_remote_shard_is_hashed_once_and_another_content_is_another_shard(s3, 
     assert same == first[1]
     with pytest.raises(CorpusError, match="other content"):
         list(read_shard(first[0], source))
+
+
+def test_processes_that_are_started_find_the_store_by_what_they_inherit(s3):
+    s3.pipe_file("mill/in/a.jsonl", b"{}")
+    asked = f"from decon_core.places import place; print(place('{BUCKET}/in/a.jsonl').is_file())"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True)
+    assert told.stdout.strip() == b"True"
+
+
+def test_input_files_are_listed_by_what_the_store_calls_them(remote_world):
+    config = load_config(remote_world)
+    found = input_files(config)
+    names = [one.path.removeprefix(f"{BUCKET}/in/") for one in found[1:]]
+    shards = [f"corpus/s{number}.jsonl.gz" for number in range(3)]
+    assert names == [
+        *shards,
+        *(f"recipes/{x}" for x in ("evals.yaml", "harbor.jsonl", "ledger.jsonl")),
+    ]
+    assert found[0].path == str(remote_world)
+    assert found == input_files(config)
 
 
 def _with(shard, **values):

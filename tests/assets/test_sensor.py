@@ -19,7 +19,7 @@ class Daemon:
         world.write_config()
         self.world = world
         definitions = build_definitions(config_path=str(world.config_path))
-        self.job = definitions.resolve_implicit_global_asset_job_def()
+        self.jobs = definitions.get_repository_def()
         self.cursor = None
         self.asked = []
 
@@ -36,13 +36,10 @@ class Daemon:
         if result.skip_reason:
             return result.skip_reason.skip_message
         for request in result.run_requests:
-            self.job.execute_in_process(
-                instance=self.world.instance,
-                asset_selection=request.asset_selection,
-                tags=request.tags,
-                raise_on_error=False,
+            self.jobs.get_job(request.job_name).execute_in_process(
+                instance=self.world.instance, tags=request.tags, raise_on_error=False
             )
-        names = [key.path[-1] for one in result.run_requests for key in one.asset_selection]
+        names = [one.job_name.removeprefix("keep_up_") for one in result.run_requests]
         self.asked += names
         return names
 
@@ -139,7 +136,9 @@ def test_runs_at_work_are_waited_for(world, daemon):
     daemon.settle()
     world.add_shard("s9")
     daemon.tick()
-    run = world.instance.create_run_for_job(daemon.job, status=DagsterRunStatus.STARTED)
+    run = world.instance.create_run_for_job(
+        daemon.jobs.get_job("keep_up_scan"), status=DagsterRunStatus.STARTED
+    )
     assert daemon.tick() == "1 runs are at work or waiting"
     world.instance.report_run_failed(run)
     assert daemon.tick() == ["inventory"]

@@ -204,9 +204,11 @@ def require_consistent(files):
 
 
 @pytest.mark.parametrize("first", [None, "1"])
+@pytest.mark.parametrize("is_whole", [True, False], ids=["object store", "file server"])
 def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes_it(
-    tmp_path, cut_after, first
+    tmp_path, monkeypatch, cut_after, first, is_whole
 ):
+    monkeypatch.setattr("decon_core.mirror.uploads_are_whole", lambda _: is_whole)
     n = 0
     while True:
         mirror = Mirror(tmp_path / str(n), place(f"memory://{uuid4().hex}"))

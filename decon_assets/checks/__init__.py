@@ -1,0 +1,52 @@
+"""Asset checks: what must hold after a stage, said where the UI shows it. One file per stage.
+
+Each looks at what lies on disk, for all partitions: in a run over a range a check has one result
+for the whole range. What was right and did not change since is not read again.
+"""
+
+from decon_assets.checks.benchmarks import (
+    enough_is_indexable,
+    index_is_complete,
+    records_are_valid,
+)
+from decon_assets.checks.products import (
+    blend_adds_up,
+    controls_match,
+    coverage_is_complete,
+    leak_rate_is_steady,
+    mixture_adds_up,
+)
+from decon_assets.checks.scanning import (
+    canaries_are_found,
+    every_row_was_read,
+    ledger_is_complete,
+)
+
+CHECKS = [
+    records_are_valid,
+    index_is_complete,
+    enough_is_indexable,
+    canaries_are_found,
+    ledger_is_complete,
+    every_row_was_read,
+    mixture_adds_up,
+    controls_match,
+    blend_adds_up,
+    coverage_is_complete,
+    leak_rate_is_steady,
+]
+
+__all__ = [
+    "CHECKS",
+    "blend_adds_up",
+    "canaries_are_found",
+    "controls_match",
+    "coverage_is_complete",
+    "enough_is_indexable",
+    "every_row_was_read",
+    "index_is_complete",
+    "leak_rate_is_steady",
+    "ledger_is_complete",
+    "mixture_adds_up",
+    "records_are_valid",
+]

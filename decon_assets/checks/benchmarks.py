@@ -1,0 +1,92 @@
+"""Checks of the benchmarks: what records say, what an index holds, what can be found of them."""
+
+from dagster import AssetCheckResult, asset_check
+
+from decon_assets.assets.benchmarks import index, records
+from decon_assets.findings import finding, looked
+from decon_assets.provenance import preview
+from decon_assets.resources import Decon
+from decon_core.config import Config
+from decon_core.errors import Problem
+from decon_core.faults import changed_faults_of_records
+from decon_core.index import has_part, index_fingerprint, open_part
+from decon_core.indexability import Visibility, visibilities
+from decon_core.records import current_version
+from decon_core.registry import benchmarks_of
+
+
+@asset_check(asset=records, blocking=True)
+def records_are_valid(decon: Decon) -> AssetCheckResult:
+    """Records have the declared form, a text each, and the counts and content they were saved with.
+
+    No number is that of two items.
+    """
+    with decon.at_work() as (config, store):
+        return looked(changed_faults_of_records(store, [*benchmarks_of(config)]))
+
+
+@asset_check(asset=index, blocking=True)
+def index_is_complete(decon: Decon) -> AssetCheckResult:
+    """Every benchmark that has an index accounts for every record, and can see at least one."""
+    config, store = decon.at_hand()
+    fingerprint = index_fingerprint(store, config.policy)
+    problems, blind = [], []
+    for name in benchmarks_of(config):
+        if not store.current_records(name).is_file():
+            continue
+        version = current_version(store, name)
+        if not has_part(store, version, fingerprint):
+            continue
+        entries = open_part(store, version, fingerprint).entries
+        if entries.dropped.size != version.n_records:
+            found = f"{entries.dropped.size} records"
+            problems.append(Problem(name, found, str(version.n_records)))
+        if not entries.records.size:
+            blind.append(Problem(name, "no indexable record", "at least one"))
+    # Lost records must not flow on. A benchmark that no rule can see is reported as such: nothing
+    # of it is ever called clean.
+    return finding([*problems, *blind], is_warning=not problems)
+
+
+@asset_check(asset=index, blocking=True)
+def enough_is_indexable(decon: Decon) -> AssetCheckResult:
+    """Every chosen rule can see as large a share of each required benchmark as is demanded.
+
+    Of a benchmark that is not required, a smaller share is a warning.
+    """
+    config, store = decon.at_hand()
+    fingerprint = index_fingerprint(store, config.policy)
+    names = benchmarks_of(config)
+    unknown = [
+        Problem(name, "required, but not among the benchmarks", "a benchmark")
+        for name in config.required
+        if name not in names
+    ]
+    versions = [
+        current_version(store, name) for name in names if store.current_records(name).is_file()
+    ]
+    versions = [version for version in versions if has_part(store, version, fingerprint)]
+    seen = visibilities(store, versions, config.policy)
+    few = [one for one in seen if one.share < config.least_indexable_share]
+    blocking = [*unknown, *(_few(one, config) for one in few if one.benchmark in config.required)]
+    others = [_few(one, config) for one in few if one.benchmark not in config.required]
+    rows = [
+        {
+            "benchmark": one.benchmark,
+            "rule": one.rule,
+            "items": one.n_items,
+            "visible": one.n_visible,
+            "why not": "; ".join(f"{reason}: {n}" for reason, n in one.why_not.items()),
+        }
+        for one in sorted(seen, key=lambda one: one.share)
+    ]
+    problems = [*blocking, *others]
+    return finding(problems, is_warning=not blocking, indexability=preview(rows))
+
+
+def _few(seen: Visibility, config: Config) -> Problem:
+    return Problem(
+        f"{seen.benchmark}, {seen.rule}",
+        f"{seen.n_visible} of {seen.n_items} items visible",
+        f"a share of {config.least_indexable_share}",
+    )

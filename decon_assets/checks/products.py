@@ -1,0 +1,87 @@
+"""Checks of what people take away: accounts that add up, and a report that covers everything."""
+
+from dagster import AssetCheckResult, asset_check
+
+from decon_assets.assets.products import blend, mixture, report
+from decon_assets.findings import finding, looked
+from decon_assets.resources import Decon
+from decon_core.blending.verify import changed_blend_damage
+from decon_core.errors import DeconError, Problem
+from decon_core.mixtures.build import MANIFEST
+from decon_core.mixtures.control import Matched
+from decon_core.mixtures.verify import changed_damage
+from decon_core.publish.drift import drift_of
+from decon_core.registry import current_versions, list_packs, plan
+from decon_core.store import read_json
+from decon_core.tiles import missing_tiles, scan_fingerprint
+
+
+@asset_check(asset=mixture, blocking=True)
+def mixture_adds_up(decon: Decon) -> AssetCheckResult:
+    """Documents in are documents out plus documents removed, and the bytes are those written."""
+    with decon.at_work() as (config, store):
+        return looked(changed_damage(store, config.mixtures, list_packs(store)))
+
+
+@asset_check(asset=mixture)
+def controls_match(decon: Decon) -> AssetCheckResult:
+    """Every control loses as many documents as its treatment, and as many tokens to half a percent.
+
+    Where leaks are longer than anything else in a source, that cannot be.
+    """
+    config, store = decon.at_hand()
+    problems = {}
+    for declared in (one for one in config.mixtures if one.take == "control"):
+        for pack in list_packs(store):
+            path = store.mixture(declared.name, pack.name) / MANIFEST
+            for told in (read_json(path)["control"] or ()) if path.is_file() else ():
+                matched = Matched(**told)
+                if not matched.is_near:  # all packs of a source say the same
+                    problems[declared.name, matched.source] = Problem(
+                        f"{declared.name}, {matched.source}",
+                        f"{matched.n_drawn} documents, {matched.n_drawn_tokens} tokens",
+                        f"{matched.n_documents} and {matched.n_tokens}",
+                    )
+    return finding([*problems.values()], is_warning=True)
+
+
+@asset_check(asset=blend, blocking=True)
+def blend_adds_up(decon: Decon) -> AssetCheckResult:
+    """Texts written are documents drawn, less those replaced, plus test items; bytes as written."""
+    with decon.at_work() as (config, store):
+        return looked(changed_blend_damage(store, config.blends))
+
+
+@asset_check(asset=report)
+def coverage_is_complete(decon: Decon) -> AssetCheckResult:
+    """All shards that are there today are registered and scanned against all benchmarks."""
+    config, store = decon.at_hand()
+    today = plan(config, store)
+    problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
+    problems += [Problem(path, "not registered", "a registered shard") for path in today.new]
+    try:
+        versions = current_versions(config, store)
+        scan = scan_fingerprint(store, config.policy)
+    except DeconError as error:
+        return finding([*problems, *error.problems])
+    problems += [
+        Problem(
+            f"{pack.name}: {shard.name}",
+            "not scanned against " + ", ".join(version.benchmark for version in lacking),
+            "a tile",
+        )
+        for pack, shard, lacking in missing_tiles(store, list_packs(store), versions, scan)
+    ]
+    return finding(problems)
+
+
+@asset_check(asset=report)
+def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
+    """No benchmark's leak rate is far from that of the report before."""
+    with decon.at_work() as (config, store):
+        try:
+            found = drift_of(store, config.drift)
+        except DeconError as error:
+            return finding(error.problems, is_warning=True)
+        compared = found.n_compared if found.has_before else "no report before"
+        return finding(found.problems, is_warning=True, benchmarks_compared=compared)

@@ -1,0 +1,133 @@
+"""Small plots for the metadata of assets: SVG, as the UI's dialog for Markdown shows it.
+
+Drawn by hand: a charting library would take longer to import than all assets together.
+"""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from dagster import MetadataValue
+
+_WIDTH = 900  # of the dialog, which does not fit pictures to itself
+_MOST_BENCHMARKS = 30
+_BAR, _GAP, _LEFT, _RIGHT = 16, 6, 190, 210
+_HEIGHT, _FOOT, _TOP = 170, 40, 22
+_BIN = 0.02  # of a score, as the report's view `score_histogram` has them
+_LEAK, _REST, _INK, _LINE = "#c4473a", "#7d94ad", "#3b4754", "#a9b4c0"
+
+
+def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
+    """A bar for each benchmark, with its 95 % interval; the highest rates first.
+
+    Rows have `benchmark`, `n_items`, `n_leaked`, `leak_rate`, `low`, `high`, as a summary has.
+    """
+    known = sorted(
+        (row for row in rows if row["leak_rate"] is not None),
+        key=lambda row: (-row["leak_rate"], row["benchmark"]),
+    )
+    if not known:
+        return MetadataValue.md("*no benchmark of which a rate is known*")
+    shown = known[:_MOST_BENCHMARKS]
+    most = max([row["high"] for row in shown]) or 1.0
+    parts = [part for at, row in enumerate(shown) for part in _rate_row(row, at, most)]
+    left_out = len(known) - len(shown)
+    height = _TOP + len(shown) * (_BAR + _GAP)
+    if left_out:
+        parts.append(_text(_LEFT, height + 12, f"and {left_out} with lower rates"))
+    return _picture("leak rates by benchmark", parts, height + 20)
+
+
+def _rate_row(row: Mapping[str, Any], at: int, most: float) -> list[str]:
+    y = _TOP + at * (_BAR + _GAP)
+    scale = (_WIDTH - _LEFT - _RIGHT) / most
+    ends = [_LEFT + scale * row[name] for name in ("leak_rate", "low", "high")]
+    middle = y + _BAR / 2
+    told = f"{row['leak_rate']:.1%}  ({row['n_leaked']:,} of {row['n_items']:,})"
+    return [
+        _text(_LEFT - 8, y + 12, _short(row["benchmark"]), anchor="end"),
+        _bar(_LEFT, y, ends[0] - _LEFT, _BAR, _LEAK),
+        _line(ends[1], middle, ends[2], middle, _INK),
+        _text(max(ends[0], ends[2]) + 8, y + 12, told),
+    ]
+
+
+def scores(bins: Sequence[Mapping[str, Any]], thresholds: Mapping[str, float]) -> MetadataValue:
+    """How many matches have which score, rule by rule, with the threshold from which on they leak.
+
+    Bins have `rule`, `score_from`, `n_matches` and `n_contaminated`. What leaks is drawn in red.
+    """
+    rules = [rule for rule in thresholds if any(one["rule"] == rule for one in bins)]
+    if not rules:
+        return MetadataValue.md("*nothing was found*")
+    parts: list[str] = []
+    for number, rule in enumerate(rules):
+        own = sorted(
+            (one for one in bins if one["rule"] == rule), key=lambda one: one["score_from"]
+        )
+        parts += _histogram(rule, own, thresholds[rule], _TOP + number * (_HEIGHT + _FOOT + _TOP))
+    return _picture("scores", parts, len(rules) * (_HEIGHT + _FOOT + _TOP))
+
+
+def _histogram(
+    rule: str, bins: Sequence[Mapping[str, Any]], threshold: float, top: float
+) -> list[str]:
+    first = min(float(bins[0]["score_from"]), threshold)
+    scale = (_WIDTH - 60) / max(1 - first, _BIN)
+    most = max(one["n_matches"] for one in bins)
+    foot = top + _HEIGHT
+
+    def x(score: float) -> float:
+        return 30 + scale * (score - first)
+
+    parts = [_text(30, top - 6, f"{rule}: at most {most:,} matches in a bin")]
+    for one in bins:
+        of_bin = [(one["n_matches"], _REST), (one["n_contaminated"], _LEAK)]
+        for n, colour in of_bin:
+            height = _HEIGHT * n / most
+            parts.append(
+                _bar(x(one["score_from"]), foot - height, scale * _BIN - 1, height, colour)
+            )
+    parts += [
+        _line(x(threshold), top, x(threshold), foot + 6, _INK),
+        _text(x(threshold), foot + 32, f"threshold {threshold:g}", anchor="middle"),
+        _line(30, foot, _WIDTH - 30, foot, _LINE),
+        _text(30, foot + 18, f"{first:g}"),
+        _text(_WIDTH - 30, foot + 18, "1", anchor="end"),
+    ]
+    return parts
+
+
+def _picture(title: str, parts: Sequence[str], height: float) -> MetadataValue:
+    drawing = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height:.0f}" '
+        f'font-family="sans-serif" font-size="12"><title>{escape(title)}</title>'
+        f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
+    )
+    packed = b64encode(drawing.encode()).decode()
+    return MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{packed})")
+
+
+def _bar(x: float, y: float, width: float, height: float, colour: str) -> str:
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:.1f}" '
+        f'fill="{colour}"/>'
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+        f'stroke="{colour}" stroke-width="1.5"/>'
+    )
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "start") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{_INK}">{escape(text)}</text>'
+    )
+
+
+def _short(name: str, most: int = 26) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
