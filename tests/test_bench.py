@@ -209,3 +209,25 @@ def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
     (leaked,) = re.search(r"(\d+) items leaked", page).groups()
     assert 0 < int(leaked) <= 40
     assert page.count("| view `") > 15
+
+
+def test_a_grid_is_filled_and_told_cell_by_cell(tmp_path):
+    page = tmp_path / "grid.md"
+    command = [Path(sys.executable).with_name("decon-assets"), "bench", "--grid"]
+    sizes = ["--benchmarks", "2", "--packs", "2", "--shards", "1"]
+    subprocess.run([*command, *sizes, "--out", page], stdout=subprocess.DEVNULL, check=True)
+    written = page.read_text()
+    assert "2 benchmarks x 2 packs x 1 shards: 4 cells, 2 shards" in written
+    lines = {
+        line.split("|")[1].strip(): line.split("|") for line in written.splitlines() if "|" in line
+    }
+    n_runs, n_cells, _, n_read = (int(value) for value in lines["first backfill"][7:11])
+    assert (n_runs, n_cells, n_read) == (4, 9, 2)  # records, snapshot and indexes are 5 of them
+    assert [int(value) for value in lines["one benchmark more"][8:9]] == [4]
+    assert int(lines["one benchmark more"][10]) == 2
+    assert int(lines["nothing to do: `backfill`"][7]) == 0
+
+
+def test_a_grid_of_nothing_is_refused(capsys):
+    assert main(["bench", "--grid", "--packs", "0"]) == 2
+    assert "n_packs" in capsys.readouterr().err
