@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 
 import pytest
@@ -107,11 +108,20 @@ def test_the_runs_are_those_that_made_the_tile_and_the_mixture_not_later_ones(to
     assert runs[1]["id"] != runs[2]["id"]
     mixed = [one["mixtures"][0]["run"]["id"] for one in (before, after, other)]
     assert mixed[0] == mixed[1] != mixed[2]
-    home = at_home.folder.parent  # the fixture's home is known by its variable only
-    assert home.is_dir()
     with DagsterInstance.get() as instance:
         run = instance.get_run_by_id(runs[0]["id"])
-        assert AssetKey("scan") in (run.asset_selection or run.assets_to_materialize)
+        assert run.asset_selection == {AssetKey("scan")}
+
+
+def test_a_tile_that_was_written_by_no_run_of_this_instance_has_none(told, at_home):
+    for path in at_home.store.root.rglob("tiles/*/*/*.parquet"):
+        os.utime(path, (0, 0))
+    (one,) = told("s1-1")
+    assert one["found"][0]["run"] == {
+        "id": None,
+        "at": "1970-01-01T00:00:00+00:00",
+        "partition": "harbor|web-0001",
+    }
 
 
 def test_without_a_history_the_runs_are_not_known(told, at_home, monkeypatch, tmp_path, capsys):
