@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,25 +186,40 @@ def _run_of_share(
 
 
 def _run(instance: DagsterInstance | None, asset: str, key: str, made: str) -> Told:
-    """The run that said first, after the file was written, that the partition is there.
+    """The run that was at work on the asset when the file was written.
 
-    Later ones found it there and kept it.
+    Of several at once it is the one that told of the partition first: others found it there.
     """
-    unknown = {"id": None, "at": None, "partition": key}
+    written = Path(made).stat().st_mtime
+    at = datetime.fromtimestamp(written, UTC)
+    told: Told = {"id": None, "at": at.isoformat(timespec="seconds"), "partition": key}
     if instance is None:
-        return unknown
+        return told
+    at_work = _at_work(instance, asset, at)
+    if len(at_work) > 1:
+        at_work &= {_first_to_tell(instance, asset, key, written)}
+    return {**told, "id": next(iter(at_work), None)}
+
+
+def _at_work(instance: DagsterInstance, asset: str, at: datetime) -> set[str | None]:
+    from dagster import AssetKey, RunsFilter
+
+    margin = timedelta(seconds=_CLOCK_SECONDS)
+    then = RunsFilter(created_before=at + margin, updated_after=at - margin)
+    runs = instance.get_runs(then)
+    return {run.run_id for run in runs if AssetKey(asset) in (run.asset_selection or ())}
+
+
+def _first_to_tell(instance: DagsterInstance, asset: str, key: str, written: float) -> str | None:
     from dagster import AssetKey, AssetRecordsFilter
 
     wanted = AssetRecordsFilter(
         asset_key=AssetKey(asset),
         asset_partitions=[key],
-        after_timestamp=Path(made).stat().st_mtime - _CLOCK_SECONDS,
+        after_timestamp=written - _CLOCK_SECONDS,
     )
     found = instance.fetch_materializations(wanted, limit=1, ascending=True).records
-    if not found:
-        return unknown
-    at = datetime.fromtimestamp(found[0].timestamp, UTC).isoformat(timespec="seconds")
-    return {"id": found[0].run_id, "at": at, "partition": key}
+    return found[0].run_id if found else None
 
 
 # As text ------------------------------------------------------------------------------------------
@@ -289,7 +304,7 @@ def _short(text: str) -> str:
 
 def _ran(what: str, run: Told) -> str:
     if run["id"] is None:
-        return f"{what} in a run that is not known to this instance"
+        return f"{what} {run['at']}, in a run that is not known to this instance"
     return f"{what} in run {run['id']} ({run['at']})"
 
 
