@@ -12,9 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from decon_assets import (
+    backfill_command,
     blend_command,
     compare_command,
+    daemon_command,
     gap_command,
+    init_command,
     mixture_command,
     publish_command,
     recipes_command,
@@ -33,6 +36,7 @@ from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
 examples:
+  decon-assets init --corpus shards/ --evals benchmarks/    a decon.toml to start from
   decon-assets run                          everything that is missing, from records to report
   decon-assets run --config my/decon.toml
   decon-assets report                       leak rates by benchmark and by source
@@ -98,6 +102,14 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
 
 _COMMANDS = (
     _Command(
+        "init",
+        "write a decon.toml for a corpus and benchmarks, from looking at them",
+        init_command.init,
+        (init_command.add_arguments,),
+        init_command.DESCRIPTION,
+        init_command.EPILOG,
+    ),
+    _Command(
         "run",
         "register what is there and materialize what is missing",
         world_command.run,
@@ -121,6 +133,21 @@ _COMMANDS = (
         "the Dagster UI on 127.0.0.1",
         world_command.dev,
         (world_command.add_dev_arguments, _add_workers, _add_config),
+    ),
+    _Command(
+        "daemon",
+        "what starts queued runs, backfills and sensors, on a server",
+        daemon_command.daemon,
+        (_add_workers, _add_config),
+        daemon_command.DESCRIPTION,
+    ),
+    _Command(
+        "backfill",
+        "scan the cells that are missing, of some benchmarks and packs or of all",
+        backfill_command.backfill,
+        (backfill_command.add_arguments, _add_workers, _add_config),
+        backfill_command.DESCRIPTION,
+        backfill_command.EPILOG,
     ),
     _Command(
         "report",

@@ -7,6 +7,7 @@ from dagster import Definitions, LoggerDefinition, in_process_executor, load_ass
 from decon_assets.assets import benchmarks, inputs, products, scanning, scorecard
 from decon_assets.checks import CHECKS
 from decon_assets.resources import Decon
+from decon_assets.sensors import JOBS, keep_up
 
 ASSETS = load_assets_from_modules(
     [inputs, benchmarks, scanning, products, scorecard], include_specs=True
@@ -20,6 +21,8 @@ def build_definitions(
     return Definitions(
         assets=ASSETS,
         asset_checks=CHECKS,
+        jobs=[*JOBS.values()],
+        sensors=[keep_up],
         resources={"decon": Decon(config_path=config_path)},
         loggers=loggers,
         # One process per run: the scan has a pool of its own. Dagster's default starts one per

@@ -1,21 +1,31 @@
 """The one place that decides whether trying again can help.
 
 A `DeconError` is permanent: the same inputs give the same error, so Dagster is told not to retry.
-Everything else (a disk that is full, a mount that is away) may go away, and is left to whatever
-retries the run asks for.
+What a disk or a network does may go away: Dagster is asked to try again, twice. Anything else is a
+mistake in here, and would be one again. A run whose process dies is begun again by the daemon, as
+dagster.yaml says.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dagster import Failure, MetadataValue
+from dagster import Failure, MetadataValue, RetryRequested
 
 from decon_core.errors import DeconError, told
 
+_MOST_RETRIES = 2
+_SECONDS_BEFORE_RETRY = 30
+_PASSING = {
+    errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET,
+    errno.EDQUOT, errno.EHOSTUNREACH, errno.EIO, errno.EMFILE, errno.ENETUNREACH, errno.ENFILE,
+    errno.ENOMEM, errno.ENOSPC, errno.ESTALE, errno.ETIMEDOUT,
+}  # fmt: skip
+
 
 @contextmanager
-def permanent_failures() -> Iterator[None]:
-    """Turn the core's errors into failures that Dagster shows in full and does not retry."""
+def told_failures() -> Iterator[None]:
+    """Turn the core's errors into failures that Dagster shows in full; retry what may pass."""
     try:
         yield
     except DeconError as error:
@@ -24,3 +34,7 @@ def permanent_failures() -> Iterator[None]:
             metadata={"problems": MetadataValue.md(told(error.problems, bullet="- "))},
             allow_retries=False,
         ) from error
+    except OSError as error:
+        if error.errno not in _PASSING:
+            raise
+        raise RetryRequested(_MOST_RETRIES, _SECONDS_BEFORE_RETRY) from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import told
-from decon_core.store import Store
+from decon_core.mirror import at_hand
 
 if TYPE_CHECKING:
     from decon_core.evals import Recipe
@@ -71,7 +71,7 @@ def gap(options: argparse.Namespace, say: Say) -> int:
     from decon_core.scores.account import score_gap
     from decon_core.scores.page import WARNING, write
 
-    report = options.report or Store(load_config(options.config).store).report
+    report = options.report or at_hand(load_config(options.config)).report
     account = score_gap(
         options.results, report, tasks=options.task, recipes=_recipes(options.config)
     )

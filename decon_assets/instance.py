@@ -22,7 +22,8 @@ _UNFINISHED = [
 ]
 
 # Silent, as nobody asked for telemetry. One run at a time from the UI: a backfill of a grid becomes
-# many, and each scan uses all cores by itself.
+# many, and each scan uses all cores by itself. A run whose process died is begun again, and finds
+# its tiles; one that failed would fail again, so it is not.
 _SETTINGS = """\
 telemetry:
   enabled: false
@@ -31,6 +32,15 @@ nux:
 concurrency:
   runs:
     max_concurrent_runs: 1
+  pools:
+    default_limit: 1
+run_monitoring:
+  enabled: true
+  start_timeout_seconds: 300
+run_retries:
+  enabled: true
+  max_retries: 2
+  retry_on_asset_or_op_failure: false
 """
 
 
@@ -81,3 +91,11 @@ def _bury_dead_runs(instance: DagsterInstance) -> None:
     unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
     for run in instance.get_runs(unfinished):
         instance.report_run_failed(run, "the process that ran it is gone")
+        free_slots_of(instance, run.run_id)
+
+
+def free_slots_of(instance: DagsterInstance, run_id: str) -> None:
+    """Give back what a dead run holds of the pools: otherwise only a daemon would, some day."""
+    storage = instance.event_log_storage
+    if storage.supports_global_concurrency_limits:
+        storage.free_concurrency_slots_for_run(run_id)

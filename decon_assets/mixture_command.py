@@ -10,10 +10,11 @@ from decon_assets.folders import name_of, undeclared
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import Problem, told
+from decon_core.mirror import at_hand
 from decon_core.mixtures.build import MANIFEST, Builder
 from decon_core.mixtures.verify import Verdict, verify
 from decon_core.registry import builder_of
-from decon_core.store import Store, read_json
+from decon_core.store import read_json
 from decon_core.variants import Mixture, mixture_named
 from decon_core.workers import wanted_workers
 
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def mixture(options: argparse.Namespace, say: Say) -> int:
     """Do what was asked for; 0 when all is well."""
     config = load_config(options.config)
-    builder = builder_of(config, Store(config.store))
+    builder = builder_of(config, at_hand(config))
     folder = builder.store.mixtures("any").parent
     names = [name_of(typed, folder, what="mixture") for typed in options.names]
     chosen = [mixture_named(builder.mixtures, name) for name in names] or list(builder.mixtures)

@@ -5,7 +5,9 @@ checked in `decon_core.names` before they come here; Dagster itself would take a
 and lose the cell without a word.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import (
@@ -14,6 +16,24 @@ from dagster import (
     MultiPartitionKey,
     MultiPartitionsDefinition,
 )
+
+# The assets that a run brings up to date, in the order of the data.
+STAGES = (
+    "records",
+    "idf_snapshot",
+    "index",
+    "scan",
+    "common_ngrams",
+    "mixture",
+    "blend",
+    "clean_benchmark",
+    "report",
+    "report_page",
+)
+
+# Of one run. One that dies is begun again from its first cell; its tiles are all there, so that
+# takes seconds, and its events are written once more, at some 40 ms for each cell.
+MOST_CELLS = 1_000
 
 BENCHMARK = "benchmark"
 PACK = "pack"
@@ -75,6 +95,16 @@ class Rectangle:
             MultiPartitionKey({PACK: self.packs[at], other: self.others[at]}) for at in (0, -1)
         )
         return first, last
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.packs) * len(self.others)
+
+    def pieces(self, most_cells: int) -> Iterator[Rectangle]:
+        """This, cut between packs so that no piece has more cells; a pack is never cut."""
+        step = max(1, most_cells // len(self.others))
+        for at in range(0, len(self.packs), step):
+            yield Rectangle(self.packs[at : at + step], self.others)
 
 
 def rectangles(

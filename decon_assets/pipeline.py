@@ -7,8 +7,7 @@ history afterwards as if the buttons had been pressed there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from dagster import (
@@ -22,90 +21,11 @@ from dagster import (
 
 from decon_assets.definitions import build_definitions
 from decon_assets.instance import COMMAND_LINE_TAG
-from decon_assets.partitions import (
-    BENCHMARK,
-    BLEND,
-    MIXTURE,
-    PACK,
-    align,
-    benchmarks,
-    blends,
-    mixtures,
-    neighbours,
-    packs,
-    rectangles,
-)
-from decon_core.common import has_common
-from decon_core.config import Config, load_config
-from decon_core.corpus import Pack
-from decon_core.errors import DeconError, Problem, RecordError
+from decon_assets.registration import Registration, register
+from decon_assets.work import Known, Request, Today, grid_requests, requests
 from decon_core.idf import current_snapshot, require_frozen_from
-from decon_core.index import has_part, index_fingerprint
-from decon_core.mixtures.clean_evals import has_clean_benchmark
-from decon_core.records import current_version
-from decon_core.registry import (
-    benchmarks_of,
-    blender_of,
-    builder_of,
-    current_versions,
-    register_packs,
-    stale_benchmarks,
-)
-from decon_core.store import Store
-from decon_core.tiles import missing_tiles, scan_fingerprint
-from decon_core.tokens import load_tokenizer
 
 Echo = Callable[[str], None]
-
-_RANGE_START = "dagster/asset_partition_range_start"
-_RANGE_END = "dagster/asset_partition_range_end"
-
-# Enough rows to see that a recipe fits its file; the rest is read when records are materialized.
-_ROWS_TRIED = 50
-
-
-@dataclass(frozen=True)
-class Registration:
-    """What the configuration names today, known to Dagster from now on."""
-
-    config: Config
-    store: Store
-    benchmarks: tuple[str, ...]
-    packs: tuple[Pack, ...]
-
-
-def register(
-    config_path: Path,
-    instance: DagsterInstance,
-    *,
-    may_retire: bool = False,
-    echo: Echo = print,
-) -> Registration:
-    """Tell Dagster which benchmarks and packs there are.
-
-    A benchmark is tried first: once registered, a bad one would fail every run that covers it.
-    """
-    config = load_config(config_path)
-    store = Store(config.store)
-    load_tokenizer(config.policy.tokenizer_str)
-    found = benchmarks_of(config)
-    problems: list[Problem] = []
-    for benchmark in found.values():
-        try:
-            benchmark.normalized(limit=_ROWS_TRIED)
-        except DeconError as error:
-            problems += error.problems
-    if problems:
-        raise RecordError(problems)
-    store.sweep_drafts()
-    plan = register_packs(config, store, may_retire=may_retire)
-    for pack in plan.retired:
-        echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
-    align(instance, benchmarks, list(found))
-    align(instance, packs, [pack.name for pack in plan.current])
-    align(instance, mixtures, [mixture.name for mixture in config.mixtures])
-    align(instance, blends, [blend.name for blend in config.blends])
-    return Registration(config, store, tuple(found), tuple(plan.current))
 
 
 class PipelineError(Exception):
@@ -126,136 +46,83 @@ class Pipeline:
 
     def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
         """Everything that is missing or no longer today's, from records to report."""
-        registered = register(
-            self._config_path, self._instance, may_retire=may_retire, echo=self._echo
-        )
-        config, store = registered.config, registered.store
-        self._stages("records", stale_benchmarks(config, store), BENCHMARK)
-        if refreeze or not store.current_snapshot.is_file():
-            self._stage("idf_snapshot", config={"refreeze": refreeze})
-        current_snapshot(store, config.policy)
-        require_frozen_from(store, config.snapshot)
-        index, versions = index_fingerprint(store, config.policy), current_versions(config, store)
-        lacking = [v.benchmark for v in versions if not has_part(store, v, index)]
-        self._stages("index", lacking, BENCHMARK)
-        refusals: list[str] = []
-        is_scanned = True
-        try:
-            self.scan_missing(registered)
-        except PipelineError as error:  # of some shards; what needs no other goes on
-            refusals.append(str(error))
-            is_scanned = False
-        scan = scan_fingerprint(store, config.policy)
-        if is_scanned and not has_common(store, registered.packs, versions, config.policy, scan):
-            self._stage("common_ngrams")
-        refusals += self._mix(registered)
-        refusals += [*self._blend(registered), *self._clean(registered)]
-        if is_scanned:
-            self._stage("report")  # it says which rows could not be read
-            self._stage("report_page")
+        registered = self._register(may_retire=may_retire)
+        self._prepare(registered, refreeze=refreeze)
+        refusals = self._do(registered, "scan")  # of some shards; what needs no other goes on
+        for asset in ("common_ngrams", "mixture", "blend", "clean_benchmark"):
+            refusals += self._do(registered, asset)
+        if not self._today(registered).unscanned:
+            refusals += self._do(registered, "report")  # it says which rows could not be read
+            refusals += self._do(registered, "report_page")
         if refusals:
             raise PipelineError("\n".join(refusals))
         return registered
 
-    def _mix(self, registered: Registration) -> list[str]:
-        """Build the mixtures that are not today's; what was refused. One does not stop others."""
-        builder = builder_of(registered.config, registered.store)
-        lacking = {
-            pack.name: frozenset(
-                mixture.name for mixture in builder.mixtures if not builder.stands(mixture, pack)
-            )
-            for pack in registered.packs
-        }
-        return self._fill("mixture", MIXTURE, lacking)[1]
-
-    def _blend(self, registered: Registration) -> list[str]:
-        """Build the blends that are not today's; what was refused."""
-        blender = blender_of(registered.config, registered.store)
-        lacking = [blend.name for blend in blender.blends if not blender.stands(blend)]
-        if not blender.blends:
-            return []
-        try:
-            self._stages("blend", lacking, BLEND)
-        except PipelineError as error:
-            return [str(error)]
-        return []
-
-    def _clean(self, registered: Registration) -> list[str]:
-        """Benchmarks without what leaked, where they are not today's; what was refused."""
-        builder = builder_of(registered.config, registered.store)
-        lacking = [
-            version.benchmark
-            for version in builder.versions
-            if not has_clean_benchmark(builder, version)
-        ]
-        try:
-            self._stages("clean_benchmark", lacking, BENCHMARK)
-        except PipelineError as error:
-            return [str(error)]
-        return []
-
-    def _stages(self, asset: str, keys: Sequence[str], dimension: str) -> None:
-        """Materialize these partitions, neighbours in one run."""
-        for run in neighbours(keys, self._instance.get_dynamic_partitions(dimension)):
-            self._stage(asset, (run[0], run[-1]))
-        if not keys:
-            self._echo(f"{asset}: up to date")
-
-    def scan_missing(self, registered: Registration) -> int:
-        """Scan the cells that lack tiles, in as few runs as rectangles cover them."""
-        store, config = registered.store, registered.config
-        versions = [current_version(store, name) for name in registered.benchmarks]
-        scan = scan_fingerprint(store, config.policy)
-        lacking: dict[str, set[str]] = {}
-        for pack, _, absent in missing_tiles(store, registered.packs, versions, scan):
-            wanted = {version.benchmark for version in absent or versions}
-            lacking.setdefault(pack.name, set()).update(wanted)
-        by_pack = {pack: frozenset(names) for pack, names in lacking.items()}
-        n_areas, refusals = self._fill("scan", BENCHMARK, by_pack)
+    def scan(
+        self, wanted: Callable[[Today], Mapping[str, Collection[str]]], *, most_cells: int
+    ) -> int:
+        """Scan the cells that somebody wants, by pack; how many runs that took."""
+        registered = self._register()
+        self._prepare(registered)
+        today = self._today(registered)
+        todo = grid_requests(today, "scan", wanted(today), most_cells=most_cells)
+        refusals = self._ask(todo)
         if refusals:
             raise PipelineError("\n".join(refusals))
-        return n_areas
+        return len(todo)
 
-    def _fill(
-        self, asset: str, other: str, lacking: Mapping[str, frozenset[str]]
-    ) -> tuple[int, list[str]]:
-        """Materialize what packs lack, in as few runs as rectangles cover it.
+    def _register(self, *, may_retire: bool = False) -> Registration:
+        return register(self._config_path, self._instance, may_retire=may_retire, echo=self._echo)
 
-        How many runs, and what was refused: one does not stop the others.
-        """
-        areas = rectangles(
-            lacking,
-            pack_order=self._instance.get_dynamic_partitions(PACK),
-            other_order=self._instance.get_dynamic_partitions(other),
-        )
+    def _prepare(self, registered: Registration, *, refreeze: bool = False) -> None:
+        """Records, idf and indexes: nothing goes on without all of them."""
+        config, store = registered.config, registered.store
+        self._require(registered, "records")
+        if refreeze:
+            self._stage(Request("idf_snapshot"), config={"refreeze": True})
+        self._require(registered, "idf_snapshot")
+        current_snapshot(store, config.policy)
+        require_frozen_from(store, config.snapshot)
+        self._require(registered, "index")
+
+    def _today(self, registered: Registration) -> Today:
+        return Today(registered.config, registered.store, registered.packs, Known(self._instance))
+
+    def _require(self, registered: Registration, asset: str) -> None:
+        if refusals := self._do(registered, asset):
+            raise PipelineError("\n".join(refusals))
+
+    def _do(self, registered: Registration, asset: str) -> list[str]:
+        """Materialize what an asset lacks; what was refused. One run does not stop the others."""
+        todo = requests(self._today(registered), asset)
+        if not todo:
+            self._echo(f"{asset}: up to date")
+        return self._ask(todo)
+
+    def _ask(self, todo: Sequence[Request]) -> list[str]:
         refusals = []
-        for area in areas:
+        for request in todo:
             try:
-                self._stage(asset, area.corners(other))
+                self._stage(request)
             except PipelineError as error:
                 refusals.append(str(error))
-        if not areas:
-            self._echo(f"{asset}: up to date")
-        return len(areas), refusals
+        return refusals
 
     def _stage(
         self,
-        asset: str,
-        key_range: tuple[str, str] | None = None,
+        request: Request,
         *,
         config: dict[str, object] | None = None,
     ) -> ExecuteInProcessResult:
+        asset = request.asset
         self._echo(f"{asset} …")
-        tags = {COMMAND_LINE_TAG: "true"}
-        if key_range:
-            tags |= {_RANGE_START: key_range[0], _RANGE_END: key_range[1]}
         run_config: dict[str, object] = {"loggers": {"console": {"config": {}}}}
         if config:
             run_config["ops"] = {asset: {"config": config}}
         result = self._job.execute_in_process(
             instance=self._instance,
             asset_selection=[AssetKey(asset)],
-            tags=tags,
+            tags={COMMAND_LINE_TAG: "true", **request.tags},
             run_config=run_config,
             raise_on_error=False,
         )

@@ -17,6 +17,8 @@ OWNERS = ["team:decontamination"]  # whom the UI names beside every asset
 # What is said of each partition by itself costs quadratic time: of 1,000 of them 20 to 35 s.
 MOST_PARTITIONS_TOLD = 200
 
+RATE = "run_megabytes_per_second"  # metadata of a scan
+
 PREVIEW_ROWS = 10
 _CELL_WIDTH = 80
 _UNTOLD = {"fingerprint", "extras"}

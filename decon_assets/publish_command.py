@@ -13,7 +13,8 @@ from decon_assets.tables import text_table
 from decon_assets.todays import NOT_TODAYS, is_report_todays
 from decon_core.config import load_config
 from decon_core.errors import InputError, Problem
-from decon_core.store import Store, aside, write_json
+from decon_core.mirror import at_hand
+from decon_core.store import aside, write_json
 
 if TYPE_CHECKING:
     from decon_core.publish.limits import Case, Limits
@@ -165,7 +166,7 @@ def _summary(options: argparse.Namespace) -> Summary:
     from decon_core.publish.summary import summary_of
 
     if not options.report:
-        return summary_of(Store(load_config(options.config).store).report)
+        return summary_of(at_hand(load_config(options.config)).report)
     with TemporaryDirectory(prefix="decon-publish-") as folder:
         return summary_of(database_of(options.report, Path(folder) / "r.duckdb"))
 

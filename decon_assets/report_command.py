@@ -10,7 +10,7 @@ from pathlib import Path
 from decon_assets.tables import text_table
 from decon_assets.todays import NOT_TODAYS, is_report_todays
 from decon_core.config import load_config
-from decon_core.store import Store
+from decon_core.mirror import at_hand
 
 DESCRIPTION = """\
 Print leak rates by benchmark and by source, or the answer to --query; with --page write the report
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def report(options: argparse.Namespace, say: Say) -> int:
     """Run the command."""
-    path = options.database or Store(load_config(options.config).store).report
+    path = options.database or at_hand(load_config(options.config)).report
     if not path.is_file():
         sys.stderr.write(f"no report yet at {path}: `decon-assets run` makes one\n")
         return 1

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import InputError, Problem
+from decon_core.mirror import at_hand
 from decon_core.policy import RULES
-from decon_core.store import Store
 from decon_core.verdicts import (
     DEFAULT_FILE,
     TAKEN_BACK,
@@ -212,7 +212,7 @@ def _places_of(options: argparse.Namespace) -> tuple[Path, Path]:
     if options.report and (options.verdicts or not options.config.is_file()):
         return options.report, options.verdicts or Path(DEFAULT_FILE)
     config = load_config(options.config)
-    return options.report or Store(config.store).report, options.verdicts or config.verdicts
+    return options.report or at_hand(config).report, options.verdicts or config.verdicts
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from decon_assets.resources import CONFIG_VARIABLE
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError
+from decon_core.mirror import at_hand
 from decon_core.store import Store
 from decon_core.verdicts import read_verdicts
 from decon_core.workers import WORKERS_VARIABLE
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace, say: Say) -> int:
     # Before a history is begun beside a file that is not there; nor should a day of scanning end at
     # a line of verdicts that cannot be read.
     read_verdicts(load_config(options.config).verdicts)
-    _hand_down_workers(options)
+    hand_down_workers(options)
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
 
@@ -73,6 +74,8 @@ def run(options: argparse.Namespace, say: Say) -> int:
             return 1
     with suppress(duckdb.Error):  # somebody may hold the new report open already
         _say_what_was_left_out(registered.store.report, say)
+    if registered.config.kept:
+        say(f"\nkept at {registered.config.kept}; what follows are its copies here")
     say(f"\nreport: {registered.store.report}")
     say(f"page: {registered.store.report_page}")
     for mixture in registered.config.mixtures:
@@ -86,7 +89,7 @@ def run(options: argparse.Namespace, say: Say) -> int:
     return 0
 
 
-def _hand_down_workers(options: argparse.Namespace) -> None:
+def hand_down_workers(options: argparse.Namespace) -> None:
     """To the assets, between which and this command stands Dagster."""
     if options.workers:
         os.environ[WORKERS_VARIABLE] = str(options.workers)
@@ -107,7 +110,7 @@ def _say_what_was_left_out(report: Path, say: Say) -> None:
 def register(options: argparse.Namespace, say: Say) -> int:
     load_config(options.config)
     from decon_assets.instance import home_for, open_instance
-    from decon_assets.pipeline import register as register_all
+    from decon_assets.registration import register as register_all
 
     with open_instance(home_for(options.config)) as instance:
         registered = register_all(options.config, instance, may_retire=options.retire)
@@ -118,11 +121,17 @@ def register(options: argparse.Namespace, say: Say) -> int:
 
 def status(options: argparse.Namespace, say: Say) -> int:
     from decon_core.records import current_version
-    from decon_core.registry import benchmarks_of, list_packs, plan, stale_benchmarks
+    from decon_core.registry import (
+        benchmarks_of,
+        grid_warning,
+        list_packs,
+        plan,
+        stale_benchmarks,
+    )
     from decon_core.tiles import missing_tiles, scan_fingerprint
 
     config = load_config(options.config)
-    store = Store(config.store)
+    store = at_hand(config)
     packs = list_packs(store)
     n_shards = sum(len(pack.shards) for pack in packs)
     say(f"{len(packs)} packs, {n_shards} shards registered")
@@ -131,7 +140,11 @@ def status(options: argparse.Namespace, say: Say) -> int:
         say(f"  {path}: gone or changed since it was registered")
     for path in today.new:
         say(f"  {path}: not registered as it is")
-    is_complete = bool(packs) and not today.new and not today.gone
+    for old, new in today.renamed:
+        say(f"  {old}: renamed to {new} since it was registered")
+    if warning := grid_warning(config, today.current):
+        say(f"warning: {warning}")
+    is_complete = bool(packs) and not (today.new or today.gone or today.renamed)
     stale = stale_benchmarks(config, store)
     for name in benchmarks_of(config):
         if not store.current_records(name).is_file():
@@ -183,12 +196,19 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack], say
 
 
 def dev(options: argparse.Namespace, say: Say) -> int:
+    from decon_assets.daemon import take_over
     from decon_assets.instance import HOME_VARIABLE, ensure_home, home_for
+    from decon_assets.report_server import URL_VARIABLE, serve_beside
 
-    os.environ[HOME_VARIABLE] = str(ensure_home(home_for(options.config)))
+    config = load_config(options.config)  # say what is wrong before the UI starts
+    home = ensure_home(home_for(options.config))
+    take_over(home, say)
+    os.environ[HOME_VARIABLE] = str(home)
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
-    load_config(options.config)  # say what is wrong before the UI starts
-    _hand_down_workers(options)
+    hand_down_workers(options)
+    if URL_VARIABLE not in os.environ:
+        folder = Store(config.store).report.parent
+        os.environ[URL_VARIABLE] = serve_beside(folder, port=options.port)
     program = Path(sys.executable).with_name("dagster")
     command = [
         str(program), "dev", "-m", "decon_assets.definitions",
@@ -209,7 +229,7 @@ def demo(options: argparse.Namespace, say: Say) -> int:
         return 2
     if code := run(options, say):
         return code
-    store = Store(load_config(options.config).store)
+    store = at_hand(load_config(options.config))
     benchmarks, phenomena = compare(store.report, truth)
     say(truth_tables(benchmarks, phenomena))
     say(f"report: {store.report}  (ask it with: decon-assets report, or duckdb)")

@@ -1,7 +1,7 @@
 """decon.toml: which benchmarks, which corpus, which policy, and where the products go.
 
     [evals]
-    recipes = ["evals.yaml"]            # one or more recipe files
+    recipes = ["evals/*.yaml"]          # one or more recipe files, or globs
     benchmarks = ["gsm8k", "mmlu"]      # optional: only these
     required = ["gsm8k"]                # optional: of these every chosen rule must see enough items
     least_indexable_share = 0.5         # what is enough; of all others a smaller share is a warning
@@ -10,13 +10,15 @@
     snapshot = ["gsm8k", "mmlu"]        # optional: whose frequencies are frozen; default: all
 
     [corpus]
-    pack_shards = 64                    # shards of one source per pack
+    pack_shards = 64                    # the most shards of one source in a pack
+    pack_bytes = "20 GB"                # optional: the most bytes, as the files are stored
 
     [[corpus.source]]
     name = "web"
     path = "corpus/web/**/*.jsonl.gz"   # a glob
     text = "text"                       # or several: ["prompt", "chosen", "rejected"]
     id = "id"                           # optional
+    pack_shards = 8                     # optional, as is pack_bytes: for this source
 
     [[corpus.source]]
     name = "chat"
@@ -45,13 +47,20 @@
     drift = 0.05                        # by so much a leak rate may differ from the report before
 
     [store]
-    path = ".decon"
+    path = ".decon"                     # or a URL: s3://bucket/products
+    work = ".decon"                     # optional, with a URL: the folder that work is done in
 
+    [storage.s3]                        # optional: options of a file system, but no secrets
+    endpoint_url = "http://127.0.0.1:9000"
+
+Sources, recipes and the files of benchmarks may lie on URLs, too (docs/configuration.md).
 Relative paths start at the folder of the file.
 """
 
 from __future__ import annotations
 
+import glob
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -60,6 +69,7 @@ from typing import Any
 
 from decon_core.blends import Blend, read_blends
 from decon_core.errors import ConfigError, Problem
+from decon_core.places import RemotePath, found_by, is_url, place, use_options
 from decon_core.policy import RULES, Policy
 from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
@@ -68,15 +78,26 @@ from decon_core.verdicts import CLEARING, DEFAULT_FILE
 _SECTIONS = {
     "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
     "idf": {"snapshot"},
-    "corpus": {"pack_shards", "source"},
+    "corpus": {"pack_shards", "pack_bytes", "source"},
     "policy": None,
     "mixture": None,
     "blend": None,
     "review": {"verdicts", "clears"},
     "report": {"snippets", "context", "most_pairs", "drift"},
-    "store": {"path"},
+    "store": {"path", "work"},
+    "storage": None,
 }
 _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
+_PACKING_KEYS = {"pack_shards", "pack_bytes"}
+_DEFAULT_PACK_SHARDS = 64
+_STORE = ".decon"
+# What file systems call what nobody else may know.
+_SECRET = re.compile(
+    r"secret|token|passw|^key$|access_key|account_key|credential|sas", re.IGNORECASE
+)
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?)(i?)B")
+_POWERS = ("", "k", "M", "G", "T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +124,19 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Packing:
+    """When a pack is full. Of what is already packed nothing changes with it."""
+
+    shards: int | None = None
+    n_bytes: int | None = None  # as the files are stored
+
+    def is_full(self, n_shards: int, n_bytes: int, n_more: int) -> bool:
+        """Whether so many shards and bytes are all that goes with a shard of `n_more` bytes."""
+        too_many = self.shards is not None and n_shards >= self.shards
+        return too_many or (self.n_bytes is not None and n_bytes + n_more > self.n_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Showing:
     """What of the corpus may stand in a report."""
 
@@ -115,6 +149,7 @@ class Showing:
 class Config:
     """A validated decon.toml."""
 
+    path: Path  # of the file itself
     folder: Path
     recipes: tuple[Path, ...]
     benchmarks: tuple[str, ...] | None
@@ -122,7 +157,7 @@ class Config:
     least_indexable_share: float  # of a benchmark's items, for each chosen rule
     snapshot: tuple[str, ...] | None
     sources: tuple[Source, ...]
-    pack_shards: int
+    packing: Mapping[str, Packing]  # by source
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
@@ -130,7 +165,8 @@ class Config:
     clears: tuple[str, ...]  # verdicts that take a match out of the leaks
     showing: Showing
     drift: float  # of a benchmark's leak rate, from one report to the next
-    store: Path
+    store: Path  # the folder that everything is made in
+    kept: RemotePath | None  # where it is kept, if that is somewhere else
 
 
 def load_config(path: Path) -> Config:
@@ -171,24 +207,21 @@ class _Reader(SettingsReader):
                 self.unknown(name, section, keys)
             sections[name] = section
         evals, corpus = sections["evals"], sections["corpus"]
-        recipes = self.names("evals.recipes", evals.get("recipes"), required=True)
+        recipes = self._recipes(evals.get("recipes"))
         benchmarks = self.names("evals.benchmarks", evals.get("benchmarks"))
         required = self.names("evals.required", evals.get("required")) or ()
         share = evals.get("least_indexable_share", 0.5)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             self.wrong("evals.least_indexable_share", share, "a number from 0 to 1")
         snapshot = self.names("idf.snapshot", sections["idf"].get("snapshot"))
-        pack_shards = corpus.get("pack_shards", 64)
-        if not isinstance(pack_shards, int) or isinstance(pack_shards, bool) or pack_shards < 1:
-            self.wrong("corpus.pack_shards", pack_shards, "a whole number of 1 or more")
-        store = sections["store"].get("path", ".decon")
-        if not isinstance(store, str):
-            self.wrong("store.path", store, "a path")
+        self._use(sections["storage"])
+        store, kept = self._store(sections["store"])
         verdicts = sections["review"].get("verdicts", DEFAULT_FILE)
         if not isinstance(verdicts, str) or not verdicts:
             self.wrong("review.verdicts", verdicts, "a path")
         clears = self._clears(sections["review"].get("clears", [*CLEARING]))
         sources = self._sources(corpus.get("source", []))
+        packing = self._packing(corpus)
         showing = self._showing(sections["report"])
         drift = sections["report"].get("drift", 0.05)
         if isinstance(drift, bool) or not isinstance(drift, int | float) or not 0 <= drift <= 1:
@@ -211,14 +244,15 @@ class _Reader(SettingsReader):
         if self.problems or policy is None:
             raise ConfigError(self.problems)
         return Config(
+            path=self._path.resolve(),
             folder=self._folder,
-            recipes=tuple(self._folder / recipe for recipe in recipes or ()),
+            recipes=recipes,
             benchmarks=benchmarks,
             required=required,
             least_indexable_share=share,
             snapshot=snapshot,
             sources=sources,
-            pack_shards=pack_shards,
+            packing=packing,
             policy=policy,
             mixtures=mixtures,
             blends=blends,
@@ -226,8 +260,85 @@ class _Reader(SettingsReader):
             clears=clears,
             showing=showing,
             drift=drift,
-            store=self._folder / store,
+            store=store,
+            kept=kept,
         )
+
+    def _use(self, storage: Mapping[str, Any]) -> None:
+        """Options of file systems, by scheme; before anything on them is looked for."""
+        before = len(self.problems)
+        for scheme, options in storage.items():
+            if not isinstance(options, dict):
+                self.wrong(f"storage.{scheme}", options, "a table of options")
+                continue
+            for key in options:
+                if _SECRET.search(key):
+                    where = f"storage.{scheme}.{key}"
+                    remedy = "such values belong into the environment, as the file system reads it"
+                    self.wrong(where, "what looks like a secret", "no secret in a file", remedy)
+        if len(self.problems) == before:
+            use_options(storage)
+
+    def _store(self, section: Mapping[str, Any]) -> tuple[Path, RemotePath | None]:
+        for key in ("path", "work"):
+            if not isinstance(section.get(key, ""), str):
+                self.wrong(f"store.{key}", section[key], "a path")
+                return self._folder, None
+        work = section.get("work", _STORE)
+        if is_url(work):
+            self.wrong("store.work", work, "a folder of this machine")
+        kept = place(section.get("path", work), base=self._folder)
+        if isinstance(kept, RemotePath):
+            return self._folder / work, kept
+        if "work" in section:
+            self.wrong("store.work", work, "none: the store is a folder of this machine itself")
+        return kept, None
+
+    def _recipes(self, value: object) -> tuple[Path, ...]:
+        """Recipe files in the order in which they are named; of a glob by name, each file once."""
+        found: list[Path] = []
+        for pattern in self.names("evals.recipes", value, required=True) or ():
+            files = [place(pattern, base=self._folder)]
+            if glob.has_magic(pattern):
+                files = self._matching(pattern)
+            if not files:
+                self.wrong("evals.recipes", repr(pattern), "a pattern that a file matches")
+            found += files
+        return tuple(dict.fromkeys(found))
+
+    def _matching(self, pattern: str) -> list[Path]:
+        path = place(pattern, base=Path(glob.escape(str(self._folder))))
+        if isinstance(path, RemotePath):
+            return [found for found, _ in found_by(str(path))]
+        return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
+
+    def _packing(self, corpus: Mapping[str, Any]) -> Mapping[str, Packing]:
+        """Of every source what it says itself, else what is said of all."""
+        general = self._limits("corpus", corpus)
+        found = {}
+        entries = corpus.get("source", [])
+        for number, entry in enumerate(entries if isinstance(entries, list) else []):
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                limits = general | self._limits(f"corpus.source[{number}]", entry)
+                found[entry["name"]] = Packing(**limits or {"shards": _DEFAULT_PACK_SHARDS})
+        return found
+
+    def _limits(self, where: str, section: Mapping[str, Any]) -> dict[str, int]:
+        limits: dict[str, int] = {}
+        if "pack_shards" in section:
+            shards = section["pack_shards"]
+            if not isinstance(shards, int) or isinstance(shards, bool) or shards < 1:
+                self.wrong(f"{where}.pack_shards", shards, "a whole number of 1 or more")
+            else:
+                limits["shards"] = shards
+        if "pack_bytes" in section:
+            n_bytes = bytes_of(section["pack_bytes"])
+            if n_bytes is None:
+                expected = "a whole number of 1 or more, or a size like '20 GB'"
+                self.wrong(f"{where}.pack_bytes", section["pack_bytes"], expected)
+            else:
+                limits["n_bytes"] = n_bytes
+        return limits
 
     def _showing(self, section: Mapping[str, Any]) -> Showing:
         snippets = section.get("snippets", "on")
@@ -274,7 +385,7 @@ class _Reader(SettingsReader):
         if not isinstance(entry, dict):
             self.wrong(where, entry, "a table")
             return None
-        self.unknown(where, entry, _SOURCE_KEYS)
+        self.unknown(where, entry, _SOURCE_KEYS | _PACKING_KEYS)
         for key in ("name", "path"):
             if not isinstance(entry.get(key), str):
                 self.wrong(f"{where}.{key}", entry.get(key), "a text")
@@ -294,4 +405,13 @@ class _Reader(SettingsReader):
                 self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
         if len(self.problems) > before:
             return None
-        return Source(**entry)
+        return Source(**{key: entry[key] for key in entry if key in _SOURCE_KEYS})
+
+
+def bytes_of(size: object) -> int | None:
+    """A number of bytes, also one written like "20 GB" or "1.5 GiB"; None: neither."""
+    if isinstance(size, str) and (found := _SIZE.fullmatch(size.strip())):
+        number, prefix, is_binary = found.groups()
+        size = int(float(number) * (1024 if is_binary else 1000) ** _POWERS.index(prefix))
+    is_count = isinstance(size, int) and not isinstance(size, bool) and size >= 1
+    return size if is_count and isinstance(size, int) else None

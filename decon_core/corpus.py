@@ -11,7 +11,8 @@ import glob
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -26,9 +27,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from decon_core.config import Source
+from decon_core.config import Packing, Source
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
+from decon_core.places import (
+    RemotePath,
+    Stamp,
+    fixed_part,
+    found_by,
+    is_url,
+    place,
+    stamp_of,
+)
 from decon_core.streams import (
     COMPRESSIONS,
     DAMAGE,
@@ -67,6 +77,12 @@ class Shard:
     modified_ns: int
     content: str  # hash of the file's bytes
     fingerprint: str  # of the content and of how it is read: what its tiles are named by
+    tag: str = ""  # what a remote store calls this content
+
+    @property
+    def stamp(self) -> Stamp:
+        """What the file system said of it."""
+        return Stamp(self.n_bytes, self.modified_ns, self.tag)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,34 +141,50 @@ class Unreadable:
 
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:
     """The shards that a source's glob finds today, by name. `known` (by path) saves re-hashing."""
-    pattern = str(Path(glob.escape(str(folder))) / source.path)
-    base = folder / _fixed_part(source.path)
-    paths = sorted(Path(found) for found in glob.glob(pattern, recursive=True))  # noqa: PTH207
+    found = files_of(source, folder=folder)
     problems = [
         Problem(str(path), f"format {format_of(path)!r}", f"one of {', '.join(FORMATS)}")
-        for path in paths
+        for path, _ in found
         if format_of(path) not in FORMATS
     ]
-    if not paths:
-        problems.append(
-            Problem(f"source {source.name!r}", f"no file matches {pattern}", "at least one shard")
-        )
+    if not found:
+        told = f"no file matches {place(source.path, base=folder)}"
+        problems.append(Problem(f"source {source.name!r}", told, "at least one shard"))
     if problems:
         raise CorpusError(problems)
-    return [shard_at(source, path, base, known.get(str(path))) for path in paths]
+    # The folder itself may hold what looks like a wildcard.
+    is_whole = is_url(source.path)
+    base = fixed_part(place(source.path)) if is_whole else folder / fixed_part(Path(source.path))
+    return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in found]
 
 
-def _fixed_part(pattern: str) -> Path:
-    parts = Path(pattern).parts
-    wild = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
-    return Path(*parts[:wild])
+def files_of(source: Source, *, folder: Path) -> list[tuple[Path, Stamp]]:
+    """The files that a source's glob finds today, by path. None of them is opened."""
+    return sorted((place(path), stamp) for path, stamp in stamps_of(source, folder=folder))
 
 
-def shard_at(source: Source, path: Path, base: Path, known: Shard | None = None) -> Shard:
+def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
+    """The same as texts, in any order: of 100,000 files, paths take longer than the looking."""
+    pattern = place(source.path, base=Path(glob.escape(str(folder))))
+    if isinstance(pattern, RemotePath):
+        return [(str(path), stamp) for path, stamp in found_by(str(pattern))]
+    found = []
+    for path in glob.glob(str(pattern), recursive=True):  # noqa: PTH207
+        status = os.stat(path)  # noqa: PTH116
+        found.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
+    return found
+
+
+def shard_at(
+    source: Source,
+    path: Path,
+    base: Path,
+    known: Shard | None = None,
+    stamp: Stamp | None = None,
+) -> Shard:
     """A file as a shard of a source, named from a folder on."""
-    status = path.stat()
-    is_known = known and (known.n_bytes, known.modified_ns) == (status.st_size, status.st_mtime_ns)
-    content = known.content if known and is_known else hash_file(path)
+    stamp = stamp or stamp_of(path)
+    content = known.content if known and known.stamp == stamp else hash_file(path)
     reading = [content, format_of(path), source.text, source.messages, source.id]
     if not isinstance(source.text, str):
         reading.append(source.roles)
@@ -162,10 +194,11 @@ def shard_at(source: Source, path: Path, base: Path, known: Shard | None = None)
         source=source.name,
         name=path.relative_to(base).as_posix(),
         path=str(path),
-        n_bytes=status.st_size,
-        modified_ns=status.st_mtime_ns,
+        n_bytes=stamp.n_bytes,
+        modified_ns=stamp.modified_ns,
         content=content,
         fingerprint=sha256(json.dumps(reading).encode()).hexdigest()[:32],
+        tag=stamp.tag,
     )
 
 
@@ -182,35 +215,97 @@ def plan_packs(
     shards: Sequence[Shard],
     *,
     existing: Iterable[Pack],
-    pack_shards: int,
+    packing: Packing,
     first_number: int = 0,
 ) -> tuple[list[Pack], list[Pack]]:
     """Packs for today's shards, and the existing packs that must go.
 
-    A pack whose members are all still there stays as it is. Shards that are in no such pack are put
-    into new ones, numbered from `first_number` or above the existing ones: a number is never used
-    again, or Dagster would take the new pack's cells for the old one's.
+    A pack whose members are all still there stays as it is, in the same order, under whichever
+    names they have today. Shards that are in no such pack are put into new ones, numbered from
+    `first_number` or above the existing ones: a number is never used again, or Dagster would take
+    the new pack's cells for the old one's.
     """
-    today = {(shard.name, shard.fingerprint): shard for shard in shards}
-    kept: list[Pack] = []
-    retired: list[Pack] = []
-    for pack in sorted(existing, key=lambda pack: pack.name):
-        members = [(shard.name, shard.fingerprint) for shard in pack.shards]
-        if pack.source == source and all(member in today for member in members):
-            # As they lie today: the whole project may have moved since.
-            kept.append(replace(pack, shards=tuple(today[member] for member in members)))
-        else:
-            retired.append(pack)
-    packed = {(shard.name, shard.fingerprint) for pack in kept for shard in pack.shards}
-    new = [shard for key, shard in sorted(today.items()) if key not in packed]
+    kept, retired, free = _claimed(source, shards, sorted(existing, key=lambda pack: pack.name))
     numbers = [int(pack.name.rpartition("-")[2]) for pack in (*kept, *retired)]
     first = max([*numbers, first_number - 1]) + 1
-    groups = [new[at : at + pack_shards] for at in range(0, len(new), pack_shards)]
-    kept += [
+    new = [
         Pack(name=f"{source.name}-{number:04}", source=source, shards=tuple(group))
-        for number, group in enumerate(groups, start=first)
+        for number, group in enumerate(_filled(free, packing), start=first)
     ]
-    return kept, retired
+    return [*kept, *new], retired
+
+
+def _claimed(
+    source: Source, shards: Sequence[Shard], packs: Sequence[Pack]
+) -> tuple[list[Pack], list[Pack], list[Shard]]:
+    """The packs that stay, as they lie today; those that go; the shards that are left, by name.
+
+    Those that find all members under their old names come first: what was renamed may then take
+    no shard away from them.
+    """
+    free = {(shard.name, shard.fingerprint): shard for shard in shards}
+    kept: list[Pack] = []
+    renamed: list[Pack] = []
+    for pack in packs:
+        keys = _keys(pack)
+        if all(key in free for key in keys):
+            found = tuple(free.pop(key) for key in keys)
+            kept.append(replace(pack, source=source, shards=found))
+        else:
+            renamed.append(pack)
+    retired: list[Pack] = []
+    for number, pack in enumerate(renamed):
+        held = {key for other in renamed[number + 1 :] for key in _keys(other)}
+        members = _members_by_content(pack, free, held)
+        if members is None:
+            retired.append(pack)
+            continue
+        for shard in members:
+            del free[shard.name, shard.fingerprint]
+        kept.append(replace(pack, source=source, shards=members))
+    kept.sort(key=lambda pack: pack.name)
+    return kept, retired, [shard for _, shard in sorted(free.items())]
+
+
+def _keys(pack: Pack) -> list[tuple[str, str]]:
+    return [(shard.name, shard.fingerprint) for shard in pack.shards]
+
+
+def _members_by_content(
+    pack: Pack, free: Mapping[tuple[str, str], Shard], held: Collection[tuple[str, str]]
+) -> tuple[Shard, ...] | None:
+    """A shard for each member: that of its name, or else one of its content; None: not for all.
+
+    Of several files with one content it does not matter which; the first by name that no other
+    pack has under this very name, so that it is always the same one.
+    """
+    own = set(_keys(pack))
+    spare: defaultdict[str, list[Shard]] = defaultdict(list)
+    for key, shard in sorted(free.items(), key=lambda item: (item[0] in held, item[0])):
+        if key not in own:
+            spare[shard.fingerprint].append(shard)
+    members: list[Shard] = []
+    for key in _keys(pack):
+        if key in free:
+            members.append(free[key])
+        elif spare[key[1]]:
+            members.append(spare[key[1]].pop(0))
+        else:
+            return None
+    return tuple(members)
+
+
+def _filled(shards: Iterable[Shard], packing: Packing) -> list[list[Shard]]:
+    """Shards in order, cut before a group would pass a limit; a larger shard is one by itself."""
+    groups: list[list[Shard]] = []
+    n_bytes = 0
+    for shard in shards:
+        if not groups or packing.is_full(len(groups[-1]), n_bytes, shard.n_bytes):
+            groups.append([])
+            n_bytes = 0
+        groups[-1].append(shard)
+        n_bytes += shard.n_bytes
+    return groups
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -222,7 +317,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
     The bytes are hashed as they are read, and a difference raises after the last row: whoever
     writes something must have seen the end first.
     """
-    path = Path(shard.path)
+    path = place(shard.path)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
             for block in line_blocks(file, path, block_bytes=_LINES_AT_ONCE):
@@ -237,7 +332,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
 @contextmanager
 def open_shard(shard: Shard) -> Iterator[ShardFile]:
     """The bytes of a shard. Raises at the end when they are not those that were registered."""
-    path = Path(shard.path)
+    path = place(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", _CHANGED))
     with path.open("rb") as file:
@@ -247,7 +342,11 @@ def open_shard(shard: Shard) -> Iterator[ShardFile]:
         reading.require_unchanged()
 
 
-def _as_it_lies(status: os.stat_result) -> tuple[int, ...]:
+def _as_it_lies(path: Path, file: BinaryIO | None = None) -> tuple[object, ...]:
+    """What tells a file from another one of its name; of an open one, as it was opened."""
+    if isinstance(path, RemotePath):
+        return stamp_of(path)
+    status = os.fstat(file.fileno()) if file else path.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -262,7 +361,7 @@ class ShardFile(io.RawIOBase):
         self._shard = shard
         self._digest = xxhash.xxh3_128()
         self._n_hashed = 0
-        self._opened = _as_it_lies(os.fstat(file.fileno()))
+        self._opened = _as_it_lies(place(shard.path), file)
 
     def readable(self) -> bool:
         return True
@@ -305,7 +404,7 @@ class ShardFile(io.RawIOBase):
     def require_in_place(self) -> None:
         """Raise when this is not the file any more that the path leads to."""
         path = self._shard.path
-        if _as_it_lies(Path(path).stat()) != self._opened:
+        if _as_it_lies(place(path)) != self._opened:
             raise CorpusError(
                 Problem(path, "a file written meanwhile", "an unchanged one", _CHANGED)
             )
@@ -559,7 +658,7 @@ def values_of(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Some rows of a shard, in order: of lines all fields, of tables those that hold a text."""
     wanted = sorted(rows)
-    path = Path(shard.path)
+    path = place(shard.path)
     if not wanted:
         return
     numbers = np.array(wanted, np.int64)
@@ -737,13 +836,13 @@ def _wanted(source: Source) -> set[str]:
 
 def _columns(path: Path) -> list[str]:
     if format_of(path) == ".parquet":
-        return list(pq.read_schema(path).names)
+        return list(pq.read_schema(readable(path)).names)
     return list(open_arrow(path).schema.names)
 
 
 def _parquet_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
     # `pre_buffer` would hold what was compressed of the whole file. One core per shard is enough.
-    file = pq.ParquetFile(path, pre_buffer=False, buffer_size=_HASH_CHUNK)
+    file = pq.ParquetFile(readable(path), pre_buffer=False, buffer_size=_HASH_CHUNK)
     columns = [name for name in file.schema_arrow.names if name in wanted]
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
@@ -800,8 +899,16 @@ def open_arrow(path: Path, wanted: set[str] | None = None) -> ArrowTable:
 def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> Any:
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
     read = pa.ipc.open_file if is_file else pa.ipc.open_stream
-    # Not an open file: its bytes would go through Python objects, in twice the memory.
-    return read(pa.OSFile(str(path)), options=options)
+    # Not an open file, where there is a choice: its bytes would go through Python objects, in twice
+    # the memory.
+    is_remote = isinstance(path, RemotePath)
+    file = pa.PythonFile(path.open("rb")) if is_remote else pa.OSFile(str(path))
+    return read(file, options=options)
+
+
+def readable(path: Path) -> Any:
+    """What the library opens itself, or the open file where it could not."""
+    return path.open("rb") if isinstance(path, RemotePath) else path
 
 
 def _require_end(file: BinaryIO) -> None:

@@ -1,23 +1,302 @@
-"""Where the products of a pipeline are kept, and the folder that they are made in.
+"""Products that are kept behind a URL, and the folder that they are made in.
 
-All code reads and writes a local folder. Whoever starts work on it comes through here.
+All code reads and writes a folder of this machine. Whoever starts work on it comes through here:
+before the work the folder gets what the URL has, after it the URL gets what the folder has, whether
+the work went well or not. Nothing is asked of the store behind the URL but that it can list, read,
+write and delete.
+
+What has a fingerprint in its name never changes, so it only has to be there. Of the rest a note in
+the folder says how both sides were when they last agreed, so that what one side changed or removed
+since is told from what the other one did. Several machines may work at once: none takes away what
+another one made. Where two write the same changing file (a pointer, a pack, the report, a mixture
+of a pack), the last one stands; a mixture that two wrote through one another does not match its
+manifest, which is checked wherever mixtures are.
+
+Whoever reads behind the URL at any moment finds nothing before what it needs: ledgers come behind
+the tiles, pointers behind what they point to, the manifest of a mixture last. Before something
+changes what says that it is whole goes away. So what breaks off is whole as far as it goes, and
+the next push goes on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import fcntl
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 from decon_core.config import Config
-from decon_core.store import Store
+from decon_core.places import RemotePath, Stamp, listed, scheme_of, stamp_of, uploads_are_whole
+from decon_core.store import Store, aside, read_json, remove
+
+_NOTE = ".mirror.json"
+_LOCK = ".mirror.lock"
+_OWN = ("drafts", "search")  # folders of this machine alone; made again wherever they are needed
+
+# Of all that is in these folders only the pointers change.
+_UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
+_POINTER = "current.json"
+
+# In which order things appear; they vanish the other way round.
+_CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _OF_REPORT = range(7)
+_SAYS_IT_IS_WHOLE = frozenset({_MANIFEST, _CARD, _OF_REPORT})
+
+_AT_ONCE = 200  # files that are sent or fetched together
 
 
 def at_hand(config: Config) -> Store:
     """The store of a configuration, with all that was made elsewhere, to read."""
+    if config.kept is not None:
+        Mirror(config.store, config.kept).pull()
     return Store(config.store)
 
 
 @contextmanager
 def at_work(config: Config) -> Iterator[Store]:
     """The same, to write; what the block made is kept when it ends, well or not."""
-    yield at_hand(config)
+    store = at_hand(config)
+    try:
+        yield store
+    finally:
+        if config.kept is not None:
+            Mirror(config.store, config.kept).push()
+
+
+@dataclass(frozen=True)
+class _Agreed:
+    """A file as both sides had it."""
+
+    here: Stamp
+    there: str  # what names the content there; empty where the name of the file does
+
+
+@dataclass
+class _Sides:
+    """All files of both sides by name, and how they were when the two agreed."""
+
+    here: dict[str, Stamp]
+    there: dict[str, Stamp]
+    agreed: dict[str, _Agreed] = field(default_factory=dict)
+
+    def is_changed_here(self, name: str) -> bool:
+        return name not in self.agreed or self.agreed[name].here != self.here.get(name)
+
+    def is_changed_there(self, name: str) -> bool:
+        return name not in self.agreed or self.agreed[name].there != _named(name, self.there[name])
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A folder of products and the URL where they are kept."""
+
+    work: Path
+    kept: RemotePath
+
+    def pull(self) -> None:
+        """Bring here what is there and not here, and remove what was removed there."""
+        with self._alone() as sides:
+            wanted = [name for name in sides.there if self._is_to_fetch(sides, name)]
+            gone = [
+                name
+                for name in sides.agreed
+                if name in sides.here
+                and name not in sides.there
+                and not sides.is_changed_here(name)
+            ]
+            for name in _before(wanted, gone, sides.here):
+                remove(self.work / name)
+            for names in _in_order(wanted):
+                self._fetch(names)
+                sides.here |= {name: stamp_of(self.work / name) for name in names}
+                self._agree(sides, names)
+            for name in _falling(gone):
+                remove(self.work / name)
+                del sides.agreed[name]
+
+    def push(self) -> None:
+        """Bring there what is here and not there, and remove what was removed here."""
+        with self._alone() as sides:
+            wanted = [name for name in sides.here if self._is_to_send(sides, name)]
+            gone = [
+                name
+                for name in sides.agreed
+                if name not in sides.here
+                and name in sides.there
+                and not sides.is_changed_there(name)
+            ]
+            self._delete(sides, _before(wanted, gone, sides.there))
+            for names in _in_order(wanted):
+                self._send(names)
+                changing = [name for name in names if not is_unchanging(name)]
+                sides.there |= {name: sides.here[name] for name in names}
+                sides.there |= {name: stamp_of(self.kept / name) for name in changing}
+                self._agree(sides, names)
+            self._delete(sides, [name for name in _falling(gone) if name in sides.there])
+            for name in gone:
+                del sides.agreed[name]
+
+    # What is to be done -------------------------------------------------------------------------
+
+    def _is_to_fetch(self, sides: _Sides, name: str) -> bool:
+        if name not in sides.here:  # new there; or removed here, which the next push will say there
+            return name not in sides.agreed or sides.is_changed_there(name)
+        if is_unchanging(name) or self._is_same(sides, name):
+            self._agree(sides, [name])
+            return False
+        return sides.is_changed_there(name) and not (
+            name in sides.agreed and sides.is_changed_here(name)
+        )
+
+    def _is_to_send(self, sides: _Sides, name: str) -> bool:
+        if name not in sides.there:  # new here; or removed there, which the next pull will say here
+            return sides.is_changed_here(name)
+        if is_unchanging(name) or self._is_same(sides, name):
+            self._agree(sides, [name])
+            return False
+        return sides.is_changed_here(name)
+
+    def _is_same(self, sides: _Sides, name: str) -> bool:
+        """Whether both sides hold the same, by reading it only where nothing else tells."""
+        changed = sides.is_changed_here(name), sides.is_changed_there(name)
+        if not all(changed) or sides.here[name].n_bytes != sides.there[name].n_bytes:
+            return not any(changed)
+        return (self.work / name).read_bytes() == (self.kept / name).read_bytes()
+
+    @staticmethod
+    def _agree(sides: _Sides, names: Iterable[str]) -> None:
+        for name in names:
+            sides.agreed[name] = _Agreed(sides.here[name], _named(name, sides.there[name]))
+
+    # Doing it -----------------------------------------------------------------------------------
+
+    def _fetch(self, names: Collection[str]) -> None:
+        """Each appears whole, under its name, once it is there."""
+        drafts = self.work / "drafts"
+        with aside(drafts / "fetched", drafts=drafts) as folder:
+            folder.mkdir(parents=True)
+            parts = [folder / str(number) for number in range(len(names))]
+            places = [self._key(name) for name in names]
+            self.kept.file_system.get(places, [str(part) for part in parts])
+            for part, name in zip(parts, names, strict=True):
+                (self.work / name).parent.mkdir(parents=True, exist_ok=True)
+                part.replace(self.work / name)
+        remove(drafts / "fetched")
+
+    def _send(self, names: Collection[str]) -> None:
+        files = self.kept.file_system
+        own = [str(self.work / name) for name in names]
+        keys = [self._key(name) for name in names]
+        if uploads_are_whole(scheme_of(str(self.kept))):
+            files.put(own, keys)
+            return
+        for path, key in zip(own, keys, strict=True):
+            folder, _, name = key.rpartition("/")
+            files.makedirs(folder, exist_ok=True)
+            files.put_file(path, f"{folder}/.{name}.tmp")
+            files.mv(f"{folder}/.{name}.tmp", key)
+
+    def _delete(self, sides: _Sides, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError):  # another machine was quicker
+                self.kept.file_system.rm_file(self._key(name))
+            del sides.there[name]
+
+    def _key(self, name: str) -> str:
+        return f"{self.kept.key.rstrip('/')}/{name}"
+
+    @contextmanager
+    def _alone(self) -> Iterator[_Sides]:
+        """Both sides as they are; the note about what they agree on is kept however this ends."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        with (self.work / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            there = {name: stamp for name, stamp in listed(self.kept).items() if is_kept(name)}
+            # Nothing there at all is no word that all of it was removed: it was never there, or is
+            # somewhere else.
+            agreed = self._noted() if there else {}
+            sides = _Sides(files_in(self.work), there, agreed)
+            try:
+                yield sides
+            finally:
+                self._note(sides.agreed)
+
+    def _noted(self) -> dict[str, _Agreed]:
+        path = self.work / _NOTE
+        note: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+        if note.get("url") != str(self.kept):
+            return {}
+        return {name: _Agreed(Stamp(*here), there) for name, (here, there) in note["files"].items()}
+
+    def _note(self, agreed: Mapping[str, _Agreed]) -> None:
+        told = {name: [[*one.here], one.there] for name, one in sorted(agreed.items())}
+        with aside(self.work / _NOTE) as draft:
+            draft.write_text(json.dumps({"url": str(self.kept), "files": told}), encoding="utf-8")
+
+
+def _named(name: str, stamp: Stamp) -> str:
+    """What names a content there; of what never changes its name is enough."""
+    if is_unchanging(name):
+        return ""
+    return stamp.tag or f"{stamp.n_bytes} {stamp.modified_ns}"
+
+
+def is_unchanging(name: str) -> bool:
+    """Whether there is only one content that can ever stand under a name."""
+    return name.split("/", maxsplit=1)[0] in _UNCHANGING and not name.endswith(f"/{_POINTER}")
+
+
+def is_kept(name: str) -> bool:
+    """Whether a file belongs to the products, rather than to whoever is at work on them."""
+    parts = name.split("/")
+    return parts[0] not in _OWN and not any(part.startswith(".") for part in parts)
+
+
+def files_in(folder: Path) -> dict[str, Stamp]:
+    """All products in a folder, by their names from there on."""
+    found: dict[str, Stamp] = {}
+    for place, folders, files in os.walk(folder):
+        below = Path(place).relative_to(folder)
+        folders[:] = [one for one in folders if is_kept((below / one).as_posix())]
+        for file in files:
+            name = (below / file).as_posix()
+            if is_kept(name):
+                found[name] = stamp_of(folder / name)
+    return found
+
+
+# The order ----------------------------------------------------------------------------------------
+
+
+def rank(name: str) -> int:
+    """When a file may appear: later than those of lower rank."""
+    folder, *_, file = name.split("/") if "/" in name else ("", name)
+    if folder == "report":
+        return _REPORT if file.endswith(".duckdb") else _OF_REPORT
+    ranks = {"ledger.json": _LEDGER, _POINTER: _POINTERS}
+    if file in ("_manifest.json", "manifest.json"):
+        return _MANIFEST
+    if file == "README.md":
+        return _CARD
+    return _POINTERS if folder == "packs" else ranks.get(file, _CONTENT)
+
+
+def _in_order(names: Iterable[str]) -> Iterator[list[str]]:
+    """Names as they may appear, some at a time; those of one rank in any order."""
+    for _, alike in groupby(sorted(names, key=lambda name: (rank(name), name)), rank):
+        every = list(alike)
+        yield from (every[at : at + _AT_ONCE] for at in range(0, len(every), _AT_ONCE))
+
+
+def _falling(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (-rank(name), name))
+
+
+def _before(wanted: Iterable[str], gone: Iterable[str], known: Collection[str]) -> list[str]:
+    """What has to go before anything changes: what says that the things that change are whole."""
+    names = {name for name in (*wanted, *gone) if rank(name) in _SAYS_IT_IS_WHOLE}
+    return [name for name in _falling(names) if name in known]

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from decon_core.blending.build import Blender
 from decon_core.blends import unknown_in_blends
 from decon_core.config import Config
-from decon_core.corpus import Pack, find_shards, hash_file, plan_packs
-from decon_core.errors import ConfigError, CorpusError, MissingError, Problem, StaleError
+from decon_core.corpus import Pack, Shard, find_shards, hash_file, plan_packs, stamps_of
+from decon_core.errors import (
+    ConfigError,
+    CorpusError,
+    MissingError,
+    Problem,
+    RecipeError,
+    StaleError,
+)
 from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
 from decon_core.idf import require_counted_under, require_frozen_from
 from decon_core.mixtures.build import Builder
+from decon_core.places import RemotePath, Stamp, stamp_of
 from decon_core.records import Version, current_version, recorded_origin
 from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
 from decon_core.verdicts import Verdicts, read_verdicts
+
+# What one cell's events cost in SQLite, measured; at so many cells a first fill takes six minutes.
+_CELL_SECONDS = 0.036
+MOST_CELLS = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,11 +51,21 @@ class Benchmark:
     def origin(self) -> str:
         """Fingerprint of recipe and files. What lies on a hub cannot be told without reading it."""
         files = files_by_split(self.recipe, base=self.base)
-        content = [[split, *map(hash_file, paths)] for split, paths in files.items()]
+        content = [[split, *map(_content, paths)] for split, paths in files.items()]
         return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
 
     def normalized(self, *, limit: int | None = None) -> pa.Table:
         return normalize(self.recipe, base=self.base, limit=limit)
+
+
+def _content(path: Path) -> str:
+    """The hash of a file; a remote one is read once for as long as its store calls it the same."""
+    return _content_at(path, stamp_of(path)) if isinstance(path, RemotePath) else hash_file(path)
+
+
+@lru_cache(maxsize=10_000)
+def _content_at(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - it is what makes it another
+    return hash_file(path)
 
 
 def benchmarks_of(config: Config) -> dict[str, Benchmark]:
@@ -133,6 +160,56 @@ def blender_of(config: Config, store: Store) -> Blender:
     return Blender(builder_of(config, store), config.blends)
 
 
+class InputFile(NamedTuple):
+    """A file that somebody supplied, and what changes when its content does."""
+
+    path: str
+    n_bytes: int
+    version: str  # the time of its last change, or what its store calls the content
+
+
+def input_files(config: Config) -> list[InputFile]:
+    """All files that a configuration reads today, by path: itself, recipes, benchmarks, shards.
+
+    Made to be asked several times a minute: nothing but recipes is opened, and those once. What is not
+    there is not in it, and a recipe that cannot be read has no files: that is said by whoever reads
+    them.
+    """
+    paths = {config.path, config.verdicts, *config.recipes, *_benchmark_files(config)}
+    found = {str(path): stamp for path in paths if (stamp := _stamp_if_there(path))}
+    for source in config.sources:
+        found.update(stamps_of(source, folder=config.folder))
+    return sorted(
+        InputFile(path, n_bytes, tag or str(modified_ns))
+        for path, (n_bytes, modified_ns, tag) in found.items()
+    )
+
+
+def _stamp_if_there(path: Path) -> Stamp | None:
+    try:
+        return stamp_of(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _benchmark_files(config: Config) -> Iterator[Path]:
+    for path in config.recipes:
+        stamp = _stamp_if_there(path)
+        for recipe in _recipes_at(path, stamp) if stamp else ():
+            with suppress(RecipeError):
+                for files in files_by_split(recipe, base=path.parent).values():
+                    yield from files
+
+
+@lru_cache(maxsize=1_000)
+def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001 - as above
+    """The recipes of a file as it is now; none of one that is wrong."""
+    try:
+        return tuple(load_recipes(path).values())
+    except RecipeError:
+        return ()
+
+
 def list_packs(store: Store) -> list[Pack]:
     """The packs that are registered, by name."""
     folder = store.pack("any").parent
@@ -172,6 +249,7 @@ class PackPlan:
     retired: list[Pack]
     gone: list[str]  # shards that were registered, and are not there any more as they were
     new: list[str]  # shards that are there, and are not registered as they are
+    renamed: list[tuple[str, str]]  # shards under another name than they were registered with
 
 
 def plan(config: Config, store: Store) -> PackPlan:
@@ -186,22 +264,74 @@ def plan(config: Config, store: Store) -> PackPlan:
             source,
             find_shards(source, folder=config.folder, known=known),
             existing=[pack for pack in before if pack.source.name == source.name],
-            pack_shards=config.pack_shards,
+            packing=config.packing[source.name],
             first_number=numbers.get(source.name, 0),
         )
         current += kept
         retired += went
+    renamed = _renamed(before, current)
     today = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
+    today |= {(old.source, old.name, old.content) for old, _ in renamed}
     registered = [shard for pack in before for shard in pack.shards]
     gone = [s.path for s in registered if (s.source, s.name, s.content) not in today]
     held = {(s.source, s.name, s.fingerprint) for s in registered}
+    held |= {(new.source, new.name, new.fingerprint) for _, new in renamed}
     new = [
         shard.path
         for pack in current
         for shard in pack.shards
         if (shard.source, shard.name, shard.fingerprint) not in held
     ]
-    return PackPlan(current, retired, sorted(gone), sorted(new))
+    names = [(old.path, new.path) for old, new in renamed]
+    return PackPlan(current, retired, sorted(gone), sorted(new), sorted(names))
+
+
+def _renamed(before: Iterable[Pack], current: Iterable[Pack]) -> list[tuple[Shard, Shard]]:
+    """Members of packs that stay, as they were and as they are, where the name is another."""
+    known = {pack.name: pack for pack in before}
+    return [
+        (old, new)
+        for pack in current
+        if pack.name in known
+        for old, new in zip(known[pack.name].shards, pack.shards, strict=True)
+        if old.name != new.name
+    ]
+
+
+def grid_warning(config: Config, packs: Sequence[Pack]) -> str | None:
+    """What to say of a grid so large that Dagster's book-keeping takes longer than some scans."""
+    n_benchmarks = len(benchmarks_of(config))
+    n_cells = len(packs) * n_benchmarks
+    if n_cells <= MOST_CELLS:
+        return None
+    minutes = round(n_cells * _CELL_SECONDS / 60)
+    per_pack = _shards_per_pack(packs, most_packs=MOST_CELLS // n_benchmarks)
+    remedy = (
+        f"corpus.pack_shards = {per_pack} would make them {MOST_CELLS} or fewer"
+        if per_pack
+        else "packs by fewer sources would be fewer"
+    )
+    return (
+        f"{len(packs)} packs by {n_benchmarks} benchmarks are {n_cells} cells: about {minutes} "
+        f"minutes of events in SQLite for a first fill. {remedy}; packs that exist stay as they "
+        "are, so that holds for a new store, or for a source under a new name"
+    )
+
+
+def _shards_per_pack(packs: Iterable[Pack], *, most_packs: int) -> int | None:
+    """The smallest number that packs all shards of all sources into so many packs, if any does."""
+    n_shards = Counter[str]()
+    for pack in packs:
+        n_shards[pack.source.name] += len(pack.shards)
+    if len(n_shards) > most_packs:
+        return None
+    sizes = range(1, max(n_shards.values()) + 1)
+    at = bisect_left(sizes, True, key=lambda size: _n_packs(n_shards, size) <= most_packs)
+    return sizes[at]
+
+
+def _n_packs(n_shards: Mapping[str, int], size: int) -> int:
+    return sum(-(-n // size) for n in n_shards.values())
 
 
 def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:

@@ -37,7 +37,7 @@ from decon_core.rules import Rules
 from decon_core.schemas import DOCUMENTS
 from decon_core.search import build_search, open_search
 from decon_core.store import Store, write_json, write_parquet
-from decon_core.tiles import missing_tiles
+from decon_core.tiles import lacking_tiles, missing_tiles
 from decon_core.tokens import load_tokenizer
 from decon_core.verbatim import build_verbatim, open_verbatim
 from decon_core.words import Encoder, FixedVocabulary
@@ -47,6 +47,7 @@ _log = logging.getLogger(__name__)
 
 # Loading compiled kernels takes less; so when this has passed, they are being compiled.
 _LOADING_SECONDS = 3.0
+_FILES_PER_TILE = 2  # matches, and counts of n-grams
 
 
 @dataclass(frozen=True)
@@ -123,16 +124,22 @@ def scan_packs(
     *,
     workers: int = 1,
     on_progress: Progress | None = None,
+    along: Sequence[Version] = (),
 ) -> ScanSummary:
     """Write every tile that these packs and benchmark versions still lack.
 
-    A shard that cannot be read does not stop the others; all such are reported at the end.
+    A shard that has to be read is scanned against versions `along`, too, as far as it lacks them:
+    they will be asked for, and reading is what costs. One that cannot be read does not stop the
+    others; all such are reported at the end.
     """
-    todo = _jobs(store, packs, versions, policy)
+    todo = _jobs(store, packs, versions, policy, along)
     n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
-    summary = ScanSummary(n_tiles_present=n_tiles - sum(len(job.versions) for job in todo))
+    asked = set(versions)
+    n_lacking = sum(version in asked for job in todo for version in job.versions)
+    summary = ScanSummary(n_tiles_present=n_tiles - n_lacking)
     problems: list[Problem] = []
-    n_workers = useful_workers(workers, [job.shard for job in todo])
+    n_files = sum(_FILES_PER_TILE * len(job.versions) for job in todo)
+    n_workers = useful_workers(workers, [job.shard for job in todo], n_files=n_files)
     if n_workers <= 1:  # too little for processes, or a single shard: threads share its blocks
         todo = [replace(job, threads=max(workers, 1)) for job in todo]
     if todo:
@@ -150,9 +157,9 @@ def scan_packs(
     for job, future in run_jobs(scan_shard, todo, workers=n_workers, on_advance=report):
         n_done += 1
         try:
-            future.result()
-            summary.n_shards_read += 1
-            summary.n_tiles_written += len(job.versions)
+            if future.result() is not None:
+                summary.n_shards_read += 1
+                summary.n_tiles_written += len(job.versions)
         except CorpusError as error:
             problems += error.problems
         report(summary.n_bytes)
@@ -162,7 +169,11 @@ def scan_packs(
 
 
 def _jobs(
-    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    along: Sequence[Version],
 ) -> list[ShardJob]:
     """A job per shard that lacks a tile. Refuses when an index part that is needed is missing."""
     # The snapshot's pointer is read once: all shards of a scan are named and weighed by one.
@@ -175,12 +186,15 @@ def _jobs(
         raise MissingError(
             missing_part(name, str(store.index_part(index, name, "*"))) for name in absent
         )
+    wanted = [*versions, *(v for v in along if v not in versions and has_part(store, v, index))]
+    asked = set(versions)
     jobs = [
         ShardJob(store.root, shard, pack.source, in_order(lacking), policy, index, scan)
-        for pack, shard, lacking in missing_tiles(store, packs, versions, scan)
+        for pack, shard, lacking in missing_tiles(store, packs, wanted, scan)
+        if not asked.isdisjoint(lacking)
     ]
-    for wanted in {job.versions for job in jobs}:
-        prepare(store, wanted, policy, index=index, scan=scan)
+    for together in {job.versions for job in jobs}:
+        prepare(store, together, policy, index=index, scan=scan)
     return jobs
 
 
@@ -213,8 +227,20 @@ def compile_kernels(job: ShardJob) -> None:
         notice.cancel()
 
 
-def scan_shard(job: ShardJob) -> ShardScan:
-    """Read a shard once and write its tiles for these benchmark versions, then what was read."""
+def scan_shard(job: ShardJob) -> ShardScan | None:
+    """Read a shard once and write its tiles for these benchmark versions, then what was read.
+
+    Nothing is read when another run wrote all of them in the meantime.
+    """
+    store = Store(job.root)
+    with store.alone_on(job.scan, job.shard.fingerprint):
+        if not lacking_tiles(store, job.shard, job.versions, job.scan):
+            advance(job.shard.n_bytes)
+            return None
+        return _scan_alone(store, job)
+
+
+def _scan_alone(store: Store, job: ShardJob) -> ShardScan:
     seen = ShardScan(job.shard.fingerprint)
     found: list[Columns] = []
     position = 0
@@ -227,7 +253,6 @@ def scan_shard(job: ShardJob) -> ShardScan:
         advance(ahead - position)
         position = ahead
         found += scanned.matches
-    store = Store(job.root)
     scanner = scanners[0]
     counts = gram_counts([each.take_counts() for each in scanners], scanner.search, job.policy)
     for number, version in enumerate(job.versions):

@@ -32,13 +32,15 @@ file that is present is right, and writing it again is harmless.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -93,6 +95,24 @@ class Store:
 
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
+
+    def tiles_there(self, scan: str, shard: str) -> frozenset[str]:
+        """The names of the files in a shard's folder of tiles."""
+        try:
+            return frozenset(os.listdir(self.root / "tiles" / scan / shard))  # noqa: PTH208 - names only
+        except FileNotFoundError:
+            return frozenset()
+
+    @contextmanager
+    def alone_on(self, scan: str, shard: str) -> Iterator[None]:
+        """Whoever else wants to scan this shard waits until the block ends, in any process.
+
+        The system takes the lock back when a process dies, however it dies. Where a file system
+        knows no locks two may do the same work: the same bytes twice, and nothing wrong.
+        """
+        self.drafts.mkdir(parents=True, exist_ok=True)
+        with _locked(self.drafts / f".{scan}-{shard}.lock"):
+            yield
 
     def gram_counts(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.grams.parquet"
@@ -158,6 +178,29 @@ class Store:
 
     def verified(self, what: str) -> Path:
         return self.root / "checks" / f"{what}.json"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a file that is there only as long as anybody wants it."""
+    while True:
+        with path.open("w") as file:
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not _leads_to(path, file.fileno()):
+                continue  # whoever held it has removed it meanwhile
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _leads_to(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -232,7 +275,22 @@ def read_json(path: Path) -> Any:  # the caller knows what it wrote
 
 def write_parquet(path: Path, table: pa.Table) -> None:
     with aside(path) as draft:
-        pq.write_table(table, draft, compression="zstd")
+        if table.num_rows:
+            pq.write_table(table, draft, compression="zstd")
+        else:
+            draft.write_bytes(_empty_parquet(table.schema.serialize().to_pybytes()))
+
+
+@lru_cache(maxsize=64)
+def _empty_parquet(schema: bytes) -> bytes:
+    """The file without rows, which only the schema decides.
+
+    Most tiles of a grid are such, and putting one together takes longer than writing it.
+    """
+    sink = pa.BufferOutputStream()
+    empty = pa.ipc.read_schema(pa.py_buffer(schema)).empty_table()
+    pq.write_table(empty, sink, compression="zstd")
+    return bytes(sink.getvalue())
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:

@@ -34,16 +34,27 @@ def missing_tiles(
     missing = []
     for pack in packs:
         for shard in pack.shards:
-            lacking = [
-                version
-                for version in versions
-                if not store.tile(scan, shard.fingerprint, version.fingerprint).is_file()
-            ]
-            if not store.ledger(scan, shard.fingerprint).is_file():
-                lacking = list(versions)  # cut off before it was all written
+            lacking = lacking_tiles(store, shard, versions, scan)
             if lacking:
                 missing.append((pack, shard, lacking))
     return missing
+
+
+def lacking_tiles(
+    store: Store, shard: Shard, versions: Sequence[Version], scan: str
+) -> list[Version]:
+    """The versions that a shard was not scanned against yet.
+
+    One look into its folder, however many versions there are: a grid has a million tiles.
+    """
+    present = store.tiles_there(scan, shard.fingerprint)
+    if store.ledger(scan, shard.fingerprint).name not in present:
+        return list(versions)  # cut off before it was all written
+    return [
+        version
+        for version in versions
+        if store.tile(scan, shard.fingerprint, version.fingerprint).name not in present
+    ]
 
 
 @dataclass(frozen=True)

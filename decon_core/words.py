@@ -40,7 +40,7 @@ _ROUND_PATCHES = 1 << 16
 _FIRST_SLOTS = 1 << 16
 _STRETCH_BYTES = 1 << 17  # of text whose words are cut together: the processor's cache holds them
 # A slot: key and value, the bytes of a long word, some tokens.
-_BYTES_PER_SLOT = 16 + 80 + 8
+_BYTES_PER_SLOT = 8 * word_stream.NUMBERS + word_stream.LONGEST_KEPT + 8
 _FEWEST_SLOTS = 1 << 10
 _MOST_TOKENS_PER_SLOT = 2
 _HUGE_PAGE = 1 << 21
@@ -328,8 +328,8 @@ class _WordTable:
 
     def _forget_words(self) -> None:
         n_slots = min(_FIRST_SLOTS, self._most_slots)
-        self._slots = _new_slots(2 * n_slots)
-        self._kept = np.empty(2 * n_slots, np.uint64)
+        self._slots = _new_slots(word_stream.NUMBERS * n_slots)
+        self._kept = np.empty(word_stream.LONGEST_KEPT * _FEWEST_SLOTS, np.uint8)
         self._n_kept = self._n_words = 0
 
     def _forget_tokens(self) -> None:
@@ -394,7 +394,6 @@ class _WordTable:
             tokens.offsets,
             self._pending_slots[: waiting.n_words],
             self._slots,
-            self._kept,
             values,
             self._patches[: waiting.n_patches],
             self.arena,
@@ -407,15 +406,15 @@ class _WordTable:
 
     def make_room(self) -> None:
         """For some more words. Nothing may be waiting."""
-        n_slots = self._slots.size // 2
+        n_slots = self._slots.size // word_stream.NUMBERS
         if self._n_words >= n_slots * 3 // 4:
             if n_slots >= self._most_slots:
                 self._forget_words()
                 return
-            larger = _new_slots(4 * n_slots)
+            larger = _new_slots(2 * word_stream.NUMBERS * n_slots)
             word_stream.rehash(self._slots, larger)
             self._slots = larger
-        elif self._n_kept + word_stream.MOST_CHUNKS > self._kept.size:
+        elif self._n_kept + word_stream.LONGEST_KEPT > self._kept.size:
             self._kept = _longer(self._kept, 2 * self._kept.size)
 
 

@@ -22,6 +22,8 @@ WORKERS_VARIABLE = "DECON_WORKERS"
 
 # A worker takes about 2 s to start, and gets through some 50 MB of compressed shards in that time.
 _BYTES_PER_WORKER = 200_000_000
+# Writing a small file takes some 2 ms, as much as getting through these.
+_BYTES_PER_FILE = 100_000
 _TICK_SECONDS = 1.0
 
 
@@ -43,9 +45,9 @@ def wanted_workers() -> int:
     return int(told)
 
 
-def useful_workers(workers: int, shards: Sequence[Shard]) -> int:
-    """No more than there is work for."""
-    n_bytes = sum(shard.n_bytes for shard in shards)
+def useful_workers(workers: int, shards: Sequence[Shard], *, n_files: int = 0) -> int:
+    """No more than there is work for. `n_files` are written: of many small shards, most of it."""
+    n_bytes = sum(shard.n_bytes for shard in shards) + n_files * _BYTES_PER_FILE
     return min(workers, len(shards), n_bytes // _BYTES_PER_WORKER)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from dagster import DagsterInstance
 
-from decon_assets.pipeline import Pipeline, Registration
+from decon_assets.pipeline import Pipeline
+from decon_assets.registration import Registration
 from decon_core.config import load_config
 from decon_core.store import Store
 

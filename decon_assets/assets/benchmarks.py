@@ -14,7 +14,7 @@ from dagster import (
 from pydantic import Field
 
 from decon_assets.assets.inputs import benchmark_files
-from decon_assets.failures import permanent_failures
+from decon_assets.failures import told_failures
 from decon_assets.lineage import columns
 from decon_assets.partitions import benchmarks
 from decon_assets.provenance import OWNERS, Teller, preview, record_preview
@@ -42,7 +42,7 @@ GROUP = "benchmarks"
 )
 def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         teller = Teller(context)
         for name in context.partition_keys:
             benchmark = benchmark_of(config, name)
@@ -96,7 +96,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
     Adding or changing a benchmark never moves it, so no other benchmark's score changes. It is
     counted once; after that, materializing it again keeps it, unless `refreeze` is set.
     """
-    with permanent_failures(), decon.at_work() as (settings, store):
+    with told_failures(), decon.at_work() as (settings, store):
         members = settings.snapshot or tuple(benchmarks_of(settings))
         if config.refreeze or not store.current_snapshot.is_file():
             versions = [current_version(store, name) for name in members]
@@ -129,7 +129,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
 )
 def index(context: AssetExecutionContext, decon: Decon) -> None:
     """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         snapshot = current_snapshot(store, config.policy)
         versions = [current_version(store, name) for name in context.partition_keys]
         dropped = {}

@@ -1,13 +1,18 @@
-"""What comes from outside: benchmark files and training shards. Never materialized, only named."""
+"""What comes from outside: benchmark files and training shards, and the list of what there is."""
 
-from dagster import AssetSpec
+from dagster import AssetExecutionContext, AssetSpec, Config, asset
+from pydantic import Field
 
+from decon_assets.failures import told_failures
 from decon_assets.partitions import benchmarks, packs
-from decon_assets.provenance import OWNERS
+from decon_assets.provenance import OWNERS, preview
+from decon_assets.resources import Decon
+
+GROUP = "inputs"
 
 benchmark_files = AssetSpec(
     "benchmark_files",
-    group_name="inputs",
+    group_name=GROUP,
     owners=OWNERS,
     kinds={"file"},
     code_version="1",
@@ -18,7 +23,7 @@ benchmark_files = AssetSpec(
 
 corpus = AssetSpec(
     "corpus",
-    group_name="inputs",
+    group_name=GROUP,
     owners=OWNERS,
     kinds={"file"},
     code_version="1",
@@ -26,3 +31,45 @@ corpus = AssetSpec(
     description="Shards of training text, grouped into packs that never change their members. They "
     "come from outside: nothing here is materialized.",
 )
+
+
+class InventoryConfig(Config):
+    """Run configuration of `inventory`."""
+
+    retire: bool = Field(
+        default=False,
+        description="Go on although most registered shards are gone: their packs and mixtures go, "
+        "too.",
+    )
+
+
+@asset(group_name=GROUP, owners=OWNERS, kinds={"python"}, code_version="1")
+def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
+    """Which benchmarks, packs, mixtures and blends there are: the partitions of everything else.
+
+    Materialize it after files were added, changed or removed, or decon.toml was edited. New
+    benchmarks are tried first; one that cannot be read is refused, and nothing changes.
+    """
+    from decon_assets.registration import register
+
+    with told_failures():
+        registered = register(
+            decon.path(), context.instance, may_retire=config.retire, echo=context.log.info
+        )
+        context.add_asset_metadata(
+            {
+                "benchmarks": len(registered.benchmarks),
+                "packs": len(registered.packs),
+                "shards": sum(len(pack.shards) for pack in registered.packs),
+                "megabytes": round(
+                    sum(shard.n_bytes for pack in registered.packs for shard in pack.shards) / 1e6,
+                    3,
+                ),
+                "preview": preview(
+                    [
+                        {"pack": pack.name, "source": pack.source.name, "shards": len(pack.shards)}
+                        for pack in registered.packs
+                    ]
+                ),
+            }
+        )

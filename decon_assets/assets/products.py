@@ -18,7 +18,7 @@ from dagster import (
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import common_ngrams, scan
-from decon_assets.failures import permanent_failures
+from decon_assets.failures import told_failures
 from decon_assets.findings import looked, tell_without_step
 from decon_assets.lineage import columns
 from decon_assets.partitions import (
@@ -32,6 +32,7 @@ from decon_assets.partitions import (
 )
 from decon_assets.plots import leak_rates, scores
 from decon_assets.provenance import OWNERS, Teller, preview
+from decon_assets.report_server import link_to
 from decon_assets.resources import Decon
 from decon_core.blending.build import BlendSummary, build_blends
 from decon_core.blending.verify import changed_blend_damage
@@ -91,7 +92,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     asks about, or rows of it could not be read; a control, while any pack of its source was not.
     What is refused does not keep the others of a run from being built.
     """
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         builder = builder_of(config, store)
         keys = [halves_of_share(key) for key in context.partition_keys]
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
@@ -158,7 +159,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
     Refused while any pack's share of its mixture is not there, or there is no room for the items.
     What is refused does not keep the others of a run from being built.
     """
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         blender = blender_of(config, store)
         wanted = [blend_named(config.blends, name) for name in context.partition_keys]
         problems: list[Problem] = []
@@ -214,7 +215,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
 
     Refused while any shard was not scanned against it, or rows could not be read.
     """
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         builder = builder_of(config, store)
         teller = Teller(context)
         for name in context.partition_keys:
@@ -243,7 +244,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
 )
 def report(context: AssetExecutionContext, decon: Decon) -> None:
     """Everything found, decided and removed, in one DuckDB file."""
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         versions = current_versions(config, store)
         packs = list_packs(store)
         summary = build_report(
@@ -303,14 +304,14 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     from decon_core.publish.files import CARD, SUMMARY, write_published
     from decon_core.publish.summary import summary_of
 
-    with permanent_failures(), decon.at_work() as (_, store):
+    with told_failures(), decon.at_work() as (_, store):
         folder = store.report.parent
         write_page(store.report, store.report_page)
         write_published(summary_of(store.report), folder)
         context.add_asset_metadata(
             {
                 "page": MetadataValue.path(store.report_page),
-                "link": MetadataValue.url(store.report_page.resolve().as_uri()),
+                "link": MetadataValue.url(link_to(store.report_page)),
                 "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
                 "summary": MetadataValue.path(folder / SUMMARY),
             }

@@ -1,11 +1,13 @@
 """The scan: every pack against every benchmark, each shard read once."""
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from dagster import (
     AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
+    AssetMaterialization,
     BackfillPolicy,
     MultiToSingleDimensionPartitionMapping,
     asset,
@@ -13,22 +15,23 @@ from dagster import (
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
-from decon_assets.failures import permanent_failures
+from decon_assets.failures import told_failures
 from decon_assets.lineage import columns
-from decon_assets.partitions import BENCHMARK, PACK, cells, halves
-from decon_assets.provenance import OWNERS, preview
+from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves
+from decon_assets.provenance import OWNERS, RATE, preview
 from decon_assets.resources import Decon
 from decon_core.common import freeze_common
 from decon_core.config import Config
 from decon_core.corpus import Pack
+from decon_core.errors import CorpusError, Problem
 from decon_core.index import index_fingerprint
 from decon_core.mixtures.build import require_scanned
 from decon_core.mixtures.choice import Sight
-from decon_core.records import current_version
-from decon_core.registry import current_versions, list_packs, packs_of
+from decon_core.records import Version, current_version
+from decon_core.registry import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.scan import ScanSummary, scan_packs
 from decon_core.store import Store
-from decon_core.tiles import count_cell, scan_fingerprint
+from decon_core.tiles import count_cell, missing_tiles, scan_fingerprint
 from decon_core.workers import wanted_workers
 
 GROUP = "scan"
@@ -48,7 +51,8 @@ _MOST_CELLS_WITH_METADATA = 200
         AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
     ],
     partitions_def=cells,
-    backfill_policy=BackfillPolicy.single_run(),
+    backfill_policy=BackfillPolicy.multi_run(MOST_CELLS),
+    pool="scan",  # each uses all cores by itself
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet"},
@@ -58,21 +62,40 @@ _MOST_CELLS_WITH_METADATA = 200
 def scan(context: AssetExecutionContext, decon: Decon) -> None:
     """Matches of every shard with every benchmark, as tiles.
 
-    Tiles that are there already are kept. Each shard that lacks any is read once, for all of them,
-    however Dagster cut the work into runs. A cell whose index is missing fails: it never counts as
-    clean.
+    Tiles that are there already are kept. A shard that has to be read is scanned against all
+    benchmarks that have an index, so that it is read once, however Dagster cut a backfill into
+    runs. A cell whose index is missing fails: it never counts as clean. One that fails takes no
+    other with it.
     """
-    with permanent_failures(), decon.at_work() as (config, store):
-        wanted = _benchmarks_by_pack(context)
+    with told_failures(), decon.at_work() as (config, store):
         total = ScanSummary()
-        for names, benchmarks in _groups(wanted):
-            part = _scan_group(context, config, store, packs_of(store, names), benchmarks)
+        problems: list[Problem] = []
+        for names, benchmarks in _groups(_benchmarks_by_pack(context)):
+            try:
+                part = _scan_group(context, config, store, packs_of(store, names), benchmarks)
+            except CorpusError as error:
+                problems += error.problems
+                continue
             total.n_shards_read += part.n_shards_read
             total.n_tiles_written += part.n_tiles_written
             total.n_tiles_present += part.n_tiles_present
             total.n_bytes += part.n_bytes
             total.seconds += part.seconds
+        if problems:
+            _tell_of_whole_cells(context, config, store)
+            raise CorpusError(dict.fromkeys(problems))
         _describe(context, config, store, total)
+
+
+def _tell_of_whole_cells(context: AssetExecutionContext, config: Config, store: Store) -> None:
+    """Of a run that fails Dagster would take all cells for failed, also those that are done."""
+    packs = {pack.name: pack for pack in list_packs(store)}
+    fingerprint = scan_fingerprint(store, config.policy)
+    for key in context.partition_keys:
+        pack, benchmark = halves(key)
+        version = current_version(store, benchmark)
+        if not missing_tiles(store, [packs[pack]], [version], fingerprint):
+            context.log_event(AssetMaterialization(context.asset_key, partition=key))
 
 
 def _benchmarks_by_pack(context: AssetExecutionContext) -> dict[str, set[str]]:
@@ -120,7 +143,17 @@ def _scan_group(
         config.policy,
         workers=wanted_workers(),
         on_progress=log_progress,
+        along=_others(config, store, benchmarks),
     )
+
+
+def _others(config: Config, store: Store, benchmarks: Collection[str]) -> list[Version]:
+    """Benchmarks that nobody asked for here, and will: what is read is scanned for them, too."""
+    return [
+        current_version(store, name)
+        for name in benchmarks_of(config)
+        if name not in benchmarks and store.current_records(name).is_file()
+    ]
 
 
 def _describe(
@@ -130,17 +163,17 @@ def _describe(
         "run_shards_read": total.n_shards_read,
         "run_tiles_written": total.n_tiles_written,
         "run_tiles_already_there": total.n_tiles_present,
-        "run_megabytes_per_second": round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
+        RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
     context.log.info(
         f"read {total.n_shards_read} shards, wrote {total.n_tiles_written} tiles, "
         f"{total.n_tiles_present} were there already"
     )
     fingerprint = scan_fingerprint(store, config.policy)
+    packs = {pack.name: pack for pack in list_packs(store)}
     for key in context.partition_keys[:_MOST_CELLS_WITH_METADATA]:
-        pack_name, benchmark = halves(key)
-        (pack,) = packs_of(store, [pack_name])
-        counts = count_cell(store, pack, current_version(store, benchmark), config.policy)
+        pack, benchmark = halves(key)
+        counts = count_cell(store, packs[pack], current_version(store, benchmark), config.policy)
         context.add_asset_metadata(
             {
                 "documents": counts.n_documents,
@@ -166,7 +199,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
 
     Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
     """
-    with permanent_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.at_work() as (config, store):
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
         sight = Sight(store, tuple(versions), config.policy, name)

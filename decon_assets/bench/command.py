@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import statistics
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 
 from decon_assets.bench import peers as peers_file
 from decon_assets.bench.corpus import make_corpus
+from decon_assets.bench.grid_world import GridSizes
 from decon_assets.bench.table import Line, Page, markdown
 from decon_core.errors import InputError, Problem
 from decon_core.store import aside
@@ -35,6 +37,9 @@ shards: without leaks, a control of that, spans cut out, and by a license in `me
 With --report nothing of that, but how long a report takes that is made from the tiles of a large
 scan, and each of its views: a million matches, 100,000 items, 10,000 shards. The tiles are made up,
 which takes three minutes and 2 GB of disk.
+
+With --grid nothing of that, but what a grid of 20 benchmarks by 500 packs costs: to fill, with one
+benchmark more, to open in a browser; and how much of that is Dagster's. Takes half an hour.
 """
 
 EPILOG = """\
@@ -44,6 +49,8 @@ examples:
   decon-assets bench --evals records/ --corpus shards/ --out docs/benchmarks.md
   decon-assets bench --mixtures --mb 250                mixtures, over a plain copy of the shards
   decon-assets bench --report --out docs/benchmarks-report.md
+  decon-assets bench --grid --benchmarks 4 --packs 50 --shards 2
+  decon-assets bench --grid --postgres postgresql+psycopg2://me:secret@127.0.0.1/empty
 
 The peers are an optional group: pip install 'decon-assets[peers]'. One that is not installed is
 said to be missing. They may live in an environment of their own: --peer-python env/bin/python.
@@ -117,6 +124,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure a report of a large scan instead; the tiles are made up",
     )
+    what.add_argument(
+        "--grid",
+        action="store_true",
+        help="measure a grid of many cells instead: how much of the time is Dagster's",
+    )
     what.add_argument("--peers", action="store_true", help="measure other tools as well")
     parser.add_argument(
         "--peer-python",
@@ -131,25 +143,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="how long each peer may look at documents (default 20)",
     )
+    sizes = GridSizes()
+    for name, default, what_of in (
+        ("benchmarks", sizes.n_benchmarks, "with --grid: benchmarks"),
+        ("packs", sizes.n_packs, "with --grid: packs"),
+        ("shards", sizes.n_shards, "with --grid: shards of each pack"),
+    ):
+        told = f"{what_of} (default {default})"
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=told)
+    parser.add_argument(
+        "--postgres", metavar="URL", help="with --grid: an empty database for the history"
+    )
     parser.add_argument("--out", type=Path, help="write the page of Markdown here as well")
 
 
 def bench(options: argparse.Namespace, say: Say) -> int:
     """Run the command: measure, print the page, and write it."""
-    needed = () if options.report else (options.evals, options.corpus or options.texts)
+    needed = (
+        () if options.report or options.grid else (options.evals, options.corpus or options.texts)
+    )
     for path in needed:
         if not path.exists():
             raise InputError(Problem(str(path), "no such file or folder", "the data to measure on"))
     with tempfile.TemporaryDirectory(prefix="decon-bench-") as folder:
-        work = _Work(options, Path(folder), say)
-        page = work.page()
-    text = markdown(page)
+        text = _grid(options, Path(folder), say) if options.grid else ""
+        text = text or markdown(_Work(options, Path(folder), say).page())
     say(f"\n{text}")
     if options.out:
         with aside(options.out) as draft:
             draft.write_text(text, encoding="utf-8")
         say(f"written to {options.out}")
     return 0
+
+
+def _grid(options: argparse.Namespace, folder: Path, say: Say) -> str:
+    from decon_assets.bench.grid import measure_grid
+
+    sizes = GridSizes(options.benchmarks, options.packs, options.shards)
+    text = measure_grid(folder, sizes, postgres=options.postgres, say=say)
+    return f"{text}\nCommand: `{_command()}`\n"
 
 
 @dataclass(frozen=True)
@@ -375,7 +407,8 @@ def _data(read: dict[str, Any], index: dict[str, Any], made: str) -> str:
 
 
 def _command() -> str:
-    return shlex.join(["decon-assets", *sys.argv[1:]])
+    """As it was typed, but for a password."""
+    return re.sub(r"://[^@/ ]*@", "://…@", shlex.join(["decon-assets", *sys.argv[1:]]))
 
 
 def _timed(name: str, n_bytes: int, seconds: float) -> Line:

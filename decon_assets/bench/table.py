@@ -16,7 +16,16 @@ _INTRODUCTION = """\
 Made by `decon-assets bench` (`make bench`). MB are millions of bytes of text in UTF-8, on one core
 where nothing else is said. Each round of each measurement is a process of its own, bound to as many
 cores as it has workers; numbers are those of the round in the middle."""
-_PACKAGES = ("decon-assets", "numpy", "numba", "pyarrow", "splintr-rs", "orjson", "zstandard")
+_PACKAGES = (
+    "decon-assets",
+    "dagster",
+    "numpy",
+    "numba",
+    "pyarrow",
+    "splintr-rs",
+    "orjson",
+    "zstandard",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +61,7 @@ def markdown(page: Page) -> str:
     parts = [
         f"# {page.title}",
         page.introduction,
-        _machine(page.versions),
+        machine(page.versions),
         f"Data: {page.data}",
         f"Command: `{page.command}`",
     ]
@@ -97,7 +106,8 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _machine(peers: Mapping[str, str]) -> str:
+def machine(peers: Mapping[str, str]) -> str:
+    """Date, machine and versions in a line."""
     date = datetime.now(UTC).date().isoformat()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     names = [f"{name} {found}" for name in _PACKAGES if (found := _version(name))]

@@ -14,6 +14,7 @@ import orjson
 
 from decon_core.errors import Problem, RecordError
 from decon_core.evals.fields import Row, describe
+from decon_core.places import RemotePath
 from decon_core.streams import COMPRESSIONS, DAMAGE, open_bytes
 
 _BOM = b"\xef\xbb\xbf"
@@ -118,8 +119,9 @@ def _parquet(path: Path) -> Iterator[Row | Problem]:
     import pyarrow as pa
     from pyarrow import parquet
 
+    source = path.open("rb") if isinstance(path, RemotePath) else path
     try:
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=2_000):
+        for batch in parquet.ParquetFile(source).iter_batches(batch_size=2_000):
             yield from batch.to_pylist(maps_as_pydicts="strict")
     except pa.ArrowException as error:
         raise _damaged(path, f"that is not whole parquet ({error})") from None

@@ -1,13 +1,15 @@
 """Text to words, and words to what a growing table knows about them. Twin: `text.clean` and a dict.
 
-A word of up to seven bytes is its own key; a longer one is found by hash and compared byte by byte.
-So two words are never taken for one another.
+A word of up to 15 bytes is its own key; a longer one is found by hash and compared byte by byte. So
+two words are never taken for one another.
 
-The table is one array of pairs (key, value), for one miss of the processor's cache per word:
+The table is one array with four numbers for a slot, so that a word costs one miss of the
+processor's cache:
 
-    key     0: free; up to 7 bytes: length and the bytes; longer: 0xFF and 56 bits of a hash
-    value   up to 7 bytes: its tokens, or where they are, or `PENDING` and a number in this round;
-            longer: where in `kept` its length, that value and its bytes stand
+    low, high   up to 15 bytes: the bytes, with their number on top; longer: a hash with `LONG` and
+                the number on top. `high` is 0 in a free slot.
+    value       its tokens, or where they are, or `PENDING` and a number in this round
+    origin      of a longer word: where in `kept` its bytes stand
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import inlined, kernel, prefetch
 
 Bytes = npt.NDArray[np.uint8]
 Words64 = npt.NDArray[np.uint64]
@@ -29,16 +31,18 @@ NOT_ASCII = 0xFF
 WIDE_SEPARATOR = -1  # in the table of characters
 WIDE_SPECIAL = -2  # its lower case is longer, or depends on the letters around it
 
-SPARE = 16  # bytes that are loaded with the last ones of a word
+SPARE = 24  # bytes that are loaded with the last ones of a word
 
 # A longer "word" (text of a script without spaces) hardly ever comes twice: it is not remembered.
 LONGEST_KEPT = 64
-_KEPT_CHUNKS = LONGEST_KEPT // 8
-MOST_CHUNKS = _KEPT_CHUNKS + 2  # of a word that is kept, with its length and its value
+_LONGEST = np.uint64(LONGEST_KEPT)
+_LONGEST_KEY = np.uint64(15)
+NUMBERS = 4  # for a slot
+_SLOT = np.uint64(NUMBERS)
 _GROUP = 64
 
 PENDING = 0xFF  # in the top byte of a value
-NOT_KEPT = -1  # in the place of a pending word's slot; below: -2 and its place in `kept`
+NOT_KEPT = -1  # in the place of a pending word's slot
 _SPACE = 0x20
 FAR = 0xFE  # top byte: the value says where the tokens are
 MOST_NEAR = 3
@@ -53,7 +57,12 @@ _SEVEN = np.uint64(7)
 _SIXTY_THREE = np.uint64(63)
 _CHUNK_BITS = np.uint64(64)
 
-_LONG_KEY = np.uint64(0xFF) << _TOP
+# Of the first eight bytes of a word and of the next ones, those that belong to it, by its length.
+_LOW_BITS = np.array([min(1 << 8 * n, 1 << 64) - 1 for n in range(16)], np.uint64)
+_HIGH_BITS = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
+
+_LONG = np.uint64(0x80) << _TOP
+_NEVER = np.uint64(0xFF) << _TOP  # of a word that is not kept
 _PENDING_VALUE = np.uint64(PENDING) << _TOP
 _HASH_BITS = (np.uint64(1) << _TOP) - np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads by multiplication
@@ -176,7 +185,7 @@ def look_up(
     first_value: int,
     counts: Integers,
     table: Words64,
-    kept: Words64,
+    kept: Bytes,
     values: Words64,
     pending_slots: Integers,
     pending_offsets: Integers,
@@ -186,22 +195,21 @@ def look_up(
     """Look up words, from one on until all are done or an array is full; which comes next.
 
     `eights` is `lowered` in numbers of eight bytes. `counts` holds how many there are so far:
-    pending words, their bytes, patches, kept chunks, words in the table. A word that the table
+    pending words, their bytes, patches, bytes in `kept`, words in the table. A word that the table
     lacks is put there as pending; its bytes go to `pending_bytes` behind a space, and the places in
     `values` that wait for it to `patches`.
     """
-    mask = np.uint64(table.size // 2 - 1)
+    mask = np.uint64(table.size // NUMBERS - 1)
     # In groups: the table does not fit the processor's caches, and look-ups that do not wait for
     # each other are under way at the same time.
-    chunks = np.zeros(_GROUP * _KEPT_CHUNKS, np.uint64)
-    keys = np.zeros(_GROUP, np.uint64)
+    lows = np.zeros(_GROUP, np.uint64)
+    highs = np.zeros(_GROUP, np.uint64)
     slots = np.zeros(_GROUP, np.uint64)
-    keys_there = np.zeros(_GROUP, np.uint64)
-    values_there = np.zeros(_GROUP, np.uint64)
+    others = np.zeros(_GROUP, np.uint64)
     n_pending, n_bytes, n_patches, n_kept, n_known = counts
     # Three quarters full: a smaller table is worth more than a shorter search, for the table does
     # not fit the processor's caches.
-    most_known = table.size * 3 // 8
+    most_known = table.size // NUMBERS * 3 // 4
     while word < n_words:
         n_cut = min(
             _GROUP,
@@ -209,7 +217,7 @@ def look_up(
             pending_slots.size - n_pending,
             patches.size - n_patches,
             most_known - n_known,
-            (kept.size - n_kept) // MOST_CHUNKS,
+            (kept.size - n_kept) // LONGEST_KEPT,
         )
         while n_cut > 0 and (
             edges[2 * (word + n_cut) - 1] - edges[2 * word] + n_cut > pending_bytes.size - n_bytes
@@ -217,108 +225,70 @@ def look_up(
             n_cut //= 2
         if n_cut <= 0:
             break
-        for cut in range(n_cut):
-            at = np.uint64(edges[2 * (word + cut)])
-            length = np.uint64(edges[2 * (word + cut) + 1]) - at
+        first_edge, first = np.uint64(2 * word), np.uint64(first_value + word)
+        for cut in range(np.uint64(n_cut)):
+            at = np.uint64(edges[first_edge + _TWO * cut])
+            length = np.uint64(edges[first_edge + _TWO * cut + _ONE]) - at
             # Two aligned loads make an unaligned one.
             eighth = at >> _THREE
             offset = (at & _SEVEN) << _THREE
-            chunk = eights[eighth] >> offset
-            chunk |= (eights[eighth + _ONE] << _ONE) << (_SIXTY_THREE - offset)
-            if length < _EIGHT:
-                key = chunk & ((_ONE << (length << _THREE)) - _ONE) | length << _TOP
-                place = (key ^ (key >> _HALF)) * _MIX
-                place = (place ^ (place >> _HALF)) * _MIX_2
-                place ^= place >> _HALF
-            elif length > np.uint64(LONGEST_KEPT):
-                place = _ZERO
-                key = _LONG_KEY
+            rest = _SIXTY_THREE - offset
+            middle = eights[eighth + _ONE]
+            low = eights[eighth] >> offset | (middle << _ONE) << rest
+            high = middle >> offset | (eights[eighth + _TWO] << _ONE) << rest
+            if length <= _LONGEST_KEY:
+                low &= _LOW_BITS[length]
+                high = high & _HIGH_BITS[length] | length << _TOP
+            elif length <= _LONGEST:
+                low = _digest(lowered, at, length)
+                high = (low * _MIX_2) >> _EIGHT | _LONG | length << _TOP
             else:
-                base = cut * _KEPT_CHUNKS
-                digest = length
-                left = length
-                while left > _EIGHT:
-                    chunks[base] = chunk
-                    base += 1
-                    digest = (digest ^ chunk) * _MIX
-                    digest ^= digest >> _HALF
-                    eighth += _ONE
-                    left -= _EIGHT
-                    chunk = eights[eighth] >> offset
-                    chunk |= (eights[eighth + _ONE] << _ONE) << (_SIXTY_THREE - offset)
-                chunk <<= _CHUNK_BITS - (left << _THREE)
-                chunks[base] = chunk
-                digest = (digest ^ chunk) * _MIX
-                digest ^= digest >> _HALF
-                place = (digest * _MIX_2) & _HASH_BITS
-                place ^= place >> _HALF
-                key = _LONG_KEY | place
-            keys[cut], slots[cut] = key, place & mask
-        for cut in range(n_cut):
-            keys_there[cut] = table[slots[cut] << _ONE]
-            values_there[cut] = table[(slots[cut] << _ONE) | _ONE]
-        for cut in range(n_cut):
-            key = keys[cut]
-            value = values_there[cut]
-            if keys_there[cut] == key and key < _LONG_KEY:
-                if value >= _PENDING_VALUE:
-                    patches[n_patches] = first_value + word + cut
-                    n_patches += 1
-                values[first_value + word + cut] = value
-                continue
-            start, stop = edges[2 * (word + cut)], edges[2 * (word + cut) + 1]
-            length = np.uint64(stop - start)
-            base = cut * _KEPT_CHUNKS
-            slot = np.int64(slots[cut])
-            is_new = True
-            if length > np.uint64(LONGEST_KEPT):
-                slot = np.int64(NOT_KEPT)
-            else:
-                while True:
-                    there = table[2 * slot]
-                    if there == key:
-                        is_same = True
-                        value = table[2 * slot + 1]
-                        if length > _SEVEN:
-                            origin = np.int64(value)
-                            value = kept[origin + 1]
-                            is_same = kept[origin] == length
-                            for number in range((np.int64(length) + 7) >> 3):
-                                if not is_same:
-                                    break
-                                is_same = kept[origin + 2 + number] == chunks[base + number]
-                        if is_same:
-                            is_new = False
-                            break
-                    elif there == _ZERO:
-                        break
-                    slot = np.int64(np.uint64(slot + 1) & mask)
+                high = _NEVER
+            slot = _place(low, high) & mask
+            # The table does not fit the processor's caches; what is asked for now is there soon.
+            prefetch(table, slot << _TWO)
+            lows[cut], highs[cut], slots[cut] = low, high, slot
+        n_others = _ZERO
+        for cut in range(np.uint64(n_cut)):
+            slot, high = slots[cut] << _TWO, highs[cut]
+            value = table[slot + _TWO]
+            values[first + cut] = value
+            # Without a branch, and nearly never: what is elsewhere, new, waiting or long.
+            is_there = (table[slot] == lows[cut]) & (table[slot + _ONE] == high) & (high < _LONG)
+            others[n_others] = cut
+            n_others += _ONE - np.uint64(is_there & (value < _PENDING_VALUE))
+        for cut in others[:n_others]:
+            start = np.uint64(edges[first_edge + _TWO * cut])
+            stop = np.uint64(edges[first_edge + _TWO * cut + _ONE])
+            high, slot, is_new = highs[cut], _ZERO, True
+            if high != _NEVER:
+                slot, is_new = _found(
+                    lowered, start, stop, lows[cut], high, slots[cut], table, kept
+                )
+            value = table[_SLOT * slot + _TWO]
             if is_new:
                 value = _PENDING_VALUE | np.uint64(n_pending)
-                pending_slots[n_pending] = slot
+                pending_slots[n_pending] = NOT_KEPT if high == _NEVER else np.int64(slot)
                 pending_bytes[n_bytes] = _SPACE
                 n_bytes += 1
                 for at in range(start, stop):
                     pending_bytes[n_bytes] = lowered[at]
                     n_bytes += 1
-                if slot != NOT_KEPT:
-                    table[2 * slot] = key
-                    table[2 * slot + 1] = value if length < _EIGHT else np.uint64(n_kept)
+                if high != _NEVER:
+                    table[_SLOT * slot] = lows[cut]
+                    table[_SLOT * slot + _ONE] = high
+                    table[_SLOT * slot + _TWO] = value
+                    table[_SLOT * slot + _THREE] = n_kept
                     n_known += 1
-                    if length > _SEVEN:
-                        pending_slots[n_pending] = -2 - n_kept
-                        kept[n_kept] = length
-                        kept[n_kept + 1] = value
-                        n_kept += 2
-                        for number in range((np.int64(length) + 7) >> 3):
-                            kept[n_kept] = chunks[base + number]
-                            n_kept += 1
+                    for at in range(start, stop if high >= _LONG else start):
+                        kept[n_kept] = lowered[at]
+                        n_kept += 1
                 n_pending += 1
                 pending_offsets[n_pending] = n_bytes
             if value >= _PENDING_VALUE:
-                patches[n_patches] = first_value + word + cut
+                patches[n_patches] = np.int64(first + cut)
                 n_patches += 1
-            values[first_value + word + cut] = value
+            values[first + cut] = value
         word += n_cut
     counts[0], counts[1], counts[2], counts[3], counts[4] = (
         n_pending,
@@ -330,25 +300,65 @@ def look_up(
     return word
 
 
+@inlined
+def _place(low: np.uint64, high: np.uint64) -> np.uint64:
+    """Where in a table a key is, before its size is known."""
+    mixed = (low ^ low >> _HALF) * _MIX ^ (high ^ high >> _HALF) * _MIX_2
+    return mixed ^ mixed >> _HALF
+
+
+@inlined
+def _digest(lowered: Bytes, start: np.uint64, length: np.uint64) -> np.uint64:
+    """A hash of the bytes of a long word."""
+    digest = length
+    for at in range(start, start + length):
+        digest = (digest ^ np.uint64(lowered[at])) * _MIX
+        digest ^= digest >> _HALF
+    return digest
+
+
+@inlined
+def _found(
+    lowered: Bytes,
+    start: np.uint64,
+    stop: np.uint64,
+    low: np.uint64,
+    high: np.uint64,
+    slot: np.uint64,
+    table: Words64,
+    kept: Bytes,
+) -> tuple[np.uint64, bool]:
+    """The slot of a word, from where it should be on, or a free one for it; which of the two."""
+    mask = np.uint64(table.size // NUMBERS - 1)
+    while True:
+        high_there = table[_SLOT * slot + _ONE]
+        if high_there == _ZERO:
+            return slot, True
+        if high_there == high and table[_SLOT * slot] == low:
+            if high < _LONG:
+                return slot, False
+            origin = table[_SLOT * slot + _THREE]
+            is_same = True
+            for at in range(start, stop):
+                is_same = is_same and kept[origin + (at - start)] == lowered[at]
+            if is_same:
+                return slot, False
+        slot = (slot + _ONE) & mask
+
+
 @kernel
 def rehash(table: Words64, larger: Words64) -> None:
     """Move all words to a larger table."""
-    mask = np.uint64(larger.size // 2 - 1)
-    for slot in range(table.size // 2):
-        key = table[2 * slot]
-        if key == _ZERO:
+    mask = np.uint64(larger.size // NUMBERS - 1)
+    for slot in range(table.size // NUMBERS):
+        low, high = table[NUMBERS * slot], table[NUMBERS * slot + 1]
+        if high == _ZERO:
             continue
-        if key >> _TOP == np.uint64(0xFF):
-            place = key & _HASH_BITS
-        else:
-            place = (key ^ (key >> _HALF)) * _MIX
-            place = (place ^ (place >> _HALF)) * _MIX_2
-            place ^= place >> _HALF
-        new = np.int64(place & mask)
-        while larger[2 * new] != _ZERO:
+        new = np.int64(_place(low, high) & mask)
+        while larger[NUMBERS * new + 1] != _ZERO:
             new = np.int64(np.uint64(new + 1) & mask)
-        larger[2 * new] = key
-        larger[2 * new + 1] = table[2 * slot + 1]
+        for number in range(NUMBERS):
+            larger[NUMBERS * new + number] = table[NUMBERS * slot + number]
 
 
 @kernel
@@ -368,7 +378,6 @@ def settle(
     offsets: Integers,
     pending_slots: Integers,
     table: Words64,
-    kept: Words64,
     values: Words64,
     patches: Integers,
     arena: Tokens,
@@ -403,10 +412,8 @@ def settle(
                 value |= np.uint64(n_passing) | _PASSING
                 n_passing = _append(tokens, start, stop, passing, n_passing)
         settled[number] = value
-        if slot >= 0:
-            table[2 * slot + 1] = value
-        elif slot != NOT_KEPT:
-            kept[-2 - slot + 1] = value
+        if slot != NOT_KEPT:
+            table[NUMBERS * slot + 2] = value
     for at in patches:
         values[at] = settled[np.int64(values[at] & _HASH_BITS)]
     return n_arena, n_passing

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from decon_core.corpus import Document, Part, document_of, no_document
 from decon_core.errors import CorpusError
 from decon_core.mixtures.choice import Choice, Reason, reason_of
 from decon_core.mixtures.rows import Rows, Value
+from decon_core.places import place
 from decon_core.rescan import Rescan
 from decon_core.variants import Mixture
 
@@ -66,7 +66,7 @@ def cut_out(
                 left = excised(*documents[row], source, entries, mixture)
             except RecursionError:
                 found = "lists or objects that are nested too deeply to be written anew"
-                raise CorpusError(no_document(Path(at_hand.shard.path), row, found)) from None
+                raise CorpusError(no_document(place(at_hand.shard.path), row, found)) from None
             made = document_of(left, row, source) if left is not None else None
             if left is None:
                 drop(row, "what leaked is no turn of it")
@@ -91,7 +91,7 @@ def _documents(
     rows: Sequence[int], at_hand: Rows, source: Source
 ) -> Iterator[tuple[int, tuple[Value, Document]]]:
     """These rows, as they are."""
-    path = Path(at_hand.shard.path)
+    path = place(at_hand.shard.path)
     for row, value in at_hand.values(rows):
         found = document_of(value, row, source)
         if not isinstance(found, Document):

@@ -44,6 +44,7 @@ from decon_core.mixtures.rewrite import (
     telling_columns,
     with_values,
 )
+from decon_core.places import place
 from decon_core.streams import create, format_of
 
 Kind = Literal["dolma", "parquet"]
@@ -86,7 +87,7 @@ def rows_of(
 
     A row of `changed` says what stands there; of a table these are the columns that do.
     """
-    path = Path(shard.path)
+    path = place(shard.path)
     wanted = None if rows is None else np.array(rows, np.int64)
     read = _rows_of_lines if format_of(path) in LINE_FORMATS else _rows_of_table
     for row in read(shard, source, wanted, changed):
@@ -119,7 +120,7 @@ def _rows_of_lines(
     changed: Mapping[int, Value],
 ) -> Iterator[Row]:
     with open_shard(shard) as file:
-        for block in line_blocks(file, Path(shard.path), block_bytes=_AT_ONCE):
+        for block in line_blocks(file, place(shard.path), block_bytes=_AT_ONCE):
             numbers = _within(wanted, block.row, block.n_lines)
             for number, start, stop in lines_of(block, numbers):
                 line = block.lines[start:stop].tobytes().rstrip(b"\r\n")
@@ -178,7 +179,7 @@ def _rows_of_table(
     wanted: npt.NDArray[np.int64] | None,
     changed: Mapping[int, Value],
 ) -> Iterator[Row]:
-    path = Path(shard.path)
+    path = place(shard.path)
     first = 0
     with open_shard(shard) as file:
         for batch in table_batches(file, path, None, batch_bytes=_AT_ONCE):

@@ -33,9 +33,11 @@ from decon_core.corpus import (
     lines_of,
     open_arrow,
     open_shard,
+    readable,
     row_of_line,
 )
 from decon_core.errors import CorpusError, Problem
+from decon_core.places import place
 from decon_core.streams import compression_of, create, format_of
 
 _BLOCK_BYTES = 4 << 20
@@ -66,12 +68,12 @@ Decide = Callable[[LineBlock], Changes]
 
 def has_lines(shard: Shard) -> bool:
     """Whether a shard can be written block by block."""
-    return format_of(Path(shard.path)) in LINE_FORMATS
+    return format_of(place(shard.path)) in LINE_FORMATS
 
 
 def rewrite(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids:
     """Write what is left of a shard; the ids of all rows that were touched."""
-    path = Path(shard.path)
+    path = place(shard.path)
     form = format_of(path)
     if form in LINE_FORMATS:
         return rewrite_lines(shard, source, target, lambda _: changes)
@@ -106,7 +108,7 @@ def rewrite_lines(shard: Shard, source: Source, target: Path, decide: Decide) ->
     """The same of a shard of lines, with what changes in a block told once the block is read."""
     target.parent.mkdir(parents=True, exist_ok=True)
     ids: Ids = {}
-    path = Path(shard.path)
+    path = place(shard.path)
     with open_shard(shard) as file, create(target, compression_of(target)) as out:
         for block in line_blocks(file, path, block_bytes=_BLOCK_BYTES):
             changes = decide(block)
@@ -137,7 +139,7 @@ def _line(value: Mapping[str, Any], *, like: bytes) -> bytes:
 
 
 def _rewrite_parquet(path: Path, source: Source, target: Path, changes: Changes) -> Ids:
-    file = pq.ParquetFile(path)
+    file = pq.ParquetFile(readable(path))
     ids: Ids = {}
     first = 0
     with pq.ParquetWriter(target, file.schema_arrow, compression="zstd") as writer:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from decon_core.batches import Batch, read_blocks, read_lines
 from decon_core.config import Source
 from decon_core.corpus import LineBlock, Shard, values_of, values_of_lines
+from decon_core.places import place
 
 Value = dict[str, Any]
 
@@ -58,7 +58,7 @@ class RowsOfBlock:
         return _texts_in(read_lines(self.block, _reading(self.source, field)))
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
-        return values_of_lines(self.block, Path(self.shard.path), rows)
+        return values_of_lines(self.block, place(self.shard.path), rows)
 
 
 def _reading(source: Source, field: str) -> Source:

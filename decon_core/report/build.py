@@ -107,12 +107,14 @@ def _state(blender: Blender, showing: Showing) -> str:
     """What a report says something about: all that is asked for, and which of it stands."""
     builder = blender.builder
     asked = [
-        builder.fingerprint(mixture, pack) for pack in builder.packs for mixture in builder.mixtures
+        f"{builder.fingerprint(mixture, pack)} {builder.stands(mixture, pack)}"
+        for pack in builder.packs
+        for mixture in builder.mixtures
     ]
-    asked += [blender.fingerprint(blend) for blend in blender.blends]
+    asked += [f"{blender.fingerprint(one)} {blender.stands(one)}" for one in blender.blends]
     versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
     thresholds = json.dumps(sorted(builder.policy.thresholds.items()))
-    shards = [shard.fingerprint for pack in builder.packs for shard in pack.shards]
+    shards = [f"{shard.fingerprint} {shard.name}" for _, shard in builder.shards]
     value = [
         form(),
         builder.sight.scan,

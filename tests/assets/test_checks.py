@@ -24,7 +24,8 @@ from decon_assets.checks import (
     mixture_adds_up,
     records_are_valid,
 )
-from decon_assets.pipeline import PipelineError, register
+from decon_assets.pipeline import PipelineError
+from decon_assets.registration import register
 from decon_assets.resources import Decon
 from decon_core.config import load_config
 from decon_core.distribution import score_bins

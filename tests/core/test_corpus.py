@@ -3,16 +3,22 @@
 import gzip
 import json
 import os
+import random
+from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from decon_core.config import Source, load_config
+from decon_core.config import Packing, Source, load_config
 from decon_core.corpus import (
     Document,
     Pack,
     Part,
+    Shard,
     Unreadable,
     find_shards,
     plan_packs,
@@ -526,6 +532,9 @@ def test_the_same_text_read_in_another_way_is_another_shard(tmp_path):
     assert one.fingerprint != two.fingerprint
 
 
+TWO = Packing(shards=2)
+
+
 def shards(tmp_path, *names):
     for name in names:
         lines(tmp_path, json.dumps({"text": name}) + "\n", name=f"{name}.jsonl")
@@ -537,19 +546,160 @@ def members(packs: list[Pack]) -> dict[str, list[str]]:
 
 
 def test_packs_never_change_their_members(tmp_path):
-    first, _ = plan_packs(TEXT, shards(tmp_path, "b", "c", "d"), existing=[], pack_shards=2)
+    first, _ = plan_packs(TEXT, shards(tmp_path, "b", "c", "d"), existing=[], packing=TWO)
     assert members(first) == {"web-0000": ["b.jsonl", "c.jsonl"], "web-0001": ["d.jsonl"]}
     # "a" sorts first, and still does not move the others
-    second, gone = plan_packs(TEXT, shards(tmp_path, "a", "e", "f"), existing=first, pack_shards=2)
+    second, gone = plan_packs(TEXT, shards(tmp_path, "a", "e", "f"), existing=first, packing=TWO)
     assert not gone
     assert members(second[:2]) == members(first)
     assert members(second[2:]) == {"web-0002": ["a.jsonl", "e.jsonl"], "web-0003": ["f.jsonl"]}
 
 
 def test_a_pack_that_lost_a_member_goes_and_its_number_is_not_used_again(tmp_path):
-    first, _ = plan_packs(TEXT, shards(tmp_path, "a", "b", "c", "d"), existing=[], pack_shards=2)
+    first, _ = plan_packs(TEXT, shards(tmp_path, "a", "b", "c", "d"), existing=[], packing=TWO)
     (tmp_path / "d.jsonl").unlink()
-    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, pack_shards=2)
+    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=TWO)
     assert [pack.name for pack in gone] == ["web-0001"]
     assert members(second) == {"web-0000": ["a.jsonl", "b.jsonl"], "web-0002": ["c.jsonl"]}
     assert Pack.from_json(json.loads(json.dumps(second[0].to_json()))) == second[0]
+
+
+def test_a_renamed_shard_keeps_its_place_in_its_pack_and_its_tiles(tmp_path):
+    first, _ = plan_packs(TEXT, shards(tmp_path, "a", "b", "c"), existing=[], packing=TWO)
+    (tmp_path / "a.jsonl").rename(tmp_path / "z.jsonl")
+    second, gone = plan_packs(TEXT, shards(tmp_path, "d"), existing=first, packing=TWO)
+    assert not gone
+    assert members(second) == {
+        "web-0000": ["z.jsonl", "b.jsonl"],
+        "web-0001": ["c.jsonl"],
+        "web-0002": ["d.jsonl"],
+    }
+    assert contents(second[:2]) == contents(first)
+    assert second[0].shards[0].path == str(tmp_path / "z.jsonl")
+
+
+def test_a_name_taken_over_by_another_content_is_no_rename(tmp_path):
+    first, _ = plan_packs(TEXT, shards(tmp_path, "a", "b"), existing=[], packing=Packing(shards=1))
+    (tmp_path / "a.jsonl").rename(tmp_path / "b.jsonl")
+    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=Packing(shards=1))
+    assert [pack.name for pack in gone] == ["web-0001"]
+    assert members(second) == {"web-0000": ["b.jsonl"]}
+
+
+def test_of_files_with_one_content_each_pack_keeps_the_one_it_had(tmp_path):
+    for name in ("a", "b"):
+        lines(tmp_path, '{"text": "twice"}\n', name=f"{name}.jsonl")
+    first, _ = plan_packs(TEXT, shards(tmp_path), existing=[], packing=Packing(shards=1))
+    lines(tmp_path, '{"text": "twice"}\n', name="0.jsonl")
+    (tmp_path / "a.jsonl").rename(tmp_path / "c.jsonl")
+    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=Packing(shards=1))
+    assert not gone
+    assert members(second) == {
+        "web-0000": ["0.jsonl"],
+        "web-0001": ["b.jsonl"],
+        "web-0002": ["c.jsonl"],
+    }
+
+
+def test_packs_stay_when_their_source_is_found_by_another_pattern(tmp_path):
+    first, _ = plan_packs(TEXT, shards(tmp_path, "a"), existing=[], packing=TWO)
+    wider = replace(TEXT, path="*.json*")
+    found = find_shards(wider, folder=tmp_path, known={})
+    second, gone = plan_packs(wider, found, existing=first, packing=TWO)
+    assert not gone
+    assert [pack.source for pack in second] == [wider]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "packing", "expected"),
+    [
+        ([4, 4, 4], Packing(n_bytes=8), [2, 1]),
+        ([9, 1, 1], Packing(n_bytes=8), [1, 2]),
+        ([1, 9, 1], Packing(n_bytes=8), [1, 1, 1]),
+        ([1, 1, 1, 7], Packing(n_bytes=8, shards=2), [2, 2]),
+        ([1, 1, 8], Packing(shards=5), [3]),
+        ([], Packing(n_bytes=8), []),
+    ],
+)
+def test_a_pack_is_closed_before_it_would_pass_a_limit(sizes, packing, expected):
+    packs, _ = plan_packs(TEXT, made_up(sizes), existing=[], packing=packing)
+    assert [len(pack.shards) for pack in packs] == expected
+
+
+def made_up(sizes: list[int], names: list[str] | None = None, kinds: list[str] | None = None):
+    """Shards that are nowhere, of so many bytes each."""
+    return [
+        Shard(
+            source="web",
+            name=names[at] if names else f"{at:03}",
+            path=f"/{names[at] if names else at}",
+            n_bytes=size,
+            modified_ns=0,
+            content=kinds[at] if kinds else str(at),
+            fingerprint=kinds[at] if kinds else str(at),
+        )
+        for at, size in enumerate(sizes)
+    ]
+
+
+def contents(packs: list[Pack]) -> list[list[str]]:
+    return [[shard.fingerprint for shard in pack.shards] for pack in packs]
+
+
+corpora = st.dictionaries(st.sampled_from("abcdefghij"), st.sampled_from("123"), min_size=1)
+packings = st.builds(
+    Packing,
+    shards=st.none() | st.integers(1, 4),
+    n_bytes=st.none() | st.integers(1, 12),
+)
+
+
+def corpus_of(named: dict[str, str], order: random.Random) -> list[Shard]:
+    names = sorted(named)
+    order.shuffle(names)
+    return made_up([ord(n) % 5 + 1 for n in names], names, [named[n] for n in names])
+
+
+@given(corpora, corpora, packings, st.randoms(), st.randoms())
+def test_prop_additions_and_the_order_of_listing_change_no_pack(named, more, packing, one, other):
+    first, _ = plan_packs(TEXT, corpus_of(named, one), existing=[], packing=packing)
+    grown = corpus_of(more | named, other)
+    second, gone = plan_packs(TEXT, grown, existing=reversed(first), packing=packing)
+    assert not gone
+    assert second[: len(first)] == first
+    again, _ = plan_packs(TEXT, corpus_of(more | named, one), existing=first, packing=packing)
+    assert again == second
+    assert sorted(s.name for pack in second for s in pack.shards) == sorted(more | named)
+
+
+@given(corpora, corpora, packings, st.randoms())
+def test_prop_packs_go_only_when_content_is_lost_and_hold_every_shard_once(
+    before, after, packing, order
+):
+    first, _ = plan_packs(TEXT, corpus_of(before, order), existing=[], packing=packing)
+    today = corpus_of(after, order)
+    second, gone = plan_packs(TEXT, today, existing=first, packing=packing)
+    assert sorted(s.name for pack in second for s in pack.shards) == sorted(after)
+    kept = {pack.name: pack for pack in second}
+    for old in first:
+        assert (old.name in kept) != (old in gone)
+        if old.name in kept:
+            assert contents([kept[old.name]]) == contents([old])
+    for old in gone:
+        wanted = Counter(s.fingerprint for s in old.shards)
+        used = [s for pack in second if pack.name in contents_by_name(first) for s in pack.shards]
+        free = Counter(after.values()) - Counter(s.fingerprint for s in used)
+        assert wanted - free, f"{old.name} could have stayed"
+
+
+def contents_by_name(packs: list[Pack]) -> dict[str, list[str]]:
+    return {pack.name: [shard.fingerprint for shard in pack.shards] for pack in packs}
+
+
+@given(corpora, packings, st.permutations("abcdefghij"), st.randoms())
+def test_prop_when_all_names_change_every_pack_stays(named, packing, names, order):
+    first, _ = plan_packs(TEXT, corpus_of(named, order), existing=[], packing=packing)
+    moved = dict(zip(names, named.values(), strict=False))
+    second, gone = plan_packs(TEXT, corpus_of(moved, order), existing=first, packing=packing)
+    assert not gone
+    assert contents(second) == contents(first)

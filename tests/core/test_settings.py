@@ -2,7 +2,7 @@
 
 import pytest
 
-from decon_core.config import load_config
+from decon_core.config import Packing, bytes_of, load_config
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.names import check_names
 from decon_core.policy import Policy
@@ -32,7 +32,7 @@ def test_a_short_file_is_enough_and_paths_start_at_its_folder(tmp_path):
     assert found.recipes == (tmp_path / "evals.yaml",)
     assert found.store == tmp_path / ".decon"
     assert found.policy == Policy()
-    assert found.pack_shards == 64
+    assert found.packing == {"web": Packing(shards=64)}
 
 
 def test_everything_that_is_wrong_is_said_at_once(tmp_path):
@@ -129,3 +129,53 @@ def test_names_that_mean_something_to_dagster_or_a_shell_are_refused(name):
 @pytest.mark.parametrize("name", ["mmlu", "gsm8k_train", "arc-easy", "v0.1.4", "A9"])
 def test_ordinary_names_pass(name):
     check_names([name], what="pack")
+
+
+def test_a_source_packs_by_its_own_limits_and_by_those_of_all_where_it_has_none(tmp_path):
+    of_all = "[corpus]\npack_shards = 8\n[[corpus.source]]"
+    text = (
+        GOOD.replace("[[corpus.source]]", of_all)
+        + """pack_bytes = "1.5 GiB"
+    [[corpus.source]]
+    name = "chat"
+    path = "chat/*"
+    messages = "messages"
+    """
+    )
+    assert config(tmp_path, text).packing == {
+        "web": Packing(shards=8, n_bytes=3 << 29),
+        "chat": Packing(shards=8),
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "n_bytes"),
+    [
+        (7, 7),
+        ("7 B", 7),
+        ("20 GB", 20_000_000_000),
+        ("20GB", 20_000_000_000),
+        ("1.5 kB", 1500),
+        ("2 MiB", 2 << 20),
+        (0, None),
+        (True, None),
+        (1.5, None),
+        ("20", None),
+        ("20 gb", None),
+        ("-1 GB", None),
+        ("0 GB", None),
+    ],
+)
+def test_sizes_are_numbers_or_texts_with_a_unit(said, n_bytes):
+    assert bytes_of(said) == n_bytes
+
+
+def test_recipes_may_be_globs_and_one_that_matches_nothing_is_a_problem(tmp_path):
+    (tmp_path / "evals").mkdir()
+    for name in ("b.yaml", "a.yaml", "c.txt"):
+        (tmp_path / "evals" / name).touch()
+    text = GOOD.replace('["evals.yaml"]', '["evals/b.yaml", "evals/*.yaml"]')
+    found = config(tmp_path, text).recipes
+    assert [path.name for path in found] == ["b.yaml", "a.yaml"]
+    with pytest.raises(ConfigError, match=r"found 'more/\*\.yaml'; expected a pattern"):
+        config(tmp_path, GOOD.replace("evals.yaml", "more/*.yaml"))

@@ -1,8 +1,11 @@
 """Outputs appear whole or not at all."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from decon_core.store import aside, read_json, write_json
+from decon_core.schemas import MATCHES
+from decon_core.store import aside, read_json, write_json, write_parquet
 
 
 def leftovers(folder):
@@ -41,3 +44,14 @@ def test_a_folder_replaces_another_whole(tmp_path):
         raise RuntimeError
     assert [file.name for file in path.iterdir()] == ["new"]
     assert leftovers(tmp_path) == []
+
+
+def test_a_table_without_rows_is_the_file_that_arrow_would_write(tmp_path):
+    told = pa.schema([pa.field("a", pa.int64(), metadata={"unit": "token"})], {"made": "today"})
+    untold = pa.schema([pa.field("a", pa.int64())])
+    one = pa.table({"a": pa.array([1])}).slice(0, 0)
+    for table in (told.empty_table(), untold.empty_table(), MATCHES.empty_table(), one):
+        write_parquet(tmp_path / "ours", table)
+        pq.write_table(table, tmp_path / "theirs", compression="zstd")
+        assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+        assert pq.read_schema(tmp_path / "ours").equals(table.schema, check_metadata=True)

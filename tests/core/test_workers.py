@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from decon_core.corpus import Shard
 from decon_core.errors import ConfigError
-from decon_core.workers import WORKERS_VARIABLE, usable_cores, wanted_workers
+from decon_core.workers import WORKERS_VARIABLE, usable_cores, useful_workers, wanted_workers
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be bound here")
@@ -33,3 +34,12 @@ def test_the_environment_may_say_how_many_workers_there_are(monkeypatch):
         monkeypatch.setenv(WORKERS_VARIABLE, wrong)
         with pytest.raises(ConfigError, match="a number from 1 on"):
             wanted_workers()
+
+
+def test_many_small_shards_are_worth_workers_when_many_files_are_written_of_them():
+    shard = Shard(
+        source="web", name="s", path="s", n_bytes=1_000, modified_ns=0, content="", fingerprint=""
+    )
+    assert useful_workers(2, [shard] * 5_000) == 0
+    assert useful_workers(2, [shard] * 5_000, n_files=200_000) == 2
+    assert useful_workers(2, [shard], n_files=200_000) == 1

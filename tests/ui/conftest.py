@@ -78,19 +78,36 @@ class Site:
 def site(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """`decon-assets run`, then `decon-assets dev`, on a copy of the sample world."""
     folder = tmp_path_factory.mktemp("site")
-    ignored = shutil.ignore_patterns(".d*", "__pycache__")
-    config_path = Path(shutil.copytree(DATA, folder / "data", ignore=ignored)) / "decon.toml"
-    home = ensure_home(folder / "home")
-    environment = {**os.environ, "DAGSTER_HOME": str(home), "DECON_CONFIG": str(config_path)}
+    config_path = copy_of_the_world(folder)
     ran = subprocess.run(
         [BIN / "decon-assets", "run"],
-        env=environment,
+        env=environment_of(folder, config_path),
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    with served(folder, config_path) as site:
+        yield site
+
+
+def copy_of_the_world(folder: Path) -> Path:
+    """The sample world as it is before anything was made of it; its configuration."""
+    ignored = shutil.ignore_patterns(".d*", "__pycache__")
+    return Path(shutil.copytree(DATA, folder / "data", ignore=ignored)) / "decon.toml"
+
+
+def environment_of(folder: Path, config_path: Path) -> dict[str, str]:
+    home = ensure_home(folder / "home")
+    return {**os.environ, "DAGSTER_HOME": str(home), "DECON_CONFIG": str(config_path)}
+
+
+@contextmanager
+def served(folder: Path, config_path: Path) -> Iterator[Site]:
+    """A world behind the UI, as `decon-assets dev` starts it."""
+    environment = environment_of(folder, config_path)
+    home = Path(environment["DAGSTER_HOME"])
     port = _free_port()
     site = Site(f"http://127.0.0.1:{port}", home, config_path, folder / "dev.log")
     command = [str(BIN / "decon-assets"), "dev", "--port", str(port)]
@@ -184,7 +201,8 @@ def page(browser: Browser, site: Site) -> Iterator[Page]:
     problems: list[str] = []
 
     def look_at_request(request: Request) -> None:
-        if request.url.startswith("http") and not request.url.startswith(f"{site.url}/"):
+        # The page of the report has a port of its own.
+        if request.url.startswith("http") and not request.url.startswith("http://127.0.0.1:"):
             problems.append(f"asked elsewhere: {request.url}")
 
     def look_at_answer(request: Request) -> None:

@@ -1,0 +1,111 @@
+"""How long pages of the Dagster UI take until what one came for stands there, in Chromium."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+_PATIENCE_SECONDS = 60.0
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def why_no_pages() -> str | None:
+    """What is missing to look at pages, if anything is."""
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "Playwright is not installed"
+    return None if _chromium() else "no Chromium is on the PATH"
+
+
+def seconds_until_shown(
+    pages: Mapping[str, tuple[str, str]], environment: Mapping[str, str], log: Path
+) -> dict[str, tuple[float, float]]:
+    """Of each page, by name its path and a text to wait for: the first time, and once more."""
+    from playwright.sync_api import sync_playwright
+
+    with _webserver(environment, log) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=_chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        found = {}
+        for name, (path, text) in pages.items():
+            first, again = (_seconds(browser, f"{url}{path}", text) for _ in range(2))
+            found[name] = (first, again)
+        browser.close()
+    return found
+
+
+def _seconds(browser: Browser, url: str, text: str) -> float:
+    """In a window of its own, with nothing kept from the one before; endless when it never shows.
+
+    A page that fails must not take with it what was measured for half an hour.
+    """
+    from playwright.sync_api import Error
+
+    context = browser.new_context(viewport={"width": 1400, "height": 800})
+    started = time.monotonic()
+    try:
+        page = context.new_page()
+        page.goto(url)
+        page.get_by_text(text).first.wait_for(timeout=_PATIENCE_SECONDS * 1000)
+    except Error:
+        return math.inf
+    finally:
+        context.close()
+    return time.monotonic() - started
+
+
+def _chromium() -> str | None:
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@contextmanager
+def _webserver(environment: Mapping[str, str], log: Path) -> Iterator[str]:
+    """The UI, for looking only, on loopback, on a port of its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    command = [
+        str(Path(sys.executable).with_name("dagster-webserver")),
+        *("-m", "decon_assets.definitions", "-h", "127.0.0.1", "-p", str(port), "--read-only"),
+    ]
+    with log.open("wb") as file:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            command,
+            env={**os.environ, **environment},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        _wait(f"http://127.0.0.1:{port}", process, log)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with suppress(OSError):
+            urllib.request.urlopen(f"{url}/server_info", timeout=5).close()  # noqa: S310 - loopback
+            return
+        time.sleep(0.2)
+    raise RuntimeError(f"the UI did not start; {log} says why")

@@ -1,0 +1,37 @@
+"""`decon-assets daemon`: what starts queued runs, backfills and sensors, on a server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from decon_assets.resources import CONFIG_VARIABLE
+from decon_core.config import load_config
+from decon_core.workers import WORKERS_VARIABLE
+
+DESCRIPTION = """\
+Run Dagster's daemon on this configuration: queued runs, backfills, sensors. `decon-assets dev` has
+one of its own; this is for servers (docs/deployment.md). Runs that a daemon before this one left
+behind when it was killed are called failed first, and so tried again where the settings say so.
+"""
+
+Say = Callable[[str], None]
+
+
+def daemon(options: argparse.Namespace, say: Say) -> int:
+    from decon_assets.daemon import take_over
+    from decon_assets.instance import HOME_VARIABLE, ensure_home, home_for
+
+    load_config(options.config)  # say what is wrong before anything starts
+    home = ensure_home(home_for(options.config))
+    take_over(home, say)
+    os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
+    if options.workers:
+        os.environ[WORKERS_VARIABLE] = str(options.workers)
+    os.environ[HOME_VARIABLE] = str(home)
+    program = Path(sys.executable).with_name("dagster-daemon")
+    command = [str(program), "run", "-m", "decon_assets.definitions"]
+    os.execv(program, command)  # noqa: S606 - the daemon takes over this process

@@ -1,0 +1,71 @@
+"""What the configuration names today, made known to Dagster as partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dagster import DagsterInstance
+
+from decon_assets.partitions import align, benchmarks, blends, mixtures, packs
+from decon_core.config import Config, load_config
+from decon_core.corpus import Pack
+from decon_core.errors import DeconError, Problem, RecordError
+from decon_core.mirror import at_work
+from decon_core.registry import benchmarks_of, grid_warning, register_packs
+from decon_core.store import Store
+from decon_core.tokens import load_tokenizer
+
+Echo = Callable[[str], None]
+
+# Enough rows to see that a recipe fits its file; the rest is read when records are materialized.
+_ROWS_TRIED = 50
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What the configuration names today, known to Dagster from now on."""
+
+    config: Config
+    store: Store
+    benchmarks: tuple[str, ...]
+    packs: tuple[Pack, ...]
+
+
+def register(
+    config_path: Path,
+    instance: DagsterInstance,
+    *,
+    may_retire: bool = False,
+    echo: Echo = print,
+) -> Registration:
+    """Tell Dagster which benchmarks and packs there are.
+
+    A benchmark is tried first: once registered, a bad one would fail every run that covers it.
+    """
+    config = load_config(config_path)
+    load_tokenizer(config.policy.tokenizer_str)
+    found = benchmarks_of(config)
+    problems: list[Problem] = []
+    for benchmark in found.values():
+        try:
+            benchmark.normalized(limit=_ROWS_TRIED)
+        except DeconError as error:
+            problems += error.problems
+    if problems:
+        raise RecordError(problems)
+    with at_work(config) as store:
+        store.sweep_drafts()
+        plan = register_packs(config, store, may_retire=may_retire)
+    for pack in plan.retired:
+        echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
+    for old, new in plan.renamed:
+        echo(f"{old}: renamed to {new}; its pack and what was found in it stay")
+    if warning := grid_warning(config, plan.current):
+        echo(f"warning: {warning}")
+    align(instance, benchmarks, list(found))
+    align(instance, packs, [pack.name for pack in plan.current])
+    align(instance, mixtures, [mixture.name for mixture in config.mixtures])
+    align(instance, blends, [blend.name for blend in config.blends])
+    return Registration(config, store, tuple(found), tuple(plan.current))

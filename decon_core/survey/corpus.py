@@ -1,0 +1,320 @@
+"""Shards of unknown form, grouped into sources that can be read."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from decon_core.config import Source
+from decon_core.corpus import FORMATS, Unreadable, document_of
+from decon_core.errors import CorpusError, Problem
+from decon_core.streams import compression_of, format_of
+from decon_core.survey.rows import Field, Row, Sample, fields_of, leaves, sample
+
+# Names under which text is published, the usual ones first. What else there is goes by length.
+_TEXTS = ("text", "content", "raw_content", "body", "document", "article", "markdown", "code")
+_PAIRS = (("prompt", "chosen", "rejected"), ("chosen", "rejected"))
+_TOGETHER = (
+    ("instruction", "input", "output"),
+    ("instruction", "output"),
+    ("instruction", "response"),
+    ("prompt", "response"),
+    ("prompt", "completion"),
+    ("question", "answer"),
+)
+_IDS = ("id", "doc_id", "docid", "document_id", "uuid", "_id", "uid", "record_id")
+_LEAST_CHARACTERS = 20  # of a text that is not called one
+_LONGEST_TRIED = 3
+
+_FILES_LOOKED_INTO = 3  # of each kind of name: the first, the middle, the last
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files that are one source, and why they are read as they are."""
+
+    source: Source  # its path from the root of the file system on
+    files: tuple[Path, ...]
+    n_bytes: int
+    fields: tuple[Field, ...]
+    n_rows: int  # that were looked at
+    n_files_read: int
+    n_unreadable: int
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """Files of one folder whose names differ in digits only."""
+
+    folder: Path
+    is_root: bool  # whether that is where it all begins, and its name says nothing
+    stem: str
+    ending: str
+    files: tuple[Path, ...]
+    samples: tuple[Sample, ...]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for one in self.samples for row in one.rows]
+
+
+def survey_corpus(typed: Sequence[str]) -> tuple[list[Found], list[str]]:
+    """The sources in folders, files or globs, and what is left out; all problems in one error."""
+    problems: list[Problem] = []
+    kinds: list[_Kind] = []
+    left_out: list[str] = []
+    for place in typed:
+        root, files = _files(place)
+        shards = [path for path in files if format_of(path) in FORMATS]
+        if not shards:
+            found = "no such file" if not files else f"no shard among {len(files)} files"
+            problems.append(Problem(place, found, f"files in {', '.join(FORMATS)}"))
+        left_out += [str(path) for path in files if format_of(path) not in FORMATS]
+        kinds += _kinds(root, shards)
+    problems += [_damaged(one) for kind in kinds for one in kind.samples if one.damage]
+    sources, unclear = _sources(kinds)
+    problems += unclear
+    if not problems and not sources:
+        told = ", ".join(typed)
+        problems.append(Problem(told, "no row in any file", "rows to see the fields of"))
+    if problems:
+        raise CorpusError(dict.fromkeys(problems))
+    read = {path for one in sources for path in one.files}
+    left_out += [str(path) for kind in kinds for path in kind.files if path not in read]
+    return _with_names(sources), left_out
+
+
+def _damaged(one: Sample) -> Problem:
+    return Problem(str(one.path), one.damage, "a whole file", "replace it, or move it away")
+
+
+def _files(place: str) -> tuple[Path, list[Path]]:
+    """The folder that names start from, and all files that are no program's own."""
+    path = Path(place).absolute()
+    if path.is_dir():
+        root, found = path, list(path.rglob("*"))
+    elif path.is_file():
+        root, found = path.parent, [path]
+    else:
+        found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207
+        fixed = [part for part in path.parts if not glob.has_magic(part)]
+        wild = next((at for at, part in enumerate(path.parts) if glob.has_magic(part)), len(fixed))
+        root = Path(*path.parts[:wild]) if wild < len(path.parts) else path.parent
+    visible = [one for one in found if one.is_file() and not _is_hidden(one.relative_to(root))]
+    return root, sorted(visible)
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:
+    """Files by top folder, by what their names say besides numbers, and by format."""
+    groups: defaultdict[tuple[Path, str, str], list[Path]] = defaultdict(list)
+    for path in shards:
+        below = path.relative_to(root).parts
+        folder = root / below[0] if len(below) > 1 else root
+        groups[folder, _stem(path), _ending(path)].append(path)
+    return [
+        _Kind(folder, folder == root, stem, ending, tuple(files), tuple(map(sample, _some(files))))
+        for (folder, stem, ending), files in sorted(groups.items())
+    ]
+
+
+def _ending(path: Path) -> str:
+    stem = path.with_suffix("") if compression_of(path) else path
+    return f"{stem.suffix}{path.suffix if compression_of(path) else ''}"
+
+
+def _stem(path: Path) -> str:
+    """What stands before the first number: `shelf` of `shelf-0003.jsonl.gz`."""
+    bare = path.name.removesuffix(_ending(path))
+    return re.split(r"[-_.]?\d", bare, maxsplit=1)[0]
+
+
+def _some(files: Sequence[Path]) -> list[Path]:
+    places = {0, len(files) // 2, len(files) - 1}
+    return [files[at] for at in sorted(places)][:_FILES_LOOKED_INTO]
+
+
+# How rows are read --------------------------------------------------------------------------------
+
+
+def _reading(rows: Sequence[Row]) -> tuple[Source, str] | None:
+    """Where the text is, and why that is thought; nothing where no field can be one."""
+    fields = fields_of(rows)
+    best: tuple[int, Source, str] | None = None
+    for source, why in _candidates(fields):
+        n_read = sum(not isinstance(document_of(row, 0, source), Unreadable) for row in rows)
+        if n_read and (best is None or n_read > best[0]):
+            best = n_read, source, why
+    if best is None:
+        return None
+    n_read, source, why = best
+    told = f"{why}; so {n_read} of {len(rows)} rows can be read"
+    return replace(source, id=_id_of(rows)), told
+
+
+def _candidates(fields: Sequence[Field]) -> list[tuple[Source, str]]:
+    """Ways to read rows with these fields, the likeliest first."""
+    texts = [field for field in fields if "text" in field.kinds]
+    known = {field.name for field in fields}
+    long = sorted(texts, key=lambda field: -field.n_characters)[:_LONGEST_TRIED]
+    return [
+        *(
+            (_texts(names), f"{_told(names)} are what preference pairs are called")
+            for names in _PAIRS
+            if known.issuperset(names)
+        ),
+        *(
+            (_messages(field.name), f"{field.name!r} holds turns of conversations")
+            for field in fields
+            if "messages" in field.kinds
+        ),
+        *(
+            (_text(field.name), f"{field.name!r} is what text is usually called")
+            for name in _TEXTS
+            for field in texts
+            if field.name.rpartition(".")[2] == name
+        ),
+        *(
+            (_texts(names), f"{_told(names)} belong together")
+            for names in _TOGETHER
+            if {field.name for field in texts}.issuperset(names)
+        ),
+        *(
+            (_text(field.name), f"{field.name!r} has long texts: {field.n_characters} characters")
+            for field in long
+            if field.n_characters >= _LEAST_CHARACTERS
+        ),
+    ]
+
+
+def _text(name: str) -> Source:
+    return Source(name="", path="", text=name)
+
+
+def _messages(name: str) -> Source:
+    return Source(name="", path="", messages=name)
+
+
+def _texts(names: tuple[str, ...]) -> Source:
+    return Source(name="", path="", text=names)
+
+
+def _told(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _id_of(rows: Sequence[Row]) -> str | None:
+    """A field that is called an id, and is another in every row that was looked at."""
+    columns: defaultdict[str, list[object]] = defaultdict(list)
+    for row in rows:
+        for path, value in leaves(row):
+            if isinstance(value, str | int) and path.rpartition(".")[2].lower() in _IDS:
+                columns[path].append(value)
+    likely = sorted(columns, key=lambda path: (path.count("."), path))
+    return next((path for path in likely if len(columns[path]) == len(rows)), None)
+
+
+# Sources ------------------------------------------------------------------------------------------
+
+
+def _sources(kinds: Sequence[_Kind]) -> tuple[list[Found], list[Problem]]:
+    """Kinds of files that are read alike, together, as far as a pattern can say which they are."""
+    found: list[Found] = []
+    problems: list[Problem] = []
+    folders: defaultdict[tuple[Path, str], list[_Kind]] = defaultdict(list)
+    for kind in kinds:
+        folders[kind.folder, kind.ending].append(kind)
+    for (_, _), alike in sorted(folders.items()):
+        readings = {kind: _reading(kind.rows) for kind in alike if kind.rows}
+        problems += [_no_text(kind) for kind, reading in readings.items() if reading is None]
+        ways = {_way(reading) for reading in readings.values() if reading}
+        if len(ways) <= 1 and len(readings) == sum(map(bool, readings.values())):
+            groups = [alike] if ways else []
+        else:
+            groups = [[kind] for kind in alike if readings.get(kind)]
+        for group in groups:
+            one, unclear = _found(group, alone=len(groups) == 1)
+            found += one
+            problems += unclear
+    return found, problems
+
+
+def _way(reading: tuple[Source, str]) -> tuple[object, ...]:
+    return reading[0].text, reading[0].messages
+
+
+def _no_text(kind: _Kind) -> Problem:
+    fields = ", ".join(map(str, fields_of(kind.rows))) or "no field"
+    return Problem(
+        str(kind.files[0]),
+        f"rows with {fields}",
+        "a field with text, a conversation, or chosen and rejected",
+        "leave these files out, or write their [[corpus.source]] by hand",
+    )
+
+
+def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[Found], list[Problem]]:
+    files = tuple(sorted(path for kind in group for path in kind.files))
+    samples = [one for kind in group for one in kind.samples]
+    rows = [row for one in samples for row in one.rows]
+    reading = _reading(rows)
+    pattern = _pattern(group, files, alone=alone)
+    if reading is None or pattern is None:
+        told = (
+            f"{len(files)} files named like {files[0].name}, among others that are read otherwise"
+        )
+        remedy = "give them a folder of their own"
+        return [], [Problem(str(group[0].folder), told, "names that a pattern tells apart", remedy)]
+    source, why = reading
+    one = Found(
+        replace(source, name=_name(group, alone=alone), path=pattern),
+        files,
+        sum(path.stat().st_size for path in files),
+        tuple(fields_of(rows)),
+        len(rows),
+        len(samples),
+        sum(one.n_unreadable for one in samples),
+        why,
+    )
+    return [one], []
+
+
+def _name(group: Sequence[_Kind], *, alone: bool) -> str:
+    own = group[0].stem if len(group) == 1 and (group[0].is_root or not alone) else ""
+    return own or group[0].folder.name
+
+
+def _pattern(group: Sequence[_Kind], files: tuple[Path, ...], *, alone: bool) -> str | None:
+    """The plainest pattern that finds these files and no others."""
+    folder, ending = glob.escape(str(group[0].folder)), glob.escape(group[0].ending)
+    depth = "" if all(path.parent == group[0].folder for path in files) else "**/"
+    stem = "" if alone else glob.escape(group[0].stem)
+    tried = [f"{folder}/{depth}{stem}{rest}{ending}" for rest in ("*", "[-_.0-9]*", "")]
+    tried += [glob.escape(str(files[0]))] if len(files) == 1 else []
+    return next((one for one in tried if _matches(one) == list(files)), None)
+
+
+def _matches(pattern: str) -> list[Path]:
+    return sorted(Path(one) for one in glob.glob(pattern, recursive=True))  # noqa: PTH207
+
+
+def _with_names(found: Sequence[Found]) -> list[Found]:
+    """Names that can be partition keys, each once, whatever the folders are called."""
+    taken: set[str] = set()
+    named = []
+    for one in found:
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", one.source.name).strip("-")[:60] or "corpus"
+        names = [plain, f"{plain}-{format_of(one.files[0])[1:]}"]
+        names += [f"{plain}-{number}" for number in range(2, len(found) + 2)]
+        name = next(each for each in names if each.casefold() not in taken)
+        taken.add(name.casefold())
+        named.append(replace(one, source=replace(one.source, name=name)))
+    return named

@@ -1,0 +1,221 @@
+"""Cells of the grid: what is missing is done, in few runs, and nothing twice."""
+
+from multiprocessing import get_context
+
+import pytest
+from dagster import AssetKey, DagsterInstance
+
+from decon_assets.cli import main
+from decon_assets.definitions import build_definitions
+from decon_assets.instance import home_for
+from decon_assets.registration import register
+from decon_assets.work import RANGE_END, RANGE_START
+from decon_core.config import load_config
+from decon_core.corpus import hash_file
+from decon_core.records import current_version
+from decon_core.registry import list_packs
+from decon_core.scan import scan_packs
+from decon_core.tiles import missing_tiles, scan_fingerprint
+
+SCAN = AssetKey("scan")
+
+
+@pytest.fixture
+def indexed(world):
+    """A world with everything that a scan needs, and no scan."""
+    registered = register_world(world)
+    for asset, keys in (
+        ("records", ("harbor", "ledger")),
+        ("idf_snapshot", None),
+        ("index", ("harbor", "ledger")),
+    ):
+        press(world, asset, keys)
+    assert len(registered.packs) == 3
+    return world
+
+
+def register_world(world):
+    world.write_config()
+    return register(world.config_path, world.instance)
+
+
+def press(world, asset, corners=None):
+    """A run over a range of partitions, as a backfill from the UI starts them."""
+    job = build_definitions(
+        config_path=str(world.config_path)
+    ).resolve_implicit_global_asset_job_def()
+    tags = {RANGE_START: corners[0], RANGE_END: corners[1]} if corners else {}
+    return job.execute_in_process(
+        instance=world.instance,
+        asset_selection=[AssetKey(asset)],
+        tags=tags,
+        raise_on_error=False,
+    )
+
+
+def shards_read(result):
+    events = result.asset_materializations_for_node("scan")
+    return max(event.metadata["run_shards_read"].value for event in events)
+
+
+def scanned(instance):
+    return set(instance.get_materialized_partitions(SCAN))
+
+
+def test_a_backfill_that_the_ui_cuts_by_benchmark_reads_each_shard_once(indexed):
+    first = press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
+    second = press(indexed, "scan", ("ledger|web-0000", "ledger|web-0002"))
+    assert (shards_read(first), shards_read(second)) == (3, 0)
+    assert len(scanned(indexed.instance)) == 6
+
+
+def test_what_was_scanned_along_has_the_bytes_of_a_scan_of_its_own(indexed):
+    press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
+    along = indexed.tiles()
+    config = load_config(indexed.config_path)
+    for path in indexed.store.root.glob("tiles/*/*/*"):
+        path.unlink()
+    for name in ("ledger", "harbor"):
+        version = current_version(indexed.store, name)
+        scan_packs(indexed.store, list_packs(indexed.store), [version], config.policy)
+    assert indexed.tiles() == along
+
+
+def test_a_benchmark_without_an_index_is_not_scanned_along(indexed):
+    indexed.add_benchmark("orchard")
+    register_world(indexed)
+    press(indexed, "records", ("orchard", "orchard"))
+    result = press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
+    assert result.success
+    version = current_version(indexed.store, "orchard")
+    scan = scan_fingerprint(indexed.store, load_config(indexed.config_path).policy)
+    assert len(missing_tiles(indexed.store, list_packs(indexed.store), [version], scan)) == 3
+
+
+def test_a_cell_that_fails_takes_no_other_with_it(indexed):
+    path = indexed.folder / "corpus" / "s1.jsonl.gz"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    register_world(indexed)  # another shard, in a pack of its own
+    result = press(indexed, "scan", ("harbor|web-0000", "ledger|web-0003"))
+    assert not result.success
+    expected = {f"{name}|web-000{n}" for name in ("harbor", "ledger") for n in (0, 2)}
+    assert scanned(indexed.instance) == expected
+
+
+def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed):
+    press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
+    alone = indexed.tiles()
+    for path in indexed.store.root.glob("tiles/*/*/*"):
+        path.unlink()
+    context = get_context("spawn")
+    with context.Pool(2) as pool:
+        jobs = [
+            pool.apply_async(_scan, (str(indexed.config_path), names))
+            for names in (("harbor", "ledger"), ("ledger", "harbor"))
+        ]
+        n_read = sum(job.get(120) for job in jobs)
+    assert n_read == 3
+    assert indexed.tiles() == alone
+    assert not [*indexed.store.drafts.glob("*.lock")]
+
+
+def _scan(config_path, names):
+    from pathlib import Path
+
+    from decon_core.store import Store
+
+    config = load_config(Path(config_path))
+    store = Store(config.store)
+    versions = [current_version(store, name) for name in names]
+    return scan_packs(store, list_packs(store), versions, config.policy).n_shards_read
+
+
+def test_the_command_scans_what_is_missing_in_runs_of_so_many_cells(at_home, capsys):
+    assert main(["backfill", "--missing", "--cells-per-run", "2"]) == 0
+    assert "3 runs" in capsys.readouterr().out
+    assert main(["backfill", "--missing"]) == 0
+    assert "nothing is missing" in capsys.readouterr().out
+
+
+def test_the_command_takes_patterns_and_leaves_the_rest_alone(at_home):
+    assert main(["backfill", "--benchmark", "har*", "--pack", "web-000[01]"]) == 0
+    with DagsterInstance.from_config(str(home_for(at_home.config_path))) as instance:
+        assert scanned(instance) == {"harbor|web-0000", "harbor|web-0001"}
+
+
+def test_what_was_scanned_along_is_told_to_dagster_by_the_next_backfill(at_home, capsys):
+    assert main(["backfill", "--benchmark", "harbor"]) == 0
+    n_tiles = len(at_home.tiles())
+    capsys.readouterr()
+    assert main(["backfill", "--missing"]) == 0
+    assert "read 0 shards" in capsys.readouterr().out
+    assert len(at_home.tiles()) == n_tiles
+    with DagsterInstance.from_config(str(home_for(at_home.config_path))) as instance:
+        assert len(scanned(instance)) == 6
+
+
+def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsys):
+    before = sorted(path for path in at_home.folder.rglob("*") if ".dagster" not in str(path))
+    assert main(["backfill", "--missing", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "6 cells in 3 packs" in said
+    assert "3 shards to read once" in said
+    assert "assumed: nothing was scanned yet" in said
+    assert sorted(p for p in at_home.folder.rglob("*") if ".dagster" not in str(p)) == before
+    main(["backfill", "--benchmark", "harbor"])
+    capsys.readouterr()
+    at_home.add_shard("s9")
+    assert main(["backfill", "--missing", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "2 cells in 1 packs" in said
+    assert "1 shards to read once" in said
+    assert "as in the last scan" in said
+    assert "1 shards are new, and not registered yet" in said
+
+
+def test_nothing_chosen_and_names_that_nobody_has_are_refused(at_home, capsys):
+    assert main(["backfill"]) == 2
+    assert "--missing for all" in capsys.readouterr().err
+    assert main(["backfill", "--benchmark", "nobody"]) == 2
+    assert "--benchmark nobody: found no benchmark of that name" in capsys.readouterr().err
+    assert main(["backfill", "--pack", "sea-*", "--dry-run"]) == 2
+    assert "--pack sea-*: found no pack of that name" in capsys.readouterr().err
+
+
+def test_a_new_history_is_told_what_the_store_has_and_nothing_is_read(at_home, capsys, monkeypatch):
+    assert main(["run"]) == 0
+    monkeypatch.setenv("DAGSTER_HOME", str(at_home.folder / "another"))
+    report = hash_file(at_home.store.report)
+    capsys.readouterr()
+    assert main(["run"]) == 0
+    said = capsys.readouterr().out
+    assert "read 0 shards" in said
+    assert "report: up to date" in said
+    assert hash_file(at_home.store.report) == report
+    with DagsterInstance.from_config(str(at_home.folder / "another")) as instance:
+        assert len(scanned(instance)) == 6
+        assert len(instance.get_materialized_partitions(AssetKey("mixture"))) == 3
+
+
+def test_a_run_without_a_change_starts_no_run(at_home, capsys):
+    assert main(["run"]) == 0
+    capsys.readouterr()
+    assert main(["run"]) == 0
+    said = capsys.readouterr().out
+    assert " …" not in said
+    assert said.count("up to date") == 10
+
+
+def test_a_pipeline_says_which_run_was_refused_and_does_the_others(world):
+    world.run()
+    path = world.add_shard("s9")
+    path.write_bytes(path.read_bytes()[:-20])
+    world.add_shard("t1")
+    with pytest.raises(Exception, match=r"s9\.jsonl\.gz"):
+        world.run()
+    config = load_config(world.config_path)
+    scan = scan_fingerprint(world.store, config.policy)
+    versions = [current_version(world.store, name) for name in ("harbor", "ledger")]
+    lacking = missing_tiles(world.store, list_packs(world.store), versions, scan)
+    assert [shard.name for _, shard, _ in lacking] == ["s9.jsonl.gz"]

@@ -1,0 +1,52 @@
+"""One daemon at a time; what the last one left behind when it was killed."""
+
+import fcntl
+
+import pytest
+from dagster import DagsterInstance, DagsterRunStatus
+
+from decon_assets.cli import main
+from decon_assets.daemon import bury_orphans
+from decon_assets.definitions import build_definitions
+from decon_assets.instance import COMMAND_LINE_TAG
+
+LAUNCHED = {".dagster/grpc_info": '{"socket": "/tmp/nowhere", "host": "localhost"}'}
+
+
+def begun(instance: DagsterInstance, status: DagsterRunStatus, tags: dict[str, str]) -> str:
+    job = build_definitions().resolve_implicit_global_asset_job_def()
+    return instance.create_run_for_job(job, status=status, tags=tags).run_id
+
+
+def test_what_a_dead_daemon_left_is_called_failed_or_canceled_as_was_wished(instance):
+    started = begun(instance, DagsterRunStatus.STARTED, LAUNCHED)
+    canceling = begun(instance, DagsterRunStatus.CANCELING, LAUNCHED)
+    assert set(bury_orphans(instance)) == {started, canceling}
+    assert instance.get_run_by_id(started).status is DagsterRunStatus.FAILURE
+    assert instance.get_run_by_id(canceling).status is DagsterRunStatus.CANCELED
+    assert bury_orphans(instance) == []
+
+
+def test_what_waits_what_is_done_and_what_a_command_line_runs_is_left_alone(instance):
+    alive = {
+        begun(instance, DagsterRunStatus.NOT_STARTED, {}): DagsterRunStatus.NOT_STARTED,
+        begun(instance, DagsterRunStatus.SUCCESS, LAUNCHED): DagsterRunStatus.SUCCESS,
+        begun(instance, DagsterRunStatus.STARTED, {COMMAND_LINE_TAG: "true"}): (
+            DagsterRunStatus.STARTED
+        ),
+    }
+    assert bury_orphans(instance) == []
+    assert {run: instance.get_run_by_id(run).status for run in alive} == alive
+
+
+@pytest.mark.parametrize("command", ["daemon", "dev"])
+def test_a_second_daemon_of_a_home_is_refused(at_home, command, tmp_path, monkeypatch, capsys):
+    home = tmp_path / "a home"
+    home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    with (home / "decon-daemon.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert main([command]) == 2
+    said = capsys.readouterr().err
+    assert "a home" in said
+    assert "another daemon" in said

@@ -1,0 +1,251 @@
+"""The pipeline with corpus, benchmarks and products on a store that speaks S3, served by moto."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from dagster import DagsterInstance
+from moto.server import ThreadedMotoServer
+
+from decon_assets.cli import main
+from decon_assets.pipeline import Pipeline
+from decon_core.config import Source, load_config
+from decon_core.corpus import find_shards, read_shard
+from decon_core.errors import ConfigError, CorpusError
+from decon_core.mirror import Mirror, files_in
+from decon_core.places import listed, place, use_options
+from decon_core.registry import input_files, list_packs
+from decon_core.store import Store
+from decon_core.streams import create
+
+BUCKET = "s3://mill"
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(endpoint, monkeypatch):
+    """An empty bucket; keys come from the environment, as s3fs has it."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("FSSPEC_S3", "{}")  # so that what is set is taken back
+    use_options({"s3": {"endpoint_url": endpoint}})
+    files = fsspec.filesystem("s3", use_listings_cache=False)
+    files.mkdir("mill")
+    yield files
+    files.rm("mill", recursive=True)
+    fsspec.config.conf.pop("s3")
+
+
+@pytest.fixture
+def remote_world(world, s3, endpoint, tmp_path_factory):
+    """The world with everything in a bucket, and nothing here but a decon.toml."""
+    world.write_config()
+    for path in world.folder.glob("corpus/*"):
+        s3.put_file(str(path), f"mill/in/corpus/{path.name}")
+    for path in (world.folder / "evals.yaml", *world.folder.glob("*.jsonl")):
+        s3.put_file(str(path), f"mill/in/recipes/{path.name}")
+    return settings_for(tmp_path_factory.mktemp("machine"), world, endpoint)
+
+
+def settings_for(folder: Path, world, endpoint, *, store=f"{BUCKET}/out") -> Path:
+    text = world.config_path.read_text()
+    text = text.replace('"corpus/*', f'"{BUCKET}/in/corpus/*')
+    text = text.replace('"evals.yaml"', f'"{BUCKET}/in/recipes/*.yaml"')
+    text += f'\n[store]\npath = "{store}"\n[storage.s3]\nendpoint_url = "{endpoint}"\n'
+    (folder / "decon.toml").write_text(text)
+    return folder / "decon.toml"
+
+
+def run(config: Path) -> list[str]:
+    said: list[str] = []
+    with DagsterInstance.ephemeral() as instance:
+        Pipeline(config, instance, said.append).run()
+    return said
+
+
+def contents(folder: Path, *parts: str) -> dict[str, bytes]:
+    return {
+        name: (folder / name).read_bytes()
+        for name in files_in(folder)
+        if name.startswith(parts) and "_manifest" not in name
+    }
+
+
+MADE = ("records/", "idf/", "index/", "tiles/", "mixtures/", "clean/")
+
+
+def test_a_run_on_urls_makes_the_same_bytes_and_a_second_machine_scans_nothing(
+    world, remote_world, endpoint, tmp_path_factory
+):
+    said = "\n".join(run(remote_world))
+    assert "read 3 shards" in said
+    run(world.config_path)
+    made = contents(Store(remote_world.parent / ".decon").root, *MADE)
+    by_hand = contents(world.store.root, *MADE)
+    assert sorted(made) == sorted(by_hand)
+    tiles = {name for name in made if name.startswith("tiles/")}
+    assert len(tiles) > 10
+    assert {name: made[name] for name in tiles} == {name: by_hand[name] for name in tiles}
+    documents = [name for name in made if name.startswith("mixtures/") and "_removed" not in name]
+    assert documents
+    assert all(made[name] == by_hand[name] for name in documents)
+
+    config = load_config(remote_world)
+    assert {*files_in(config.store)} == {*listed(config.kept)}
+
+    second = settings_for(tmp_path_factory.mktemp("second"), world, endpoint)
+    said = run(second)
+    assert not [line for line in said if "read " in line and "read 0 shards" not in line]
+    assert contents(second.parent / ".decon", *MADE) == made
+
+
+def test_the_command_line_works_where_nothing_is_here_but_the_settings(
+    remote_world, monkeypatch, capsys, tmp_path_factory
+):
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
+    assert main(["run", "--config", str(remote_world)]) == 0
+    assert f"kept at {BUCKET}/out" in capsys.readouterr().out
+    shutil.rmtree(remote_world.parent / ".decon")
+    assert main(["status", "--config", str(remote_world)]) == 0
+    assert main(["report", "--config", str(remote_world)]) == 0
+    assert "harbor" in capsys.readouterr().out
+
+
+def test_a_remote_shard_is_hashed_once_and_another_content_is_another_shard(s3, tmp_path):
+    source = Source(name="web", path=f"{BUCKET}/in/**/*.jsonl", text="text")
+    for name in ("a.jsonl", "deep/b.jsonl", ".hidden/c.jsonl"):
+        s3.pipe_file(f"mill/in/{name}", f'{{"text": "{name}"}}\n'.encode())
+    first = find_shards(source, folder=tmp_path, known={})
+    assert [shard.name for shard in first] == ["a.jsonl", "deep/b.jsonl"]
+    assert all(shard.tag for shard in first)
+    known = {shard.path: shard for shard in first}
+    forged = {path: _with(shard, content="from before") for path, shard in known.items()}
+    again = find_shards(source, folder=tmp_path, known=forged)
+    assert {shard.content for shard in again} == {"from before"}
+    s3.pipe_file("mill/in/a.jsonl", b'{"text": "A.jsonl"}\n')  # as long as before
+    changed, same = find_shards(source, folder=tmp_path, known=known)
+    assert changed.fingerprint != first[0].fingerprint
+    assert same == first[1]
+    with pytest.raises(CorpusError, match="other content"):
+        list(read_shard(first[0], source))
+
+
+def test_processes_that_are_started_find_the_store_by_what_they_inherit(s3):
+    s3.pipe_file("mill/in/a.jsonl", b"{}")
+    asked = f"from decon_core.places import place; print(place('{BUCKET}/in/a.jsonl').is_file())"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True)
+    assert told.stdout.strip() == b"True"
+
+
+def test_input_files_are_listed_by_what_the_store_calls_them(remote_world):
+    config = load_config(remote_world)
+    found = input_files(config)
+    names = [one.path.removeprefix(f"{BUCKET}/in/") for one in found[1:]]
+    shards = [f"corpus/s{number}.jsonl.gz" for number in range(3)]
+    assert names == [
+        *shards,
+        *(f"recipes/{x}" for x in ("evals.yaml", "harbor.jsonl", "ledger.jsonl")),
+    ]
+    assert found[0].path == str(remote_world)
+    assert found == input_files(config)
+
+
+def _with(shard, **values):
+    return type(shard)(**{**vars(shard), **values})
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.parquet", "a.arrow", "stream.arrow"]
+)
+def test_every_format_is_read_from_a_url_as_from_a_file(s3, tmp_path, name):
+    rows = [{"text": f"row {at} " + "x" * 500, "n": at} for at in range(3_000)]
+    path = tmp_path / name
+    table = pa.Table.from_pylist(rows)
+    if name.endswith(".parquet"):
+        pq.write_table(table, path, row_group_size=700)
+    elif name.endswith(".arrow"):
+        kind = pa.ipc.new_stream if "stream" in name else pa.ipc.new_file
+        with pa.OSFile(str(path), "wb") as sink, kind(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=700)
+    else:
+        with create(path, path.suffix) as file:
+            file.write(b"".join(b'{"text": "%s"}\n' % row["text"].encode() for row in rows))
+    s3.put_file(str(path), f"mill/in/{name}")
+    here = Source(name="web", path=name, text="text")
+    there = Source(name="web", path=f"{BUCKET}/in/{name}", text="text")
+    (local,) = find_shards(here, folder=tmp_path, known={})
+    (remote,) = find_shards(there, folder=tmp_path, known={})
+    assert remote.fingerprint == local.fingerprint
+    assert list(read_shard(remote, there)) == list(read_shard(local, here))
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from decon_core.mirror import Mirror
+from decon_core.places import place, use_options
+
+use_options({"s3": {"endpoint_url": sys.argv[3]}})
+send, n_left = Mirror._send, int(sys.argv[4])
+
+def send_some(self, names):
+    global n_left
+    if not n_left:
+        send(self, names[: len(names) // 2])
+        os.kill(os.getpid(), 9)
+    n_left -= 1
+    send(self, names)
+
+Mirror._send = send_some
+Mirror(Path(sys.argv[1]), place(sys.argv[2])).push()
+"""
+
+
+@pytest.mark.parametrize("n_sent", [0, 2, 5])
+def test_a_push_that_was_killed_is_gone_on_with(world, s3, endpoint, tmp_path, n_sent):
+    """Nothing was noted of what it did, and half of some files had been sent."""
+    world.run()
+    work, kept = world.store.root, place(f"{BUCKET}/out")
+    command = [sys.executable, "-c", KILLED, str(work), str(kept), endpoint, str(n_sent)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert 0 < len(listed(kept)) < len(files_in(work))
+    Mirror(work, kept).push()
+    second = Mirror(tmp_path / "second", kept)
+    second.pull()
+    assert contents(second.work, "") == contents(work, "")
+    world.run()
+    assert "mixture: up to date" in world.said
+
+
+def test_secrets_have_no_place_in_the_settings(world, endpoint):
+    world.write_config()
+    with world.config_path.open("a") as file:
+        file.write('[storage.s3]\nsecret = "s3cr3t"\nendpoint_url = "http://x"\n')
+    with pytest.raises(ConfigError, match=r"storage\.s3\.secret.*environment") as error:
+        load_config(world.config_path)
+    assert "s3cr3t" not in str(error.value)
+
+
+def test_a_scheme_that_nobody_knows_is_told(world):
+    world.write_config()
+    text = world.config_path.read_text().replace('"corpus/*', '"gopher://mill/*')
+    world.config_path.write_text(text)
+    config = load_config(world.config_path)
+    with pytest.raises(ConfigError, match="gopher"):
+        find_shards(config.sources[0], folder=config.folder, known={})
+    assert list_packs(world.store) == []

@@ -1,0 +1,88 @@
+"""The page of the report, for a browser that follows a link in the UI."""
+
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from decon_assets.report_server import URL_VARIABLE, link_to
+
+_PARENT = """
+import sys, time
+from pathlib import Path
+from decon_assets.report_server import serve_beside
+print(serve_beside(Path(sys.argv[1]), port=int(sys.argv[2])), flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def served(tmp_path, unused_port):
+    for name in ("report.html", "card.md", "contamination.duckdb"):
+        (tmp_path / name).write_text(f"this is {name}")
+    with subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(tmp_path), str(unused_port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        yield parent, parent.stdout.readline().strip()
+        parent.kill()
+
+
+@pytest.fixture
+def unused_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1] - 90
+
+
+def fetch(url, host=None):
+    request = urllib.request.Request(url, headers={"Host": host} if host else {})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def test_the_page_is_served_and_nothing_that_is_not_meant_for_a_browser(served):
+    _, address = served
+    assert fetch(f"{address}/report.html") == "this is report.html"
+    assert fetch(f"{address}/card.md?x=1") == "this is card.md"
+    for path in ("/", "/contamination.duckdb", "/summary.json", "/../report.html", "/%2e%2e/x"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            fetch(address + path)
+
+
+def test_whoever_calls_this_machine_by_another_name_gets_nothing(served):
+    _, address = served
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        fetch(f"{address}/report.html", host="evil.example:3090")
+    assert fetch(f"{address}/report.html", host="localhost:3090")
+
+
+def test_it_ends_when_its_parent_is_killed(served):
+    parent, address = served
+    assert fetch(f"{address}/report.html")
+    parent.kill()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            fetch(f"{address}/report.html")
+        except (OSError, urllib.error.URLError):
+            return
+        time.sleep(0.2)
+    pytest.fail("it is still there")
+
+
+def test_a_link_leads_to_where_the_report_is_served_or_to_its_file(monkeypatch):
+    page = Path("/somewhere/report/report.html")
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    assert link_to(page) == "file:///somewhere/report/report.html"
+    monkeypatch.setitem(os.environ, URL_VARIABLE, "https://decon.example.org/report/")
+    assert link_to(page) == "https://decon.example.org/report/report.html"

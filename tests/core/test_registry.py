@@ -1,0 +1,98 @@
+"""What a configuration names, and what is said of it."""
+
+import json
+import os
+
+import pytest
+
+from decon_core.config import Source, load_config
+from decon_core.corpus import Pack, Shard
+from decon_core.registry import grid_warning, input_files
+
+
+def config_of(folder, *, n_benchmarks):
+    recipe = {"local_path": "x.jsonl", "splits": ["test"], "prompt": "q", "answers": ["a"]}
+    recipes = {f"b{at}": recipe for at in range(n_benchmarks)}
+    (folder / "evals.yaml").write_text(json.dumps({"evals": recipes}))
+    path = folder / "decon.toml"
+    path.write_text(
+        """
+        [evals]
+        recipes = ["evals.yaml"]
+        [[corpus.source]]
+        name = "web"
+        path = "web/*.jsonl"
+        text = "text"
+        """
+    )
+    return load_config(path)
+
+
+def pack_of(source, number, n_shards):
+    shards = [
+        Shard(
+            source=source,
+            name=f"{number}-{at}",
+            path="/nowhere",
+            n_bytes=1,
+            modified_ns=0,
+            content="",
+            fingerprint="",
+        )
+        for at in range(n_shards)
+    ]
+    named = Source(name=source, path="*", text="text")
+    return Pack(name=f"{source}-{number:04}", source=named, shards=tuple(shards))
+
+
+@pytest.mark.parametrize(
+    ("n_packs", "n_shards", "per_pack"), [(100, 1, None), (101, 1, 2), (150, 7, 11)]
+)
+def test_a_grid_that_is_too_large_is_told_with_the_pack_size_that_makes_it_small(
+    tmp_path, n_packs, n_shards, per_pack
+):
+    config = config_of(tmp_path, n_benchmarks=100)
+    packs = [pack_of("web", number, n_shards) for number in range(n_packs)]
+    said = grid_warning(config, packs)
+    if per_pack is None:
+        assert said is None
+        return
+    assert f"{n_packs} packs by 100 benchmarks are {n_packs * 100} cells" in said
+    assert f"corpus.pack_shards = {per_pack} would make them" in said
+    assert -(-n_packs * n_shards // per_pack) * 100 <= 10_000
+    assert -(-n_packs * n_shards // (per_pack - 1)) * 100 > 10_000
+
+
+def test_of_more_sources_than_packs_can_be_no_pack_size_is_proposed(tmp_path):
+    config = config_of(tmp_path, n_benchmarks=5_000)
+    said = grid_warning(config, [pack_of(name, 0, 1) for name in ("a", "b", "c")])
+    assert "packs by fewer sources" in said
+
+
+def test_all_files_that_a_configuration_reads_are_listed_with_what_changes_when_they_do(tmp_path):
+    config = config_of(tmp_path, n_benchmarks=2)
+    (tmp_path / "web").mkdir()
+    names = ("decon.toml", "evals.yaml", "verdicts.jsonl", "web/a.jsonl", "web/b.jsonl", "x.jsonl")
+    for name in names[2:]:
+        (tmp_path / name).write_bytes(b"{}")
+    (tmp_path / "web" / "notes.txt").touch()
+    found = input_files(config)
+    assert [one.path for one in found] == [str(tmp_path / name) for name in names]
+    assert {one.n_bytes for one in found[2:]} == {2}
+    assert input_files(config) == found
+    os.utime(tmp_path / "web" / "a.jsonl", ns=(7, 7))
+    (tmp_path / "x.jsonl").unlink()
+    after = input_files(config)
+    assert after[3] == (str(tmp_path / "web/a.jsonl"), 2, "7")
+    assert [*after[:3], after[4]] == [*found[:3], found[4]]
+    assert len(after) == 5
+
+
+def test_a_recipe_that_is_wrong_hides_its_own_files_only(tmp_path):
+    config = config_of(tmp_path, n_benchmarks=1)
+    (tmp_path / "x.jsonl").touch()
+    assert str(tmp_path / "x.jsonl") in {one.path for one in input_files(config)}
+    (tmp_path / "evals.yaml").write_text("evals: [")
+    assert [one.path for one in input_files(config)] == [
+        str(tmp_path / name) for name in ("decon.toml", "evals.yaml")
+    ]

@@ -1,0 +1,245 @@
+"""A decon.toml from looking at files: it loads, says why, and claims nothing that was not seen."""
+
+import gzip
+import json
+import re
+import tomllib
+from dataclasses import fields
+from importlib.resources import files
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core import blends, config, variants
+from decon_core.corpus import find_shards
+from decon_core.errors import CorpusError, InputError
+from decon_core.policy import Policy
+from decon_core.survey.benchmarks import survey_benchmarks
+from decon_core.survey.corpus import survey_corpus
+from decon_core.survey.settings import packs_for, settings_text
+
+
+def write(path: Path, rows) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    match path.suffix:
+        case ".gz":
+            path.write_bytes(gzip.compress(lines))
+        case ".parquet":
+            pq.write_table(pa.Table.from_pylist(rows), path)
+        case _:
+            path.write_bytes(lines)
+    return path
+
+
+def texts(n=3, name="text", **more):
+    return [{"id": f"d{at}", name: f"a text of some length, number {at}"} | more for at in range(n)]
+
+
+def sources(*places):
+    return {one.source.name: one for one in survey_corpus([str(place) for place in places])[0]}
+
+
+TURNS = [{"role": "user", "content": "Hello there"}, {"role": "assistant", "content": "Hi"}]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"text": "some text", "url": "x" * 90}, "text"),
+        ({"doc": {"text": "some text"}, "title": "x"}, "doc.text"),
+        ({"content": "some text"}, "content"),
+        ({"messages": TURNS, "text": ""}, None),
+        ({"prompt": "a?", "chosen": "yes", "rejected": "no"}, ("prompt", "chosen", "rejected")),
+        ({"chosen": TURNS, "rejected": TURNS}, ("chosen", "rejected")),
+        (
+            {"instruction": "do", "input": "", "output": "done"},
+            ("instruction", "input", "output"),
+        ),
+        ({"q": "short", "story": "once upon a time there was a mill"}, "story"),
+    ],
+)
+def test_the_text_is_found_by_what_fields_are_called_and_hold(tmp_path, row, expected):
+    write(tmp_path / "a.jsonl", [row] * 3)
+    (one,) = sources(tmp_path).values()
+    assert one.source.text == expected
+    assert one.source.messages == (None if expected else "messages")
+
+
+def test_a_name_that_does_not_hold_what_it_says_is_not_taken(tmp_path):
+    write(tmp_path / "a.jsonl", [{"text": 5, "page": "the text of a page about mills"}] * 2)
+    (one,) = sources(tmp_path).values()
+    assert one.source.text == "page"
+
+
+def test_an_id_must_be_in_every_row_that_was_seen(tmp_path):
+    write(tmp_path / "a" / "a.jsonl", [{"id": 1, "text": "a"}, {"text": "b"}])
+    write(tmp_path / "b" / "a.jsonl", [{"metadata": {"doc_id": "x"}, "text": "a"}])
+    found = sources(tmp_path)
+    assert found["a"].source.id is None
+    assert found["b"].source.id == "metadata.doc_id"
+
+
+def test_shards_are_grouped_by_folder_format_and_what_they_hold(tmp_path):
+    for name in ("web/0.jsonl.gz", "web/deep/1.jsonl.gz", "web/2.parquet", "shelf-1.jsonl"):
+        write(tmp_path / name, texts())
+    write(tmp_path / "shelf2-1.jsonl", texts())
+    write(tmp_path / "parlor-1.jsonl", [{"messages": TURNS}])
+    (tmp_path / "README.md").write_text("no shard")
+    write(tmp_path / ".cache" / "x.jsonl", texts())
+    found, left_out = survey_corpus([str(tmp_path)])
+    assert {one.source.name: len(one.files) for one in found} == {
+        "parlor": 1,
+        "shelf": 2,
+        "web": 2,
+        "web-parquet": 1,
+    }
+    assert left_out == [str(tmp_path / "README.md")]
+    for one in found:
+        shards = find_shards(one.source, folder=Path("/"), known={})
+        assert [shard.path for shard in shards] == [str(path) for path in one.files]
+
+
+def test_folders_may_be_called_anything(tmp_path):
+    write(tmp_path / "my [web] data" / "a b.jsonl", texts())
+    write(tmp_path / "my (web) data" / "a.jsonl", texts())
+    found = sources(tmp_path)
+    assert sorted(found) == ["my-web-data", "my-web-data-jsonl"]
+    for one in found.values():
+        assert len(find_shards(one.source, folder=tmp_path, known={})) == 1
+
+
+def test_everything_that_cannot_be_a_source_is_said_at_once(tmp_path):
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "x"}\n' * 20)[:-9])
+    write(tmp_path / "odd" / "a.jsonl", [{"n": 5}])
+    (tmp_path / "none").mkdir()
+    with pytest.raises(CorpusError) as error:
+        sources(tmp_path / "cut", tmp_path / "odd", tmp_path / "none", tmp_path / "nowhere")
+    told = " ".join(map(str, error.value.problems))
+    for expected in (
+        "too early|cut off",
+        r"rows with n \(number\)",
+        "none: found",
+        "nowhere: found",
+    ):
+        assert re.search(expected, told)
+
+
+def test_files_without_rows_are_part_of_what_lies_around_them(tmp_path):
+    write(tmp_path / "a-0.jsonl", texts())
+    (tmp_path / "b-0.jsonl").write_bytes(b"")
+    (one,) = sources(tmp_path).values()
+    assert len(one.files) == 2
+
+
+def test_few_shards_are_rows_of_their_own_and_many_keep_the_grid_small():
+    assert packs_for(64, 10**9, 4).shards == 1
+    for n_shards in (65, 1_000, 100_000, 10**7):
+        packs = packs_for(n_shards, n_shards * 10**6, 20)
+        assert -(-n_shards // packs.shards) * 20 <= 5_000
+    assert packs_for(1_000, 2 * 10**12, 4).has_bytes
+    assert not packs_for(1_000, 10**9, 4).has_bytes
+
+
+# Benchmarks ---------------------------------------------------------------------------------------
+
+
+def entry(text, name):
+    return re.search(rf"  {name}:\n((?:    .*\n)*)", text)[1]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"question": "How far is it?", "answer": "7 miles"}, ['prompt: "question"', '"answer"']),
+        (
+            {"question": "Which?", "choices": ["a", "b"], "answer": 1},
+            ["expand_choices: {field: choices, correct_index: answer}"],
+        ),
+        (
+            {"question": "Who?", "context": "Ann came.", "answers": {"text": ["Ann"]}},
+            ["passage: context", '"answers.text"'],
+        ),
+        ({"stem": "The mill stands still."}, ['prompt: "stem"']),
+    ],
+)
+def test_rows_without_a_recipe_get_one_that_fits_them(tmp_path, row, expected):
+    write(tmp_path / "quiz_test.jsonl", [row] * 3)
+    (recipes, (written,), _) = survey_benchmarks([tmp_path])
+    assert recipes == []
+    assert written.names == ("quiz",)
+    for part in expected:
+        assert part in entry(written.text, "quiz")
+
+
+def test_splits_and_parts_are_told_by_the_names_of_files(tmp_path):
+    row = {"question": "How far?", "answer": "7"}
+    for name in ("mill_train.jsonl", "mill_test.jsonl", "tide/dev-0.jsonl", "tide/dev-1.jsonl"):
+        write(tmp_path / name, [row])
+    _, (written,), _ = survey_benchmarks([tmp_path])
+    assert written.names == ("mill", "tide")
+    assert '{"test": ["mill_test.jsonl"], "train": ["mill_train.jsonl"]}' in written.text
+    assert '{"dev": ["tide/dev-0.jsonl", "tide/dev-1.jsonl"]}' in written.text
+
+
+def test_a_folder_with_recipes_is_taken_at_their_word(tmp_path):
+    write(tmp_path / "mill.jsonl", [{"question": "How far?", "answer": "7"}])
+    write(tmp_path / "other.jsonl", [{"question": "How far?", "answer": "7"}])
+    recipe = {"local_path": "mill.jsonl", "splits": ["test"], "prompt": "question"}
+    path = tmp_path / "evals.yaml"
+    path.write_text("evals:\n  mill: " + json.dumps(recipe))
+    (tmp_path / "notes.yaml").write_text("about: this\n")
+    assert survey_benchmarks([tmp_path]) == ([path], [], [str(tmp_path / "other.jsonl")])
+
+
+def test_benchmarks_that_ask_nothing_are_all_told(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.jsonl", [{"n": 5}])
+    with pytest.raises(InputError) as error:
+        survey_benchmarks([tmp_path, tmp_path / "nowhere"])
+    assert len(error.value.problems) == 3
+
+
+# The file -----------------------------------------------------------------------------------------
+
+
+def test_every_setting_stands_in_the_file_with_its_default():
+    text = files("decon_core.survey").joinpath("decon.toml").read_text()
+    named = set(re.findall(r"^(?:# )?([a-z_]+) = ", text, re.MULTILINE))
+    said = set(re.findall(r"[a-z_]+", text))
+    known = set().union(*(keys for keys in config._SECTIONS.values() if keys)) - {"source"}
+    policy = {field.name for field in fields(Policy)}
+    assert (known | policy) - {"recipes", "path"} <= named | {
+        "pack_shards",
+        "pack_bytes",
+        "unreadable",
+    }
+    for keys in (
+        variants._KEYS,
+        variants._LEAK_KEYS,
+        variants._LICENSE_KEYS,
+        blends._KEYS,
+        blends._PHASE_KEYS,
+        blends._CONTAMINATION_KEYS,
+    ):
+        assert keys <= said
+    section = text.split("[policy]")[1].split("[[")[0]
+    commented = re.findall(r"^# ([a-z_]+) = ([^#\n]+)", section, re.MULTILINE)
+    for name, value in commented:
+        if name in policy and name != "punctuation_chars":
+            default = getattr(Policy(), name)
+            told = tomllib.loads(f"x = {value}")["x"]
+            assert (tuple(told) if isinstance(told, list) else told) == default, name
+
+
+def test_names_of_fields_cannot_break_the_file(tmp_path):
+    odd = 'a"b\nc\\d\x07 [x]'
+    write(tmp_path / "a" / "x.jsonl", [{odd: "a text that is long enough to be one"}])
+    found, _ = survey_corpus([str(tmp_path)])
+    text = settings_text(found, [tmp_path / "evals.yaml"], folder=tmp_path)
+    (source,) = tomllib.loads(text)["corpus"]["source"]
+    assert source["text"] == odd
+    assert source["path"] == "a/*.jsonl"
