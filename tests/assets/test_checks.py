@@ -28,8 +28,11 @@ from decon_assets.pipeline import PipelineError
 from decon_assets.registration import register
 from decon_assets.resources import Decon
 from decon_core.config import load_config
+from decon_core.distribution import score_bins
 from decon_core.errors import ConfigError
 from decon_core.index import index_fingerprint
+from decon_core.mixtures.choice import Sight
+from decon_core.publish.summary import score_bins as bins_of_report
 from decon_core.records import current_version, save_records
 from decon_core.registry import list_packs
 from decon_core.schemas import INDEX
@@ -512,6 +515,21 @@ def test_the_report_shows_rates_scores_and_where_everything_lies(world):
     assert tiles == str(world.store.tiles(scan_fingerprint(world.store, world.policy_in_force())))
     page = world.instance.get_latest_materialization_event(AssetKey("report_page"))
     assert page.asset_materialization.metadata["link"].value == world.store.report_page.as_uri()
+
+
+def test_scores_of_cells_are_those_that_the_report_counts(world):
+    harbor = world.benchmarks["harbor"]
+    half = " ".join(harbor[4]["question"].split()[:36])
+    world.add_shard("s7", leaks=[{"question": half, "answer": harbor[4]["answer"]}])
+    world.policy = {"detectors": ["decon", "ratcliff"]}
+    world.run()
+    versions = tuple(current_version(world.store, name) for name in ("harbor", "ledger"))
+    policy = world.policy_in_force()
+    sight = Sight(world.store, versions, policy, scan_fingerprint(world.store, policy))
+    bins = score_bins(sight, list_packs(world.store), versions)
+    assert bins == bins_of_report(world.store.report)
+    assert {one["rule"] for one in bins} == {"decon", "ratcliff"}
+    assert any(one["n_matches"] > one["n_contaminated"] for one in bins)
 
 
 def test_records_and_index_say_what_is_in_them_and_what_can_be_found(world):
