@@ -1,0 +1,148 @@
+"""Killed with -9 in the midst of it, begun again: the same bytes, and nothing finished twice.
+
+Two moments here; $DECON_KILLS says how many, where there is time for more.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance
+
+from decon_assets.pipeline import Pipeline
+from decon_assets.work import unscanned_or_unknown
+
+N_KILLS = int(os.environ.get("DECON_KILLS", "2"))
+N_SHARDS = 40
+PATIENCE_SECONDS = 120
+
+# As `decon-assets` is, but with workers for shards as small as these.
+PROGRAM = """
+import sys, decon_core.workers
+decon_core.workers._BYTES_PER_WORKER = 1
+from decon_assets.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def grid(empty_world, tmp_path_factory):
+    """Three benchmarks, forty shards, and what a backfill that nobody disturbs makes of them."""
+    world = empty_world
+    items = [world.add_benchmark(name) for name in ("harbor", "ledger", "orchard")]
+    for number in range(N_SHARDS):
+        world.add_shard(f"s{number:02}", leaks=[items[number % 3][number % 5]], n_documents=40)
+    world.snapshot = ["harbor", "ledger", "orchard"]
+    world.write_config()
+    undisturbed = tmp_path_factory.mktemp("undisturbed") / "world"
+    shutil.copytree(world.folder, undisturbed)
+    with DagsterInstance.ephemeral() as instance:
+        pipeline = Pipeline(undisturbed / "decon.toml", instance, lambda _: None)
+        pipeline.scan(unscanned_or_unknown, most_cells=1000)
+    return world, tiles_below(undisturbed)
+
+
+def tiles_below(folder: Path) -> dict[str, bytes]:
+    """What scans made. Locks, and drafts of those who were killed, begin with a dot."""
+    root = folder / ".decon" / "tiles"
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def start(world, *arguments: str, home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env={**os.environ, "DAGSTER_HOME": str(home), "DECON_CONFIG": str(world.config_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ledgers(world) -> dict[Path, int]:
+    """Shards that were finished, and when they were."""
+    found = {}
+    for path in (world.store.root / "tiles").glob("*/*/ledger.json"):
+        with suppress(FileNotFoundError):
+            found[path] = path.stat().st_mtime_ns
+    return found
+
+
+def wait_until(is_so, process: subprocess.Popen[str]) -> bool:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if is_so():
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Its processes that scan, not those that keep books for it."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [
+        int(child)
+        for child in children
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+
+
+def kill(process: subprocess.Popen[str], victim: str, rng: random.Random) -> None:
+    with suppress(ProcessLookupError):
+        workers = workers_of(process) if victim == "worker" else []
+        os.kill(rng.choice(workers) if workers else process.pid, signal.SIGKILL)
+
+
+def test_killed_at_random_moments_and_begun_again_it_comes_to_the_same_bytes(grid, tmp_path):
+    world, undisturbed = grid
+    home, rng = tmp_path / "home", random.Random(7)
+    finished: dict[Path, int] = {}
+    n_midway = 0
+    for number in range(N_KILLS):
+        # When all is scanned already, Dagster is being told of it: also a moment.
+        wanted = min(len(finished) + rng.randint(1, 2 * N_SHARDS // (N_KILLS + 1)), N_SHARDS)
+        process = start(world, "backfill", "--missing", "--workers", "2", home=home)
+        wait_until(lambda: len(ledgers(world)) >= wanted, process)  # noqa: B023 - called here
+        if len(ledgers(world)) == N_SHARDS:
+            time.sleep(rng.random())
+        finished |= ledgers(world)
+        kill(process, ("run", "worker")[number % 2], rng)
+        process.communicate()
+        n_midway += 0 < len(finished) < N_SHARDS
+    assert n_midway
+    last = start(world, "backfill", "--missing", home=home)
+    said, _ = last.communicate(timeout=PATIENCE_SECONDS)
+    assert last.returncode == 0, said
+    assert tiles_below(world.folder) == undisturbed
+    now = ledgers(world)
+    assert {path: now[path] for path in finished} == finished
+
+
+def test_two_backfills_at_once_read_no_shard_twice_and_make_the_same_bytes(grid, tmp_path):
+    world, undisturbed = grid
+    both = [
+        start(world, "backfill", *choice, home=tmp_path / f"home-{number}")
+        for number, choice in enumerate(
+            (
+                ("--benchmark", "harbor", "--benchmark", "ledger"),
+                ("--benchmark", "ledger", "--benchmark", "orchard"),
+            )
+        )
+    ]
+    said = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert tiles_below(world.folder) == undisturbed
+    n_read = [sum(map(int, re.findall(r"read (\d+) shards, wrote", text))) for text in said]
+    assert sum(n_read) == N_SHARDS
