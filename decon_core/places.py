@@ -17,8 +17,6 @@ from hashlib import sha256
 from pathlib import Path, PosixPath
 from typing import IO, Any, NamedTuple
 
-import fsspec
-
 from decon_core.errors import ConfigError, Problem
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
@@ -121,6 +119,8 @@ def scheme_of(text: str) -> str:
 
 def file_system_of(path: RemotePath) -> Any:
     """The file system behind a URL; fsspec keeps one for each scheme and its options."""
+    import fsspec
+
     scheme = scheme_of(str(path))
     try:
         # Listings are not kept: what others wrote a second ago has to be seen.
@@ -141,6 +141,10 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
 
     Workers get paths only, and open them with what they find here.
     """
+    if not options:
+        return
+    import fsspec
+
     for scheme, values in options.items():
         told = json.dumps(dict(values), sort_keys=True)
         if fsspec.config.conf.get(scheme) != dict(values):
