@@ -78,7 +78,7 @@ def why(options: argparse.Namespace, say: Say) -> int:
     places = places_of(
         builder, options.document, shard=options.shard, is_everywhere=options.everywhere
     )
-    with _history(options.config) as instance:
+    with _history(config, options.config) as instance:
         told = [_account(config, builder, one, options.mixture, instance) for one in places]
     told = [one for one in told if one["document"]["is_there"]]
     if not told:
@@ -155,12 +155,15 @@ def _account(
 
 
 @contextmanager
-def _history(config_path: Path) -> Iterator[DagsterInstance | None]:
-    """The instance, to be asked and nothing else; None where there is none."""
+def _history(config: Config, config_path: Path) -> Iterator[DagsterInstance | None]:
+    """The instance, to be asked and nothing else; None where there is none.
+
+    Nor is it asked about a store behind a URL: a file that was fetched is as old as the fetching.
+    """
     from decon_assets.instance import home_for
 
     home = home_for(config_path)
-    if not (home / "dagster.yaml").is_file():
+    if config.kept is not None or not (home / "dagster.yaml").is_file():
         yield None
         return
     from dagster import DagsterInstance
