@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -93,6 +94,12 @@ class RemotePath(PosixPath):
 
     def rglob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # gives its own kind
         return self.glob(f"**/{pattern}")
+
+
+def network_errors() -> tuple[type[Exception], ...]:
+    """What file systems raise, beside `OSError`, when the network fails them; of those in use."""
+    s3 = sys.modules.get("botocore.exceptions")
+    return (s3.BotoCoreError,) if s3 else ()
 
 
 def place(text: str | Path, *, base: Path | None = None) -> Path:
