@@ -122,11 +122,12 @@ def add_a_benchmark(site: Site) -> None:
 
 def switch_the_sensor_on(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/automation")
-    row = page.get_by_text("keep_up", exact=True)
-    expect(row).to_be_visible()
-    switch = page.locator("[role=switch], input[type=checkbox]").last
-    switch.click(force=True)
-    time.sleep(2)
+    expect(page.get_by_text("keep_up", exact=True)).to_be_visible()
+    switch = page.locator("label[class*=formatSwitch]")
+    expect(switch.locator("input")).to_be_enabled()
+    switch.click()
+    expect(switch.locator("input")).to_be_checked()
+    time.sleep(2)  # the switch moves
     keep(page, "session-4-sensor.png")
 
 
