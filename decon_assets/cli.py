@@ -32,6 +32,7 @@ from decon_assets import (
 from decon_assets.bench import command as bench_command
 from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.errors import DeconError
+from decon_core.places import network_errors
 from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
@@ -287,11 +288,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _fall_silent()  # `| head` had enough
         return 0
     except OSError as error:
-        print(_inert(f"{type(error).__name__}: {error}"), file=sys.stderr)
-        return 1
+        return _give_up(error)
+    except network_errors() as error:
+        return _give_up(error)
     except KeyboardInterrupt:
         print(_STOPPED, file=sys.stderr)
         return 130
+
+
+def _give_up(error: Exception) -> int:
+    print(_inert(f"{type(error).__name__}: {error}"), file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

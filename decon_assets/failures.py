@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dagster import Failure, MetadataValue, RetryRequested
 
 from decon_core.errors import DeconError, told
+from decon_core.places import network_errors
 
 _MOST_RETRIES = 2
 _SECONDS_BEFORE_RETRY = 30
@@ -34,6 +35,8 @@ def told_failures() -> Iterator[None]:
             metadata={"problems": MetadataValue.md(told(error.problems, bullet="- "))},
             allow_retries=False,
         ) from error
+    except network_errors() as error:
+        raise RetryRequested(_MOST_RETRIES, _SECONDS_BEFORE_RETRY) from error
     except OSError as error:
         if error.errno not in _PASSING:
             raise

@@ -45,6 +45,10 @@ class Teller:
         self._context = context
         self._n_left = MOST_PARTITIONS_TOLD
 
+    @property
+    def is_done(self) -> bool:
+        return not self._n_left
+
     def tell(self, key: str, metadata: Mapping[str, Any]) -> None:
         if self._n_left:
             self._context.add_asset_metadata(metadata, partition_key=key)

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +78,7 @@ def why(options: argparse.Namespace, say: Say) -> int:
     places = places_of(
         builder, options.document, shard=options.shard, is_everywhere=options.everywhere
     )
-    with _history(options.config) as instance:
+    with _history(config, options.config) as instance:
         told = [_account(config, builder, one, options.mixture, instance) for one in places]
     told = [one for one in told if one["document"]["is_there"]]
     if not told:
@@ -155,12 +155,15 @@ def _account(
 
 
 @contextmanager
-def _history(config_path: Path) -> Iterator[DagsterInstance | None]:
-    """The instance, to be asked and nothing else; None where there is none."""
+def _history(config: Config, config_path: Path) -> Iterator[DagsterInstance | None]:
+    """The instance, to be asked and nothing else; None where there is none.
+
+    Nor is it asked about a store behind a URL: a file that was fetched is as old as the fetching.
+    """
     from decon_assets.instance import home_for
 
     home = home_for(config_path)
-    if not (home / "dagster.yaml").is_file():
+    if config.kept is not None or not (home / "dagster.yaml").is_file():
         yield None
         return
     from dagster import DagsterInstance
@@ -186,25 +189,40 @@ def _run_of_share(
 
 
 def _run(instance: DagsterInstance | None, asset: str, key: str, made: str) -> Told:
-    """The run that said first, after the file was written, that the partition is there.
+    """The run that was at work on the asset when the file was written.
 
-    Later ones found it there and kept it.
+    Of several at once it is the one that told of the partition first: others found it there.
     """
-    unknown = {"id": None, "at": None, "partition": key}
+    written = Path(made).stat().st_mtime
+    at = datetime.fromtimestamp(written, UTC)
+    told: Told = {"id": None, "at": at.isoformat(timespec="seconds"), "partition": key}
     if instance is None:
-        return unknown
+        return told
+    at_work = _at_work(instance, asset, at)
+    if len(at_work) > 1:
+        at_work &= {_first_to_tell(instance, asset, key, written)}
+    return {**told, "id": next(iter(at_work), None)}
+
+
+def _at_work(instance: DagsterInstance, asset: str, at: datetime) -> set[str | None]:
+    from dagster import AssetKey, RunsFilter
+
+    margin = timedelta(seconds=_CLOCK_SECONDS)
+    then = RunsFilter(created_before=at + margin, updated_after=at - margin)
+    runs = instance.get_runs(then)
+    return {run.run_id for run in runs if AssetKey(asset) in (run.asset_selection or ())}
+
+
+def _first_to_tell(instance: DagsterInstance, asset: str, key: str, written: float) -> str | None:
     from dagster import AssetKey, AssetRecordsFilter
 
     wanted = AssetRecordsFilter(
         asset_key=AssetKey(asset),
         asset_partitions=[key],
-        after_timestamp=Path(made).stat().st_mtime - _CLOCK_SECONDS,
+        after_timestamp=written - _CLOCK_SECONDS,
     )
     found = instance.fetch_materializations(wanted, limit=1, ascending=True).records
-    if not found:
-        return unknown
-    at = datetime.fromtimestamp(found[0].timestamp, UTC).isoformat(timespec="seconds")
-    return {"id": found[0].run_id, "at": at, "partition": key}
+    return found[0].run_id if found else None
 
 
 # As text ------------------------------------------------------------------------------------------
@@ -289,7 +307,7 @@ def _short(text: str) -> str:
 
 def _ran(what: str, run: Told) -> str:
     if run["id"] is None:
-        return f"{what} in a run that is not known to this instance"
+        return f"{what} {run['at']}, in a run that is not known to this instance"
     return f"{what} in run {run['id']} ({run['at']})"
 
 

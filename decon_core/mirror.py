@@ -36,7 +36,9 @@ from decon_core.store import Store, aside, read_json, remove
 
 _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"
-_OWN = ("drafts", "search")  # folders of this machine alone; made again wherever they are needed
+# Folders of this machine alone; made again wherever they are needed. What was verified was verified
+# of the files as they lie here.
+_OWN = ("checks", "drafts", "search")
 
 # Of all that is in these folders only the pointers change.
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")

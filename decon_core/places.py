@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path, PosixPath
 from typing import IO, Any, NamedTuple
-
-import fsspec
 
 from decon_core.errors import ConfigError, Problem
 
@@ -97,6 +96,12 @@ class RemotePath(PosixPath):
         return self.glob(f"**/{pattern}")
 
 
+def network_errors() -> tuple[type[Exception], ...]:
+    """What file systems raise, beside `OSError`, when the network fails them; of those in use."""
+    s3 = sys.modules.get("botocore.exceptions")
+    return (s3.BotoCoreError,) if s3 else ()
+
+
 def place(text: str | Path, *, base: Path | None = None) -> Path:
     """A path or URL as people write it, from a folder on unless it says itself where it is."""
     if isinstance(text, Path):
@@ -121,6 +126,8 @@ def scheme_of(text: str) -> str:
 
 def file_system_of(path: RemotePath) -> Any:
     """The file system behind a URL; fsspec keeps one for each scheme and its options."""
+    import fsspec
+
     scheme = scheme_of(str(path))
     try:
         # Listings are not kept: what others wrote a second ago has to be seen.
@@ -141,6 +148,10 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
 
     Workers get paths only, and open them with what they find here.
     """
+    if not options:
+        return
+    import fsspec
+
     for scheme, values in options.items():
         told = json.dumps(dict(values), sort_keys=True)
         if fsspec.config.conf.get(scheme) != dict(values):

@@ -171,9 +171,9 @@ class InputFile(NamedTuple):
 def input_files(config: Config) -> list[InputFile]:
     """All files that a configuration reads today, by path: itself, recipes, benchmarks, shards.
 
-    Made to be asked several times a minute: nothing but recipes is opened, and those once. What is not
-    there is not in it, and a recipe that cannot be read has no files: that is said by whoever reads
-    them.
+    Made to be asked several times a minute: nothing but recipes is opened, and those once. What is
+    not there is not in it, and a recipe that cannot be read has no files: that is said by whoever
+    reads them.
     """
     paths = {config.path, config.verdicts, *config.recipes, *_benchmark_files(config)}
     found = {str(path): stamp for path in paths if (stamp := _stamp_if_there(path))}

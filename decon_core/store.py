@@ -20,6 +20,7 @@
       report/contamination.duckdb                    the answer
       report/report.html                             the same as a page
       report/card.md, report/summary.json            the same for a dataset's card, and for programs
+      report/leak_rates.json                         of this report and of the one before
       scorecard/                                     what each rule sees of planted leaks
       checks/<what>.json                             what was verified, and how it lay there then
       drafts/                                        mixtures that are being written

@@ -66,7 +66,8 @@ def _known(path: Path) -> dict[str, Stamp]:
         value = read_json(path) if path.is_file() else {}
     except StaleError:
         return {}
-    right = value.get("right") if value.get("form") == _FORM else None
+    is_ours = isinstance(value, dict) and value.get("form") == _FORM
+    right = value.get("right") if is_ours else None
     return right if isinstance(right, dict) else {}
 
 

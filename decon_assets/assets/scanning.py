@@ -9,6 +9,7 @@ from dagster import (
     AssetExecutionContext,
     AssetMaterialization,
     BackfillPolicy,
+    MetadataValue,
     MultiToSingleDimensionPartitionMapping,
     asset,
 )
@@ -18,11 +19,13 @@ from decon_assets.assets.inputs import corpus
 from decon_assets.failures import told_failures
 from decon_assets.lineage import columns
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves
-from decon_assets.provenance import OWNERS, RATE, preview
+from decon_assets.plots import scores
+from decon_assets.provenance import OWNERS, RATE, Teller, preview
 from decon_assets.resources import Decon
 from decon_core.common import freeze_common
 from decon_core.config import Config
 from decon_core.corpus import Pack
+from decon_core.distribution import score_bins
 from decon_core.errors import CorpusError, Problem
 from decon_core.index import index_fingerprint
 from decon_core.mixtures.build import require_scanned
@@ -38,8 +41,7 @@ GROUP = "scan"
 
 _SECONDS_BETWEEN_LINES = 10.0
 _MOST_ROWS_TOLD = 20
-# Metadata per cell costs quadratic time in Dagster: 1,000 cells 20 to 35 s.
-_MOST_CELLS_WITH_METADATA = 200
+_MOST_SHARDS_PLOTTED = 500
 
 
 @asset(
@@ -171,19 +173,39 @@ def _describe(
     )
     fingerprint = scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
-    for key in context.partition_keys[:_MOST_CELLS_WITH_METADATA]:
-        pack, benchmark = halves(key)
+    told = [halves(key) for key in context.partition_keys]
+    scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in told)]
+    plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in told})
+    teller = Teller(context)
+    for key, (pack, benchmark) in zip(context.partition_keys, told, strict=True):
+        if teller.is_done:
+            break
         counts = count_cell(store, packs[pack], current_version(store, benchmark), config.policy)
-        context.add_asset_metadata(
+        teller.tell(
+            key,
             {
                 "documents": counts.n_documents,
                 "unreadable_rows": counts.n_unreadable,
                 "matches": counts.n_matches,
                 "fingerprint": fingerprint,
                 **run,
+                **plot,
             },
-            partition_key=key,
         )
+        plot = {}
+
+
+def _plot_of_scores(
+    config: Config, store: Store, packs: Collection[Pack], benchmarks: Collection[str]
+) -> dict[str, MetadataValue]:
+    """How many matches of a run have which score; of a large run not, as all tiles are read."""
+    if sum(len(pack.shards) for pack in packs) > _MOST_SHARDS_PLOTTED:
+        return {}
+    versions = [current_version(store, name) for name in sorted(benchmarks)]
+    fingerprint = scan_fingerprint(store, config.policy)
+    thresholds = {rule: config.policy.threshold_of(rule) for rule in config.policy.detectors}
+    sight = Sight(store, tuple(versions), config.policy, fingerprint)
+    return {"scores": scores(score_bins(sight, packs, versions), thresholds)}
 
 
 @asset(

@@ -1,6 +1,6 @@
 """How far leak rates moved since the report before: a jump is news, or a mistake.
 
-The rates of the last two different reports are kept in the store. Asked twice about the same
+The rates of the last two different reports are kept beside it. Asked twice about the same
 report, the answer is the same.
 """
 
@@ -14,7 +14,7 @@ from decon_core.errors import Problem
 from decon_core.report_file import opened, rows_of
 from decon_core.store import Store, read_json, write_json
 
-_FILE = "leak_rates"
+_FILE = "leak_rates.json"
 
 _RATES = """
     SELECT b.benchmark, b.version, b.n_items, count(i.instance_index)::BIGINT AS n_leaked
@@ -44,7 +44,7 @@ class Drift:
 
 def drift_of(store: Store, most: float) -> Drift:
     """Compare today's report with the one before, and remember it."""
-    path = store.verified(_FILE)
+    path = store.report.with_name(_FILE)
     known = read_json(path) if path.is_file() else {}
     now = _rates(store)
     if known.get("now", {}).get("state") != now["state"]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dagster import AssetCheckSeverity
+from dagster import AssetCheckSeverity, AssetKey
 
 from decon_assets.checks import (
     CHECKS,
@@ -28,8 +28,11 @@ from decon_assets.pipeline import PipelineError
 from decon_assets.registration import register
 from decon_assets.resources import Decon
 from decon_core.config import load_config
+from decon_core.distribution import score_bins
 from decon_core.errors import ConfigError
 from decon_core.index import index_fingerprint
+from decon_core.mixtures.choice import Sight
+from decon_core.publish.summary import score_bins as bins_of_report
 from decon_core.records import current_version, save_records
 from decon_core.registry import list_packs
 from decon_core.schemas import INDEX
@@ -482,3 +485,58 @@ def test_drift_check_goes_by_the_settings(world):
     world.config_path.write_text(world.config_path.read_text().replace("drift = 1", "drift = 2"))
     with pytest.raises(ConfigError, match=r"report\.drift: found 2; expected a number from 0 to 1"):
         load_config(world.config_path)
+
+
+def test_the_mixtures_that_were_built_are_checked_although_one_was_refused(world):
+    """Dagster leaves out the checks of a step that fails."""
+    world.run()
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
+    world.add_shard("s7")
+    with pytest.raises(PipelineError, match="not JSON"):
+        world.run()
+    key = mixture_adds_up.check_key
+    storage = world.instance.event_log_storage
+    last = storage.get_asset_check_execution_history(key, limit=1)[0]
+    evaluation = last.event.dagster_event.event_specific_data
+    assert (evaluation.passed, evaluation.metadata["looked_at"].value) == (True, 1)
+    assert evaluation.metadata["right_and_unchanged"].value == 2  # of s1 there is none
+
+
+def test_the_report_shows_rates_scores_and_where_everything_lies(world):
+    world.run()
+    event = world.instance.get_latest_materialization_event(AssetKey("report"))
+    metadata = event.asset_materialization.metadata
+    assert "data:image/svg+xml;base64," in metadata["leak_rates"].value
+    assert "data:image/svg+xml;base64," in metadata["scores"].value
+    assert "| harbor | 5 | 3 | 0.600 |" in metadata["by_benchmark"].value
+    assert str(world.store.mixtures("decontaminated")) in metadata["mixtures"].value
+    tiles = metadata["tiles"].value
+    assert tiles == str(world.store.tiles(scan_fingerprint(world.store, world.policy_in_force())))
+    page = world.instance.get_latest_materialization_event(AssetKey("report_page"))
+    assert page.asset_materialization.metadata["link"].value == world.store.report_page.as_uri()
+
+
+def test_scores_of_cells_are_those_that_the_report_counts(world):
+    harbor = world.benchmarks["harbor"]
+    half = " ".join(harbor[4]["question"].split()[:36])
+    world.add_shard("s7", leaks=[{"question": half, "answer": harbor[4]["answer"]}])
+    world.policy = {"detectors": ["decon", "ratcliff"]}
+    world.run()
+    versions = tuple(current_version(world.store, name) for name in ("harbor", "ledger"))
+    policy = world.policy_in_force()
+    sight = Sight(world.store, versions, policy, scan_fingerprint(world.store, policy))
+    bins = score_bins(sight, list_packs(world.store), versions)
+    assert bins == bins_of_report(world.store.report)
+    assert {one["rule"] for one in bins} == {"decon", "ratcliff"}
+    assert any(one["n_matches"] > one["n_contaminated"] for one in bins)
+
+
+def test_records_and_index_say_what_is_in_them_and_what_can_be_found(world):
+    world.run()
+    told = {}
+    for asset in ("records", "index"):
+        event = world.instance.get_latest_materialization_event(AssetKey(asset))
+        told |= event.asset_materialization.metadata
+    assert "| test | 5 | 5 |" in told["splits"].value
+    assert "| decon | 5 | 5 | 1.000 |  |" in told["indexable"].value

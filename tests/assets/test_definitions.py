@@ -1,11 +1,15 @@
 """The code location: valid, quick to import, complete."""
 
+import re
 import subprocess
 import sys
 
 from dagster import AssetKey
 
+from decon_assets.checks import CHECKS
 from decon_assets.definitions import definitions
+from decon_assets.lineage import FROM, SCHEMAS
+from decon_assets.provenance import OWNERS
 
 _COST = """
 import sys, time
@@ -51,6 +55,55 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         node = graph.get(key)
         assert node.description, key
         assert node.group_name != "default", key
+        assert node.owners == OWNERS, key
+        assert node.kinds, key
+        assert node.code_version, key
+
+
+def test_names_are_words_with_underscores_and_every_check_says_what_must_hold():
+    graph = definitions.resolve_asset_graph()
+    checks = [graph.get(key) for key in graph.asset_check_keys]
+    assert {check.key.name for check in checks} == {one.check_key.name for one in CHECKS}
+    for name in [*(key.to_user_string() for key in graph.get_all_asset_keys())]:
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)*", name)
+    for check in checks:
+        # A sentence that is true when all is well: "records are valid", "index is complete".
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match)(_[a-z]+)*", check.key.name)
+        assert check.description, check.key
+        assert check.description.split("\n")[0].endswith("."), check.key
+
+
+def test_wrong_data_does_not_flow_on_and_news_does_not_stop_anything():
+    graph = definitions.resolve_asset_graph()
+    blocking = {key.name for key in graph.asset_check_keys if graph.get(key).blocking}
+    assert blocking == {
+        "records_are_valid",
+        "index_is_complete",
+        "enough_is_indexable",
+        "canaries_are_found",
+        "ledger_is_complete",
+        "mixture_adds_up",
+        "blend_adds_up",
+    }
+
+
+def test_every_column_that_comes_from_another_is_one_of_both_assets():
+    graph = definitions.resolve_asset_graph()
+    for asset, came in FROM.items():
+        upstream = graph.get_ancestor_asset_keys(AssetKey(asset))
+        for name, (other, column) in came.items():
+            assert name in SCHEMAS[asset].names, (asset, name)
+            assert column in SCHEMAS[other].names, (other, column)
+            assert AssetKey(other) in upstream, (asset, other)
+
+
+def test_columns_name_in_the_ui_where_they_come_from():
+    metadata = definitions.resolve_asset_graph().get(AssetKey("mixture")).metadata
+    schema = metadata["dagster/column_schema"]
+    (score,) = (column for column in schema.columns if column.name == "score")
+    assert score.description == "leak: the score (`scan`: base_score)"
+    lineage = metadata["dagster/column_lineage"].deps_by_column
+    assert lineage["score"][0].asset_key == AssetKey("scan")
 
 
 def test_the_lineage_goes_from_files_to_report():

@@ -3,6 +3,7 @@
 import errno
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from dagster import AssetKey, DagsterEventType, asset, materialize
 
 from decon_assets import failures
@@ -35,6 +36,12 @@ def test_what_may_pass_is_tried_three_times_and_told_in_the_end(monkeypatch, num
     n_tries, told = tries_of(OSError(number, "of a disk or a network"))
     assert n_tries == 3
     assert "of a disk or a network" in told.error.to_string()
+
+
+def test_a_store_that_nobody_reaches_is_tried_again(monkeypatch):
+    monkeypatch.setattr(failures, "_SECONDS_BEFORE_RETRY", 0)
+    error = EndpointConnectionError(endpoint_url="http://127.0.0.1:1")
+    assert tries_of(error)[0] == 3
 
 
 def test_what_the_core_says_is_told_at_once_with_place_and_reason():

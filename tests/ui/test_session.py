@@ -80,7 +80,14 @@ def test_from_an_empty_store_to_the_report_of_a_benchmark_that_joined(
 def take_inventory(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/assets/inventory")
     page.get_by_role("button", name="Materialize").first.click()
-    expect(page.get_by_text("megabytes", exact=True)).to_be_visible(timeout=3 * _MINUTES)
+    # The page tells of a run that ended, but not, before it is loaded again, of its metadata.
+    deadline = time.monotonic() + 180
+    while not page.get_by_text("megabytes", exact=True).count() and time.monotonic() < deadline:
+        time.sleep(5)
+        page.reload()
+        expect(page.get_by_text("Latest materialization")).to_be_visible()
+        time.sleep(2)
+    expect(page.get_by_text("megabytes", exact=True)).to_be_visible()
     keep(page, "session-1-inventory.png")
 
 
@@ -115,11 +122,12 @@ def add_a_benchmark(site: Site) -> None:
 
 def switch_the_sensor_on(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/automation")
-    row = page.get_by_text("keep_up", exact=True)
-    expect(row).to_be_visible()
-    switch = page.locator("[role=switch], input[type=checkbox]").last
-    switch.click(force=True)
-    time.sleep(2)
+    expect(page.get_by_text("keep_up", exact=True)).to_be_visible()
+    switch = page.locator("label[class*=formatSwitch]")
+    expect(switch.locator("input")).to_be_enabled()
+    switch.click()
+    expect(switch.locator("input")).to_be_checked()
+    time.sleep(2)  # the switch moves
     keep(page, "session-4-sensor.png")
 
 

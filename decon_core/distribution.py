@@ -1,0 +1,37 @@
+"""How many matches have which score: what a threshold would let through, or keep out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from decon_core.corpus import Pack
+from decon_core.mixtures.choice import Sight
+from decon_core.records import Version
+from decon_core.schemas import ENTRIES
+
+_BINS = 50  # as in the report's view `score_histogram`: steps of 0.02, and 1 in the last one
+
+
+def score_bins(
+    sight: Sight, packs: Iterable[Pack], versions: Sequence[Version]
+) -> list[dict[str, Any]]:
+    """What was found of benchmarks in packs, by rule and score; empty bins are left out.
+
+    Reads every tile of them: for the cells of a run, not for those of a grid.
+    """
+    entries = [
+        sight.entries(shard, versions, source=pack.source.name)
+        for pack in packs
+        for shard in pack.shards
+    ]
+    frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
+    number = (pl.col("score") * _BINS).floor().clip(upper_bound=_BINS - 1)
+    counted = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))
+    bins = counted.agg(
+        pl.len().alias("n_matches"), pl.col("is_contaminated").sum().alias("n_contaminated")
+    )
+    return bins.sort("rule", "score_from").to_dicts()
