@@ -56,7 +56,7 @@ lock: setup
 		--no-header --group dev --extra hub pyproject.toml --output-file requirements.lock
 
 screenshots: setup
-	DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser
+	DECON_WHOLE_SESSION=1 DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser
 
 clean:
 	rm -rf .venv data/.dagster data/.decon
