@@ -19,12 +19,13 @@ from decon_core.tiles import scan_fingerprint
 pytestmark = pytest.mark.browser
 
 GROUPS = {
-    "inputs": ["benchmark_files", "corpus"],
+    "inputs": ["inventory", "benchmark_files", "corpus"],
     "benchmarks": ["records", "idf_snapshot", "index"],
     "scan": ["scan", "common_ngrams"],
     "products": ["mixture", "blend", "clean_benchmark", "report", "report_page", "scorecard"],
 }
-NOT_BUILT = {"benchmark_files", "corpus", "scorecard"}  # files of others, and what a run leaves out
+# Files of others, and what a run leaves out.
+NOT_BUILT = {"benchmark_files", "corpus", "inventory", "scorecard"}
 BENCHMARKS = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
 PACKS = [f"shelf-000{n}" for n in range(5)] + [f"parlor-000{n}" for n in range(3)]
 LATER = "orchard_code"
