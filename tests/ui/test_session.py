@@ -68,7 +68,7 @@ def site(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Si
 def test_from_an_empty_store_to_the_report_of_a_benchmark_that_joined(
     page: Page, site: Site, keep: Callable[[Page, str], None]
 ) -> None:
-    take_inventory(page, keep)
+    take_inventory(page)
     materialize_all(page, keep)
     look_at_the_lineage(page, keep)
     add_a_benchmark(site)
@@ -77,7 +77,7 @@ def test_from_an_empty_store_to_the_report_of_a_benchmark_that_joined(
     open_the_report(page, keep)
 
 
-def take_inventory(page: Page, keep: Callable[[Page, str], None]) -> None:
+def take_inventory(page: Page) -> None:
     page.goto("/assets/inventory")
     page.get_by_role("button", name="Materialize").first.click()
     # The page tells of a run that ended, but not, before it is loaded again, of its metadata.
@@ -88,14 +88,13 @@ def take_inventory(page: Page, keep: Callable[[Page, str], None]) -> None:
         expect(page.get_by_text("Latest materialization")).to_be_visible()
         time.sleep(2)
     expect(page.get_by_text("megabytes", exact=True)).to_be_visible()
-    keep(page, "session-1-inventory.png")
 
 
 def materialize_all(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/asset-groups")
     page.get_by_role("button", name="Materialize all").click()
     page.get_by_text("All", exact=True).first.click()
-    keep(page, "session-2-materialize-all.png")
+    keep(page, "session-1-materialize-all.png")
     page.get_by_role("button", name="Launch backfill").click()
     page.goto("/overview/backfills")
     expect(page.get_by_text("Success", exact=True)).to_be_visible(timeout=15 * _MINUTES)
@@ -104,7 +103,7 @@ def materialize_all(page: Page, keep: Callable[[Page, str], None]) -> None:
 def look_at_the_lineage(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/assets/report?view=lineage")
     expect(page.get_by_text("mixture", exact=True).first).to_be_visible()
-    keep(page, "session-3-lineage.png")
+    keep(page, "session-2-lineage.png")
     page.goto("/assets/scan?view=partitions")
     expect(page.get_by_text("Materialized (32)")).to_be_visible()
 
@@ -128,16 +127,16 @@ def switch_the_sensor_on(page: Page, keep: Callable[[Page, str], None]) -> None:
     switch.click()
     expect(switch.locator("input")).to_be_checked()
     time.sleep(2)  # the switch moves
-    keep(page, "session-4-sensor.png")
+    keep(page, "session-3-sensor.png")
 
 
 def watch_the_column_fill(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/assets/scan?view=partitions")
     expect(page.locator(f"[title='{LATER}']")).to_be_visible(timeout=5 * _MINUTES)
     expect(page.get_by_text("Missing (8)")).to_be_visible(timeout=5 * _MINUTES)
-    keep(page, "session-5-missing-column.png")
+    keep(page, "session-4-missing-column.png")
     expect(page.get_by_text("Materialized (40)")).to_be_visible(timeout=10 * _MINUTES)
-    keep(page, "session-6-filled-column.png")
+    keep(page, "session-5-filled-column.png")
 
 
 def open_the_report(page: Page, keep: Callable[[Page, str], None]) -> None:
@@ -156,4 +155,4 @@ def open_the_report(page: Page, keep: Callable[[Page, str], None]) -> None:
         report.close()
         time.sleep(15)
     expect(report.get_by_text(LATER).first).to_be_attached()
-    keep(report, "session-7-report.png")
+    keep(report, "session-6-report.png")
