@@ -72,14 +72,16 @@ def halves_of_share(key: str) -> tuple[str, str]:
 
 def align(
     instance: DagsterInstance, definition: DynamicPartitionsDefinition, keys: Sequence[str]
-) -> None:
-    """Make these the registered keys: new ones at the end, in order; others go."""
+) -> bool:
+    """Make these the registered keys: new ones at the end, in order; others go. Whether any did."""
     name = definition.name or ""
     registered = instance.get_dynamic_partitions(name)
-    instance.add_dynamic_partitions(name, [key for key in keys if key not in registered])
-    for key in registered:
-        if key not in keys:
-            instance.delete_dynamic_partition(name, key)
+    added = [key for key in keys if key not in set(registered)]
+    gone = [key for key in registered if key not in set(keys)]
+    instance.add_dynamic_partitions(name, added)
+    for key in gone:
+        instance.delete_dynamic_partition(name, key)
+    return bool(added or gone)
 
 
 @dataclass(frozen=True)

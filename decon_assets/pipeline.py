@@ -21,7 +21,7 @@ from dagster import (
 
 from decon_assets.definitions import build_definitions
 from decon_assets.instance import COMMAND_LINE_TAG
-from decon_assets.registration import Registration, register
+from decon_assets.registration import Registration, register_outside
 from decon_assets.work import Known, Request, Today, grid_requests, requests
 from decon_core.idf import current_snapshot, require_frozen_from
 
@@ -72,7 +72,9 @@ class Pipeline:
         return len(todo)
 
     def _register(self, *, may_retire: bool = False) -> Registration:
-        return register(self._config_path, self._instance, may_retire=may_retire, echo=self._echo)
+        return register_outside(
+            self._config_path, self._instance, may_retire=may_retire, echo=self._echo
+        )
 
     def _prepare(self, registered: Registration, *, refreeze: bool = False) -> None:
         """Records, idf and indexes: nothing goes on without all of them."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from dagster import DagsterInstance
+from dagster import AssetMaterialization, DagsterInstance
 
 from decon_assets.partitions import align, benchmarks, blends, mixtures, packs
+from decon_assets.provenance import preview
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
@@ -31,6 +33,38 @@ class Registration:
     store: Store
     benchmarks: tuple[str, ...]
     packs: tuple[Pack, ...]
+    is_new: bool  # whether it names anything else than before
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the UI shows of it."""
+        shards = [shard for pack in self.packs for shard in pack.shards]
+        rows = [
+            {"pack": pack.name, "source": pack.source.name, "shards": len(pack.shards)}
+            for pack in self.packs
+        ]
+        return {
+            "benchmarks": len(self.benchmarks),
+            "packs": len(self.packs),
+            "shards": len(shards),
+            "megabytes": round(sum(shard.n_bytes for shard in shards) / 1e6, 3),
+            "preview": preview(rows),
+        }
+
+
+def register_outside(
+    config_path: Path,
+    instance: DagsterInstance,
+    *,
+    may_retire: bool = False,
+    echo: Echo = print,
+) -> Registration:
+    """The same as a run of the asset `inventory`, without one; the UI shows it as such."""
+    registered = register(config_path, instance, may_retire=may_retire, echo=echo)
+    if registered.is_new:
+        event = AssetMaterialization("inventory", metadata=registered.told)
+        instance.report_runless_asset_event(event)
+    return registered
 
 
 def register(
@@ -64,8 +98,10 @@ def register(
         echo(f"{old}: renamed to {new}; its pack and what was found in it stay")
     if warning := grid_warning(config, plan.current):
         echo(f"warning: {warning}")
-    align(instance, benchmarks, list(found))
-    align(instance, packs, [pack.name for pack in plan.current])
-    align(instance, mixtures, [mixture.name for mixture in config.mixtures])
-    align(instance, blends, [blend.name for blend in config.blends])
-    return Registration(config, store, tuple(found), tuple(plan.current))
+    changes = [
+        align(instance, benchmarks, list(found)),
+        align(instance, packs, [pack.name for pack in plan.current]),
+        align(instance, mixtures, [mixture.name for mixture in config.mixtures]),
+        align(instance, blends, [blend.name for blend in config.blends]),
+    ]
+    return Registration(config, store, tuple(found), tuple(plan.current), any(changes))

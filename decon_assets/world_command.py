@@ -110,10 +110,10 @@ def _say_what_was_left_out(report: Path, say: Say) -> None:
 def register(options: argparse.Namespace, say: Say) -> int:
     load_config(options.config)
     from decon_assets.instance import home_for, open_instance
-    from decon_assets.registration import register as register_all
+    from decon_assets.registration import register_outside
 
     with open_instance(home_for(options.config)) as instance:
-        registered = register_all(options.config, instance, may_retire=options.retire)
+        registered = register_outside(options.config, instance, may_retire=options.retire)
     say(f"benchmarks: {', '.join(registered.benchmarks)}")
     say(f"packs: {', '.join(pack.name for pack in registered.packs)}")
     return 0

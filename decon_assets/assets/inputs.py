@@ -5,7 +5,7 @@ from pydantic import Field
 
 from decon_assets.failures import told_failures
 from decon_assets.partitions import benchmarks, packs
-from decon_assets.provenance import OWNERS, preview
+from decon_assets.provenance import OWNERS
 from decon_assets.resources import Decon
 
 GROUP = "inputs"
@@ -56,20 +56,4 @@ def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryCon
         registered = register(
             decon.path(), context.instance, may_retire=config.retire, echo=context.log.info
         )
-        context.add_asset_metadata(
-            {
-                "benchmarks": len(registered.benchmarks),
-                "packs": len(registered.packs),
-                "shards": sum(len(pack.shards) for pack in registered.packs),
-                "megabytes": round(
-                    sum(shard.n_bytes for pack in registered.packs for shard in pack.shards) / 1e6,
-                    3,
-                ),
-                "preview": preview(
-                    [
-                        {"pack": pack.name, "source": pack.source.name, "shards": len(pack.shards)}
-                        for pack in registered.packs
-                    ]
-                ),
-            }
-        )
+        context.add_asset_metadata(registered.told)

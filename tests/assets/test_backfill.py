@@ -174,6 +174,17 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     assert "1 shards are new, and not registered yet" in said
 
 
+def test_what_a_command_registers_is_an_inventory_in_the_ui(at_home):
+    assert main(["register"]) == 0
+    assert main(["register"]) == 0  # nothing new, so nothing to tell
+    at_home.add_shard("s9")
+    assert main(["register"]) == 0
+    with DagsterInstance.from_config(str(home_for(at_home.config_path))) as instance:
+        found = instance.fetch_materializations(AssetKey("inventory"), limit=9).records
+    n_shards = [record.asset_materialization.metadata["shards"].value for record in found]
+    assert n_shards == [4, 3]
+
+
 def test_nothing_chosen_and_names_that_nobody_has_are_refused(at_home, capsys):
     assert main(["backfill"]) == 2
     assert "--missing for all" in capsys.readouterr().err
