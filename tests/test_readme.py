@@ -31,7 +31,7 @@ def test_every_file_it_points_to_is_there():
 
 def test_every_command_it_names_exists(capsys):
     names = set(re.findall(r"(?m)(?:`|^ +)decon-assets ([a-z]+)", README))
-    assert names >= {"run", "report", "status", "register", "dev", "normalize", "catalog"}
+    assert names >= {"run", "report", "status", "backfill", "dev", "normalize", "init", "why"}
     for name in names:
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
