@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 def run_without_chromium(*, is_required: bool) -> subprocess.CompletedProcess[str]:
     """The browser tests with nothing on the PATH but our own programs."""
     environment = {**os.environ, "PATH": str(Path(sys.executable).parent)}
+    environment["DECON_WHOLE_SESSION"] = "1"  # which is left out for a reason of its own
     environment.pop("DECON_REQUIRE_BROWSER", None)
     if is_required:
         environment["DECON_REQUIRE_BROWSER"] = "1"
