@@ -1,6 +1,7 @@
 """Cells of the grid: what is missing is done, in few runs, and nothing twice."""
 
-from multiprocessing import get_context
+import subprocess
+import sys
 
 import pytest
 from dagster import AssetKey, DagsterInstance
@@ -108,27 +109,31 @@ def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed)
     alone = indexed.tiles()
     for path in indexed.store.root.glob("tiles/*/*/*"):
         path.unlink()
-    context = get_context("spawn")
-    with context.Pool(2) as pool:
-        jobs = [
-            pool.apply_async(_scan, (str(indexed.config_path), names))
-            for names in (("harbor", "ledger"), ("ledger", "harbor"))
-        ]
-        n_read = sum(job.get(600) for job in jobs)  # kernels may have to be compiled
+    command = [sys.executable, "-c", _SCAN, str(indexed.config_path)]
+    both = [
+        subprocess.Popen([*command, *names], stdout=subprocess.PIPE, text=True)
+        for names in (("harbor", "ledger"), ("ledger", "harbor"))
+    ]
+    n_read = sum(int(one.communicate(timeout=600)[0]) for one in both)
     assert n_read == 3
     assert indexed.tiles() == alone
     assert not [*indexed.store.drafts.glob("*.lock")]
 
 
-def _scan(config_path, names):
-    from pathlib import Path
+_SCAN = """
+import sys
+from pathlib import Path
+from decon_core.config import load_config
+from decon_core.records import current_version
+from decon_core.registry import list_packs
+from decon_core.scan import scan_packs
+from decon_core.store import Store
 
-    from decon_core.store import Store
-
-    config = load_config(Path(config_path))
-    store = Store(config.store)
-    versions = [current_version(store, name) for name in names]
-    return scan_packs(store, list_packs(store), versions, config.policy).n_shards_read
+config = load_config(Path(sys.argv[1]))
+store = Store(config.store)
+versions = [current_version(store, name) for name in sys.argv[2:]]
+print(scan_packs(store, list_packs(store), versions, config.policy).n_shards_read)
+"""
 
 
 def test_the_command_scans_what_is_missing_in_runs_of_so_many_cells(at_home, capsys):
