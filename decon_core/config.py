@@ -310,7 +310,7 @@ class _Reader(SettingsReader):
         path = place(pattern, base=Path(glob.escape(str(self._folder))))
         if isinstance(path, RemotePath):
             return [found for found, _ in found_by(str(path))]
-        return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
+        return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
 
     def _packing(self, corpus: Mapping[str, Any]) -> Mapping[str, Packing]:
         """Of every source what it says itself, else what is said of all."""

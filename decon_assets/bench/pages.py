@@ -26,7 +26,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 def why_no_pages() -> str | None:
     """What is missing to look at pages, if anything is."""
     try:
-        import playwright.sync_api  # noqa: F401
+        import playwright.sync_api  # noqa: F401 - only whether it is there
     except ImportError:
         return "Playwright is not installed"
     return None if _chromium() else "no Chromium is on the PATH"

@@ -90,7 +90,7 @@ def _teach_prefetch() -> None:
     name = "llvm.prefetch.p0"
     form = ir.FunctionType(ir.VoidType(), [address, *[ir.IntType(32)] * 3])
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic  # type: ignore[untyped-decorator] # numba says nothing of its decorators
     def fetch(_: Any, array: Any, at: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             first = context.make_array(signature.args[0])(context, builder, values[0]).data
@@ -102,8 +102,8 @@ def _teach_prefetch() -> None:
 
         return types.void(array, at), emit
 
-    @extending.overload(prefetch, inline="always")  # type: ignore[untyped-decorator]
-    def _(array: Any, at: Any) -> Any:  # noqa: ARG001
+    @extending.overload(prefetch, inline="always")  # type: ignore[untyped-decorator] # as above
+    def _(array: Any, at: Any) -> Any:  # noqa: ARG001 - numba compares the names of the two
         def implementation(array: Any, at: Any) -> Any:
             fetch(array, at)
 
