@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from decon_assets.command import Command, Say, add_config, add_workers
 from decon_assets.tables import text_table
 from decon_assets.world_command import hand_down_workers
 from decon_core.config import load_config
@@ -29,8 +30,6 @@ examples:
 
 In the UI: asset `scan`, "Materialize", "missing partitions only". It comes to the same.
 """
-
-Say = Callable[[str], None]
 
 # Written to SQLite on the machine of docs/benchmarks-grid.md; Postgres takes half to twice as long.
 _SECONDS_PER_CELL = 0.037
@@ -158,3 +157,6 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+COMMAND = Command(backfill, (add_arguments, add_workers, add_config), DESCRIPTION, EPILOG)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 
+from decon_assets.command import Command, Say, add_config, add_workers
 from decon_assets.folders import name_of, undeclared
 from decon_assets.tables import text_table
 from decon_core.blending.account import account_of
@@ -47,8 +47,6 @@ examples:
 
 Exit codes: 0 all is as it says, 1 something is not, 2 an input is wrong.
 """
-
-Say = Callable[[str], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,3 +133,6 @@ def _verdict(one: Blend, found: BlendVerdict) -> str:
     if found.n_given_away:
         text += f", and {found.n_given_away:,} items that are to stay unseen are in them, too"
     return text
+
+
+COMMAND = Command(blend, (add_arguments, add_workers, add_config), DESCRIPTION, EPILOG)

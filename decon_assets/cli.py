@@ -6,34 +6,12 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
+from pkgutil import resolve_name
 
-from decon_assets import (
-    backfill_command,
-    blend_command,
-    compare_command,
-    daemon_command,
-    gap_command,
-    init_command,
-    mixture_command,
-    publish_command,
-    recipes_command,
-    reference_command,
-    report_command,
-    review_command,
-    scan_command,
-    scorecard_command,
-    why_command,
-    world_command,
-)
-from decon_assets.bench import command as bench_command
-from decon_assets.resources import CONFIG_VARIABLE, DEFAULT_CONFIG
+from decon_assets.command import Command
 from decon_core.errors import DeconError
 from decon_core.places import network_errors
-from decon_core.workers import WORKERS_VARIABLE, usable_cores
 
 _EPILOG = """\
 examples:
@@ -64,221 +42,78 @@ done, 1 a stage failed or something is incomplete, 2 an input is wrong.
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STOPPED = "stopped; what was written is whole, and the same command begins where it can"
 
-Say = Callable[[str], None]
-AddArguments = Callable[[argparse.ArgumentParser], None]
-
-
-@dataclass(frozen=True)
-class _Command:
-    """One word behind `decon-assets`."""
-
-    name: str
-    help: str
-    run: Callable[[argparse.Namespace, Say], int]
-    arguments: tuple[AddArguments, ...] = ()
-    description: str = ""
-    epilog: str = ""
-
-
-def _add_config(parser: argparse.ArgumentParser, *, is_second: bool = False) -> None:
-    """`is_second`: behind the name of an action, where it may stand as well as before it."""
-    default = Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=argparse.SUPPRESS if is_second else default,
-        help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
-    )
-
-
-def _add_workers(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--workers",
-        type=scan_command.positive,
-        metavar="N",
-        help="processes, or threads where there is little to do (default: "
-        f"${WORKERS_VARIABLE}, else the cores that it may use: {usable_cores()} here)",
-    )
-
-
-_COMMANDS = (
-    _Command(
-        "init",
+# Each word: what it does, and where. Only the one that is called is imported: most bring half of
+# the package with them, and Dagster.
+_COMMANDS = {
+    "init": (
         "write a decon.toml for a corpus and benchmarks, from looking at them",
-        init_command.init,
-        (init_command.add_arguments,),
-        init_command.DESCRIPTION,
-        init_command.EPILOG,
+        "init_command:COMMAND",
     ),
-    _Command(
-        "run",
-        "register what is there and materialize what is missing",
-        world_command.run,
-        (world_command.add_run_arguments, world_command.add_retire, _add_workers, _add_config),
-        world_command.RUN_DESCRIPTION,
-    ),
-    _Command(
-        "status",
-        "what is scanned, and what is not; 1 if incomplete",
-        world_command.status,
-        (_add_config,),
-    ),
-    _Command(
-        "register",
+    "run": ("register what is there and materialize what is missing", "world_command:RUN"),
+    "status": ("what is scanned, and what is not; 1 if incomplete", "world_command:STATUS"),
+    "register": (
         "only tell Dagster which benchmarks and packs there are",
-        world_command.register,
-        (world_command.add_retire, _add_config),
+        "world_command:REGISTER",
     ),
-    _Command(
-        "dev",
-        "the Dagster UI on 127.0.0.1",
-        world_command.dev,
-        (world_command.add_dev_arguments, _add_workers, _add_config),
-    ),
-    _Command(
-        "daemon",
+    "dev": ("the Dagster UI on 127.0.0.1", "world_command:DEV"),
+    "daemon": (
         "what starts queued runs, backfills and sensors, on a server",
-        daemon_command.daemon,
-        (_add_workers, _add_config),
-        daemon_command.DESCRIPTION,
+        "daemon_command:COMMAND",
     ),
-    _Command(
-        "backfill",
+    "backfill": (
         "scan the cells that are missing, of some benchmarks and packs or of all",
-        backfill_command.backfill,
-        (backfill_command.add_arguments, _add_workers, _add_config),
-        backfill_command.DESCRIPTION,
-        backfill_command.EPILOG,
+        "backfill_command:COMMAND",
     ),
-    _Command(
-        "report",
+    "report": (
         "the report's headline tables, the answer to a query, or its page",
-        report_command.report,
-        (report_command.add_arguments, _add_config),
-        report_command.DESCRIPTION,
-        report_command.EPILOG,
+        "report_command:COMMAND",
     ),
-    _Command(
-        "why",
-        "what became of one document, by what, and in which runs",
-        why_command.why,
-        (why_command.add_arguments, _add_config),
-        why_command.DESCRIPTION,
-        why_command.EPILOG,
-    ),
-    _Command(
-        "review",
+    "why": ("what became of one document, by what, and in which runs", "why_command:COMMAND"),
+    "review": (
         "look at what was found, say what it is, and measure precision by that",
-        review_command.review,
-        (partial(review_command.add_arguments, add_config=_add_config),),
-        review_command.DESCRIPTION,
-        review_command.EPILOG,
+        "review_command:COMMAND",
     ),
-    _Command(
-        "compare",
+    "compare": (
         "two reports, or two policies: what only one of them calls a leak",
-        compare_command.compare,
-        (compare_command.add_arguments,),
-        compare_command.DESCRIPTION,
-        compare_command.EPILOG,
+        "compare_command:COMMAND",
     ),
-    _Command(
-        "check",
+    "check": (
         "hold the report to limits: 1 when it is over one, for builds",
-        publish_command.check,
-        (publish_command.add_check_arguments, _add_config),
-        publish_command.CHECK_DESCRIPTION,
-        publish_command.CHECK_EPILOG,
+        "publish_command:CHECK",
     ),
-    _Command(
-        "card",
-        "the report as a section for a dataset's card, and as JSON",
-        publish_command.card,
-        (publish_command.add_card_arguments, _add_config),
-        publish_command.CARD_DESCRIPTION,
-        publish_command.CARD_EPILOG,
-    ),
-    _Command(
-        "gap",
-        "what models scored on the items that leaked, and without them",
-        gap_command.gap,
-        (gap_command.add_arguments, _add_config),
-        gap_command.DESCRIPTION,
-        gap_command.EPILOG,
-    ),
-    _Command(
-        "mixture",
+    "card": ("the report as a section for a dataset's card, and as JSON", "publish_command:CARD"),
+    "gap": ("what models scored on the items that leaked, and without them", "gap_command:COMMAND"),
+    "mixture": (
         "the declared variants of the corpus: list them, or hold them to their account",
-        mixture_command.mixture,
-        (mixture_command.add_arguments, _add_workers, _add_config),
-        mixture_command.DESCRIPTION,
-        mixture_command.EPILOG,
+        "mixture_command:COMMAND",
     ),
-    _Command(
-        "blend",
+    "blend": (
         "the declared streams: list them, plan one, or hold them to their account",
-        blend_command.blend,
-        (blend_command.add_arguments, _add_workers, _add_config),
-        blend_command.DESCRIPTION,
-        blend_command.EPILOG,
+        "blend_command:COMMAND",
     ),
-    _Command(
-        "reference",
+    "reference": (
         "reports of AI2's decon: to a database, and from the pipeline",
-        reference_command.reference,
-        (partial(reference_command.add_arguments, add_config=_add_config),),
-        reference_command.DESCRIPTION,
-        reference_command.EPILOG,
+        "reference_command:COMMAND",
     ),
-    _Command(
-        "scan",
-        "look for benchmarks in any folder, without Dagster",
-        scan_command.scan,
-        (scan_command.add_arguments,),
-        scan_command.DESCRIPTION,
-        scan_command.EPILOG,
-    ),
-    _Command(
-        "scorecard",
-        "what each rule finds of leaks planted on purpose",
-        scorecard_command.scorecard,
-        (scorecard_command.add_arguments,),
-        scorecard_command.DESCRIPTION,
-        scorecard_command.EPILOG,
-    ),
-    _Command(
-        "normalize",
+    "scan": ("look for benchmarks in any folder, without Dagster", "scan_command:COMMAND"),
+    "scorecard": ("what each rule finds of leaks planted on purpose", "scorecard_command:COMMAND"),
+    "normalize": (
         "try the recipes of a file, and show what comes out",
-        recipes_command.normalize,
-        (recipes_command.add_normalize_arguments,),
+        "recipes_command:NORMALIZE",
     ),
-    _Command(
-        "catalog",
-        "the recipes that come with the package",
-        recipes_command.catalog,
-        (recipes_command.add_catalog_arguments,),
-        recipes_command.CATALOG_DESCRIPTION,
-    ),
-    _Command(
-        "demo",
+    "catalog": ("the recipes that come with the package", "recipes_command:CATALOG"),
+    "demo": (
         "run a world with a truth file and compare what was found with it",
-        world_command.demo,
-        (world_command.add_demo_arguments, _add_workers, _add_config),
+        "world_command:DEMO",
     ),
-    _Command(
-        "bench",
-        "rate and memory by stage, and those of other tools",
-        bench_command.bench,
-        (bench_command.add_arguments,),
-        bench_command.DESCRIPTION,
-        bench_command.EPILOG,
-    ),
-)
+    "bench": ("rate and memory by stage, and those of other tools", "bench.command:COMMAND"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `decon-assets`."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser(given[0] if given else "").parse_args(given)
     try:
         return int(options.command(options, _say))
     except DeconError as error:
@@ -301,7 +136,8 @@ def _give_up(error: Exception) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(called: str) -> argparse.ArgumentParser:
+    """A parser that knows the options of one command, and of the others what they are for."""
     parser = argparse.ArgumentParser(
         prog="decon-assets",
         description="Find benchmark leaks in training data, remove them, measure what they did.",
@@ -309,17 +145,17 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="command")
-    for command in _COMMANDS:
+    for name, (what, place) in _COMMANDS.items():
         own = commands.add_parser(
-            command.name,
-            help=command.help,
-            description=command.description or f"{command.help[0].upper()}{command.help[1:]}.",
-            epilog=command.epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=what, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        for add in command.arguments:
-            add(own)
-        own.set_defaults(command=command.run)
+        if name == called:
+            command: Command = resolve_name(f"decon_assets.{place}")
+            own.description = command.description or f"{what[0].upper()}{what[1:]}."
+            own.epilog = command.epilog
+            for add in command.arguments:
+                add(own)
+            own.set_defaults(command=command.run)
     return parser
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from decon_assets.command import Command, Say
 from decon_assets.tables import text_table
 from decon_core.errors import InputError, Problem
 from decon_core.store import aside, write_json
@@ -37,8 +37,6 @@ examples:
 Exit codes: 0 done (with --exit-code: and the same), 1 they differ (with --exit-code), 2 an input is
 wrong. Settings that differ and change no call, item, shard or benchmark do not count.
 """
-
-Say = Callable[[str], None]
 
 _MOST_WRITTEN = 10_000  # rows of a kind in a file
 
@@ -101,3 +99,6 @@ def _compared(options: argparse.Namespace) -> Comparison:
             works = [database_of(side, work) for side, work in sides]
         found = compare(*works, most=max(options.limit, _MOST_WRITTEN))
     return {**named, **found}
+
+
+COMMAND = Command(compare, (add_arguments,), DESCRIPTION, EPILOG)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from decon_assets.resources import CONFIG_VARIABLE
-from decon_core.config import load_config
+from decon_assets.command import Command, Say, add_config, add_workers
+from decon_core.config import CONFIG_VARIABLE, load_config
 from decon_core.workers import WORKERS_VARIABLE
 
 DESCRIPTION = """\
@@ -17,8 +16,6 @@ Run Dagster's daemon on this configuration: queued runs, backfills, sensors. `de
 one of its own; this is for servers (docs/deployment.md). Runs that a daemon before this one left
 behind when it was killed are called failed first, and so tried again where the settings say so.
 """
-
-Say = Callable[[str], None]
 
 
 def daemon(options: argparse.Namespace, say: Say) -> int:
@@ -35,3 +32,6 @@ def daemon(options: argparse.Namespace, say: Say) -> int:
     program = Path(sys.executable).with_name("dagster-daemon")
     command = [str(program), "run", "-m", "decon_assets.definitions"]
     os.execv(program, command)  # noqa: S606 - the daemon takes over this process
+
+
+COMMAND = Command(daemon, (add_workers, add_config), DESCRIPTION)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decon_assets.command import Command, Say, add_config
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import told
@@ -41,8 +42,6 @@ examples:
 A gap is a correlation: leaked items may be easier, or more popular. Exit codes: 0 done, 1 no row
 was joined with the report, 2 an input is wrong.
 """
-
-Say = Callable[[str], None]
 
 _MOST_SUBSETS = 40
 
@@ -126,3 +125,6 @@ def _tell_what_is_left_out(account: Account) -> None:
         sys.stderr.write(f"\nruns that were repeated later: {', '.join(account.earlier)}\n")
     if account.others:
         sys.stderr.write(f"\nno results in {len(account.others)} other files of these folders\n")
+
+
+COMMAND = Command(gap, (add_arguments, add_config), DESCRIPTION, EPILOG)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from decon_assets.command import Command, Say
 from decon_core.config import load_config
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
 from decon_core.registry import benchmarks_of
@@ -24,8 +25,6 @@ examples:
   decon-assets init --corpus shards/ --evals benchmarks/
   decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
 """
-
-Say = Callable[[str], None]
 
 _MOST_TOLD = 5
 
@@ -111,3 +110,6 @@ def _say_left_out(paths: Sequence[str], say: Say) -> None:
 
 def _config(path: Path) -> str:
     return "" if path == Path("decon.toml") else f" --config '{path}'"
+
+
+COMMAND = Command(init, (add_arguments,), DESCRIPTION, EPILOG)

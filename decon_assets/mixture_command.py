@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from decon_assets.command import Command, Say, add_config, add_workers
 from decon_assets.folders import name_of, undeclared
 from decon_assets.tables import text_table
 from decon_core.config import load_config
@@ -34,8 +35,6 @@ examples:
 
 Exit codes: 0 all is as it says, 1 something is not, 2 an input is wrong.
 """
-
-Say = Callable[[str], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,3 +101,6 @@ def _verdict(one: Mixture, found: Verdict) -> str:
         f"{one.name}: {state}; {found.n_documents:,} documents, {found.n_tokens:,} tokens, "
         f"{found.n_leaks:,} documents with a leak"
     )
+
+
+COMMAND = Command(mixture, (add_arguments, add_workers, add_config), DESCRIPTION, EPILOG)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from decon_assets.command import Command, Say, add_config
 from decon_assets.tables import text_table
 from decon_assets.todays import NOT_TODAYS, is_report_todays
 from decon_core.config import load_config
@@ -52,8 +53,6 @@ examples:
 
 Exit codes: 0 all is well, 1 something is not, 2 an input is wrong.
 """
-
-Say = Callable[[str], None]
 
 
 def add_card_arguments(parser: argparse.ArgumentParser) -> None:
@@ -231,3 +230,7 @@ def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[st
 def _write(path: Path, text: str) -> None:
     with aside(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+CARD = Command(card, (add_card_arguments, add_config), CARD_DESCRIPTION, CARD_EPILOG)
+CHECK = Command(check, (add_check_arguments, add_config), CHECK_DESCRIPTION, CHECK_EPILOG)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-CATALOG_DESCRIPTION = "List the shipped recipes, or print some as YAML to start your own file from."
+from decon_assets.command import Command, Say
 
-Say = Callable[[str], None]
+CATALOG_DESCRIPTION = "List the shipped recipes, or print some as YAML to start your own file from."
 
 _ITEM = ("split", "instance_index")
 
@@ -61,3 +60,7 @@ def catalog(options: argparse.Namespace, say: Say) -> int:
         for name, recipe in shipped.items():
             say(f"{name:40} {recipe.get('hf_path', '')} {recipe.get('hf_config', '')}".rstrip())
     return 0
+
+
+NORMALIZE = Command(normalize, (add_normalize_arguments,))
+CATALOG = Command(catalog, (add_catalog_arguments,), CATALOG_DESCRIPTION)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+from decon_assets.command import Command, Say, add_config
 from decon_core.config import load_config
 from decon_core.errors import told
 from decon_core.mirror import at_hand
@@ -29,10 +29,8 @@ examples:
 Exit codes: 0 done, 2 an input is wrong: a line that cannot be read is, without --skip-bad.
 """
 
-Say = Callable[[str], None]
 
-
-def add_arguments(parser: argparse.ArgumentParser, *, add_config: Callable[..., None]) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(required=True, metavar="read|write", dest="what")
     read = what.add_parser("read", help="a folder of reports to a database")
     read.add_argument("folder", type=Path, metavar="FOLDER", help="or a single file")
@@ -79,3 +77,6 @@ def _write(options: argparse.Namespace, say: Say) -> int:
     if others:
         say(f"only what decon calls a leak: the form has no place for {', '.join(others)}")
     return 0
+
+
+COMMAND = Command(reference, (add_arguments,), DESCRIPTION, EPILOG)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+from decon_assets.command import Command, Say, add_config
 from decon_assets.tables import text_table
 from decon_assets.todays import NOT_TODAYS, is_report_todays
 from decon_core.config import load_config
@@ -27,8 +27,6 @@ examples:
 `decon-assets run` writes the page of today's report beside the database; docs/report.md says what
 stands where, and examples/queries.sql asks twelve questions.
 """
-
-Say = Callable[[str], None]
 
 _HEADLINES = (
     """SELECT benchmark, split, n_items AS items, n_leaked AS leaked,
@@ -90,3 +88,6 @@ def _answer(path: Path, queries: list[str] | tuple[str, ...], say: Say) -> int:
             say(f"{text_table(heads, answer.fetchall())}\n")
     say(str(path))
     return 0
+
+
+COMMAND = Command(report, (add_arguments, add_config), DESCRIPTION, EPILOG)

@@ -10,13 +10,10 @@ from pathlib import Path
 
 from dagster import ConfigurableResource
 
-from decon_core.config import Config, load_config
+from decon_core.config import CONFIG_VARIABLE, DEFAULT_CONFIG, Config, load_config
 from decon_core.errors import ConfigError, Problem
 from decon_core.mirror import at_hand, at_work
 from decon_core.store import Store
-
-CONFIG_VARIABLE = "DECON_CONFIG"
-DEFAULT_CONFIG = "decon.toml"
 
 
 class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its raw value only

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decon_assets.command import Command, Say, add_config
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import InputError, Problem
@@ -68,13 +69,11 @@ A sample is one of calls: documents and items that are leaks by score. The same 
 seed draw the same calls again. Exit codes: 0 done, 2 an input is wrong.
 """
 
-Say = Callable[[str], None]
-
 _STRATA = ("benchmark", "source", "split", "score")
 _SAMPLED_BY = "benchmark,score"
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, add_config: Callable[..., None]) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     _add_choice(parser, lambda value: {"default": value})
     _add_queue(parser)
@@ -553,3 +552,6 @@ def _tally_row(one: Tally) -> tuple[object, ...]:
         *(one.stratum, one.n_calls, one.n_drawn, one.n_leaks),
         *(one.n_others, one.n_unsure, one.n_unseen),
     )
+
+
+COMMAND = Command(review, (add_arguments,), DESCRIPTION, EPILOG)

@@ -6,12 +6,13 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from decon_assets.command import Command, Say, positive
 from decon_assets.tables import text_table
 from decon_core.errors import InputError, Problem, told
 from decon_core.policy import RULES, Policy
@@ -138,15 +139,7 @@ def rule_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def positive(text: str) -> int:
-    """A whole number from 1 on."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
-    return number
-
-
-def scan(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+def scan(options: argparse.Namespace, say: Say) -> int:
     """Run the command; `say` prints the answer, progress goes to stderr."""
     from decon_core.folder_scan import CLEAN_FOLDER, Request, scan_folder
 
@@ -348,3 +341,6 @@ def _span(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+COMMAND = Command(scan, (add_arguments,), DESCRIPTION, EPILOG)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.scan_command import Progress, announced, positive, rule_names
+from decon_assets.command import Command, Say, positive
+from decon_assets.scan_command import Progress, announced, rule_names
 from decon_assets.tables import text_table
 from decon_core.policy import RULES, Policy
 
@@ -119,7 +120,7 @@ def _not_negative(text: str) -> int:
     return number
 
 
-def scorecard(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+def scorecard(options: argparse.Namespace, say: Say) -> int:
     """Run the command; `say` prints the tables, progress goes to stderr."""
     from decon_core.evals.folder import records_in
     from decon_core.folder_scan import load_policy
@@ -213,3 +214,6 @@ def _write_page(card: Scorecard, path: Path) -> None:
     for file, text in ((picture, card.picture()), (path, page)):
         with aside(file) as draft:
             draft.write_text(text, encoding="utf-8")
+
+
+COMMAND = Command(scorecard, (add_arguments,), DESCRIPTION, EPILOG)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from decon_assets.command import Command, Say, add_config
 from decon_core.config import Config, load_config
 from decon_core.errors import Problem
 from decon_core.mirror import at_hand
@@ -42,8 +43,6 @@ examples:
 
 Exit codes: 0 told, 1 there is no such document, 2 an input is wrong.
 """
-
-Say = Callable[[str], None]
 Told = dict[str, Any]
 
 _MOST_FOUND = 5  # of what was found, in the terminal
@@ -339,3 +338,6 @@ def _line_of_blend(one: Told) -> str:
 
 def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
+
+
+COMMAND = Command(why, (add_arguments, add_config), DESCRIPTION, EPILOG)

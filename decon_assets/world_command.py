@@ -6,12 +6,12 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decon_assets.resources import CONFIG_VARIABLE
-from decon_core.config import Config, load_config
+from decon_assets.command import Command, Say, add_config, add_workers
+from decon_core.config import CONFIG_VARIABLE, Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError
 from decon_core.mirror import at_hand
@@ -23,8 +23,6 @@ RUN_DESCRIPTION = """\
 Register benchmarks and packs, then materialize records, idf snapshot, indexes, the missing cells of
 the scan, mixtures, blends, the report and its page. Running it again does only what is missing.
 """
-
-Say = Callable[[str], None]
 
 _MOST_LISTED = 12
 
@@ -243,3 +241,10 @@ def demo(options: argparse.Namespace, say: Say) -> int:
 
 def _complain(what: object) -> None:
     sys.stderr.write(f"{what}\n")
+
+
+RUN = Command(run, (add_run_arguments, add_retire, add_workers, add_config), RUN_DESCRIPTION)
+STATUS = Command(status, (add_config,))
+REGISTER = Command(register, (add_retire, add_config))
+DEV = Command(dev, (add_dev_arguments, add_workers, add_config))
+DEMO = Command(demo, (add_demo_arguments, add_workers, add_config))

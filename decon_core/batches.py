@@ -31,6 +31,7 @@ from decon_core.corpus import (
     table_batches,
 )
 from decon_core.kernels import json_lines
+from decon_core.room import room_for
 from decon_core.streams import format_of
 
 _BLOCK_BYTES = 4 << 20
@@ -114,7 +115,7 @@ def read_lines(block: LineBlock, source: Source) -> Batch:
     n = block.n_lines
     line_starts = np.empty(n + 1, np.int64)
     again = partial(_row_of_line, block, line_starts, source)
-    text = np.empty(block.n_bytes + json_lines.PADDING, np.uint8)
+    text = room_for(block.n_bytes + json_lines.PADDING, np.uint8)
     starts, stops, documents, unusual = np.empty((4, n), np.int64)
     n_documents, n_unusual, n_characters = json_lines.read_lines(
         block.lines,

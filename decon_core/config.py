@@ -75,6 +75,9 @@ from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
 from decon_core.verdicts import CLEARING, DEFAULT_FILE
 
+CONFIG_VARIABLE = "DECON_CONFIG"  # names the file for processes that others start
+DEFAULT_CONFIG = "decon.toml"
+
 _SECTIONS = {
     "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
     "idf": {"snapshot"},

@@ -39,6 +39,7 @@ from decon_core.places import (
     place,
     stamp_of,
 )
+from decon_core.room import room_for
 from decon_core.streams import (
     COMPRESSIONS,
     DAMAGE,
@@ -522,7 +523,7 @@ class _Cutter:
         self._block_bytes = block_bytes
         self._filled = 0
         self._searched = 0  # no line break before this
-        self._buffer = _room_for(block_bytes)
+        self._buffer = room_for(block_bytes + _BEHIND, np.uint8)
 
     def blocks(self, piece: memoryview) -> Iterator[LineBlock]:
         fresh = np.frombuffer(piece, np.uint8)
@@ -560,13 +561,9 @@ class _Cutter:
     def _move(self, start: int, size: int) -> None:
         """What is left, into a buffer of its own."""
         left = self._buffer[start : self._filled]
-        self._buffer = _room_for(size)
+        self._buffer = room_for(size + _BEHIND, np.uint8)
         self._buffer[: left.size] = left
         self._filled = left.size
-
-
-def _room_for(n_bytes: int) -> npt.NDArray[np.uint8]:
-    return np.empty(n_bytes + _BEHIND, np.uint8)
 
 
 def _behind_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> int:

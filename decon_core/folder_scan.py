@@ -48,7 +48,7 @@ from decon_core.leaks import entries_of_shard
 from decon_core.mixtures.clean_evals import Leaked, write_clean_evals
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records, save_records
-from decon_core.scan import Progress, scan_packs
+from decon_core.scan import Progress, let_go, scan_packs
 from decon_core.schemas import ENTRIES
 from decon_core.store import Store, aside, read_json, remove, write_json, write_parquet
 from decon_core.streams import format_of
@@ -170,6 +170,7 @@ def scan_folder(
         on_step(f"not shards, so not looked at: {_some(skipped)}")
     versions = _save_benchmarks(request, store, on_step)
     _index(store, versions, request.policy, on_step)
+    pa.default_memory_pool().release_unused()  # what reading benchmarks took is not needed again
     scan = scan_fingerprint(store, request.policy)
     lacking = [shard for _, shard, _ in missing_tiles(store, [pack], versions, scan)]
     on_work(Work(len(lacking), sum(shard.n_bytes for shard in lacking)))
@@ -185,6 +186,7 @@ def scan_folder(
         )
     except CorpusError as error:
         failed = error.problems
+    let_go()
     unread = {shard.name for _, shard, _ in missing_tiles(store, [pack], versions, scan)}
     outcome = Outcome(failed=list(failed), skipped=skipped, n_shards=len(pack.shards))
     outcome.n_shards_read, outcome.n_shards_unread = len(lacking) - len(unread), len(unread)

@@ -36,7 +36,7 @@ from decon_core.records import Version, load_records
 from decon_core.rules import Rules
 from decon_core.schemas import DOCUMENTS
 from decon_core.search import build_search, open_search
-from decon_core.store import Store, write_json, write_parquet
+from decon_core.store import Store, growing_parquet, write_json, write_parquet
 from decon_core.tiles import lacking_tiles, missing_tiles
 from decon_core.tokens import load_tokenizer
 from decon_core.verbatim import build_verbatim, open_verbatim
@@ -77,10 +77,8 @@ class ShardScan:
     n_characters: int = 0
     n_too_short: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
-    documents: list[pa.Table] = field(default_factory=list)
 
     def add(self, block: _Scanned) -> None:
-        self.documents.append(block.documents)
         self.n_documents += block.documents.num_rows
         self.n_characters += block.n_characters
         self.n_too_short += block.n_too_short
@@ -247,12 +245,16 @@ def _scan_alone(store: Store, job: ShardJob) -> ShardScan:
     scanners = _scanners_for(job)
     for each in scanners:
         each.take_counts()  # of a shard that broke off
-    for scanned in _scanned(job):
-        seen.add(scanned)
-        ahead = min(max(scanned.position, position), job.shard.n_bytes)
-        advance(ahead - position)
-        position = ahead
-        found += scanned.matches
+    # Of every document a row: written while they are read, or memory would grow with the shard.
+    documents = store.documents(job.scan, job.shard.fingerprint)
+    with growing_parquet(documents, DOCUMENTS) as write:
+        for scanned in _scanned(job):
+            seen.add(scanned)
+            write(scanned.documents)
+            ahead = min(max(scanned.position, position), job.shard.n_bytes)
+            advance(ahead - position)
+            position = ahead
+            found += scanned.matches
     scanner = scanners[0]
     counts = gram_counts([each.take_counts() for each in scanners], scanner.search, job.policy)
     for number, version in enumerate(job.versions):
@@ -261,8 +263,6 @@ def _scan_alone(store: Store, job: ShardJob) -> ShardScan:
         )
         path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
         write_parquet(path, scanner.tile(found, number, job.shard.fingerprint))
-    documents = pa.concat_tables([DOCUMENTS.empty_table(), *seen.documents])
-    write_parquet(store.documents(job.scan, job.shard.fingerprint), documents.combine_chunks())
     # Last: where there is a ledger, there is all of it.
     write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
     advance(job.shard.n_bytes - position)
@@ -398,6 +398,11 @@ def _scanners(
     root: Path, versions: tuple[Version, ...], policy: Policy, index: str, scan: str
 ) -> _Scanners:
     return _Scanners(root, versions, policy, index, scan)
+
+
+def let_go() -> None:
+    """Give up what is kept for a next scan: tables of words, above all."""
+    _scanners.cache_clear()
 
 
 def _scanners_for(job: ShardJob) -> list[Scanner]:

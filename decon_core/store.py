@@ -37,7 +37,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -56,6 +56,7 @@ Array = npt.NDArray[np.generic]
 _REMEDY = "delete it, and what was lost is made again by the next run"
 
 _DAY_SECONDS = 86_400
+_ROWS_PER_GROUP = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -293,6 +294,24 @@ def _empty_parquet(schema: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
+@contextmanager
+def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """A file to write rows to as they come; how they were cut into tables leaves no trace in it."""
+    waiting = schema.empty_table()
+    with aside(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+
+        def write(table: pa.Table) -> None:
+            nonlocal waiting
+            waiting = pa.concat_tables([waiting, table])
+            while waiting.num_rows >= _ROWS_PER_GROUP:
+                writer.write_table(waiting.slice(0, _ROWS_PER_GROUP).combine_chunks())
+                waiting = waiting.slice(_ROWS_PER_GROUP)
+
+        yield write
+        if waiting.num_rows:
+            writer.write_table(waiting.combine_chunks())
+
+
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Tables of one schema in one file, each when it is needed."""
     with aside(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
@@ -338,13 +357,17 @@ def write_arrays(
     write_arrow(path, table.replace_schema_metadata(about))
 
 
+def _as_mapped(values: pa.Array) -> Array:
+    """Arrow's own way to give numpy its numbers looks for pandas first, which can take 0.3 s."""
+    kind = values.type.to_pandas_dtype()
+    content = values.buffers()[1] if len(values) else b""
+    return np.frombuffer(content, kind, len(values), values.offset * kind().itemsize)
+
+
 def map_arrays(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """What `write_arrays` wrote: mapped, not read, so that all processes share one copy."""
     table = read_arrow(path)
-    arrays = {
-        name: table[name].chunk(0).values.to_numpy(zero_copy_only=True)
-        for name in table.column_names
-    }
+    arrays = {name: _as_mapped(table[name].chunk(0).values) for name in table.column_names}
     metadata = table.schema.metadata or {}
     about = {key.decode(): value.decode() for key, value in metadata.items()}
     return arrays, about

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import word_stream
+from decon_core.room import room_for
 from decon_core.text import WHITE_SPACE, Canonical, clean, clean_with_offsets
 from decon_core.tokens import Tokenizer, flat
 
@@ -168,7 +169,7 @@ class Encoder:
         token_offsets = np.zeros_like(offsets)
         room = (word_stream.MOST_NEAR + 1) * (values.size + 1)
         while True:
-            tokens = np.empty(room, np.uint32)
+            tokens = room_for(room, np.uint32)
             if word_stream.expand(
                 values, offsets, table.arena, table.passing, tokens, token_offsets
             ):

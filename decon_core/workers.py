@@ -10,10 +10,12 @@ from concurrent.futures import wait as wait_for
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from decon_core.corpus import Shard
 from decon_core.errors import ConfigError, DeconError, Problem
+
+if TYPE_CHECKING:
+    from decon_core.corpus import Shard
 
 Job = TypeVar("Job")
 Advance = Callable[[int], None]

@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from decon_assets.bench import peers as peers_file
 from decon_assets.bench.corpus import make_corpus
 from decon_assets.bench.grid_world import GridSizes
 from decon_assets.bench.table import Line, Page, markdown
+from decon_assets.command import Command, Say
 from decon_core.errors import InputError, Problem
 from decon_core.store import aside
 from decon_core.workers import usable_cores
@@ -88,9 +89,9 @@ without texts of the corpus, of which there is none; then every view, all of its
 is that of the process; workers that read tiles are gone when it gets there."""
 _RULES = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
+_JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
+_LARGE_SHARD_BYTES = 1_000_000_000  # of text
 _INSTALL = "not installed: pip install 'decon-assets[peers]'"
-
-Say = Callable[[str], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -215,6 +216,7 @@ class _Work:
         page.ratios.append((f"time with {', '.join(_RULES)} over decon alone", one / all_rules))
         page.ratios.append(("two workers over one", self._scan(page, job, 2, n_bytes) / one))
         page.ratios.append((_CONTROL, self._two_alone(job, sum(stages["seconds"].values()))))
+        page.ours += self._one_shard_lines(job, corpus, n_bytes)
         page.index += self._index_lines(index, stages)
         if self.options.peers:
             self._compare(page, job, one)
@@ -309,6 +311,29 @@ class _Work:
             )
         )
         return rate
+
+    def _one_shard_lines(self, job: dict[str, Any], corpus: Path, n_bytes: int) -> Iterator[Line]:
+        """The command on one shard and on a large one: what memory does as shards grow."""
+        shards = sorted(path for path in corpus.iterdir() if path.name.endswith(_JOINABLE))
+        n_bytes_each = n_bytes // max(len(shards), 1)
+        if not shards or len({path.suffixes[-1] for path in shards}) > 1:
+            return
+        for n in dict.fromkeys((1, min(len(shards), max(1, _LARGE_SHARD_BYTES // n_bytes_each)))):
+            name = f"one-{n}{''.join(shards[0].suffixes[-2:])}"
+            parts = [str(path) for path in shards[:n]]
+            one = {
+                "shard": str(self.folder / name),
+                "out": str(self.folder / "one"),
+                "parts": parts,
+            }
+            found = self._median("command", {**job, **one}, "seconds")
+            yield Line(
+                name=f"`decon-assets scan` of one shard, {n * n_bytes_each / 1e6:,.0f} MB",
+                mb_per_second=n * n_bytes_each / 1e6 / found["seconds"],
+                seconds=found["seconds"],
+                peak_mb=found["peak_bytes"] / 1e6,
+                note="the whole command, with the index there already",
+            )
 
     def _two_alone(self, job: dict[str, Any], seconds_alone: float) -> float:
         """How much two processes that share nothing get done in the time of one: a control.
@@ -441,3 +466,6 @@ def _run(command: list[str]) -> dict[str, Any]:
         )
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+COMMAND = Command(bench, (add_arguments,), DESCRIPTION, EPILOG)

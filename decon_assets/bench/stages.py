@@ -19,7 +19,7 @@ from typing import Any
 from decon_assets.bench.peers import peak_bytes
 from decon_core.config import Source
 from decon_core.corpus import Document, Pack, read_shard
-from decon_core.folder_scan import pack_of
+from decon_core.folder_scan import STORE_FOLDER, pack_of
 from decon_core.index import index_fingerprint
 from decon_core.policy import Policy
 from decon_core.records import Version, current_version
@@ -159,6 +159,29 @@ def scan(job: Job) -> Result:
     }
 
 
+def command(job: Job) -> Result:
+    """`decon-assets scan` of some shards as a single one, when the index is there already."""
+    shard, out = Path(job["shard"]), Path(job["out"])
+    with shard.open("wb") as joined:  # of what compressors write, one after the other is a whole
+        for part in job["parts"]:
+            joined.write(Path(part).read_bytes())
+    program = str(Path(sys.executable).with_name("decon-assets"))
+    given = ["--evals", job["evals"], "--corpus", str(shard), "--out", str(out), "--workers", "1"]
+    for _ in range(2):
+        remove(out / STORE_FOLDER / "tiles")
+        started = time.perf_counter()
+        pid = os.posix_spawn(program, [program, "scan", *given], os.environ, file_actions=_SILENT)
+        _, status, used = os.wait4(pid, 0)
+        seconds = time.perf_counter() - started
+        if os.waitstatus_to_exitcode(status):
+            raise RuntimeError(f"{program} scan: {os.waitstatus_to_exitcode(status)}")
+    remove(shard)
+    return {"seconds": seconds, "peak_bytes": used.ru_maxrss * 1024}
+
+
+_SILENT = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+
+
 def _at_work(store: Store, pack: Pack, policy: Policy, workers: int) -> Result:
     """Time and share of the corpus after each worker got through a shard: all have started up."""
     name = scan_fingerprint(store, policy)
@@ -262,6 +285,7 @@ JOBS: dict[str, Callable[[Job], Result]] = {
     "read": read,
     "stages": stages,
     "scan": scan,
+    "command": command,
     "mixtures": mixtures,
     "large store": large_store,
     "report": report,

@@ -75,8 +75,10 @@ def names(page: Page) -> list[str]:
 
 
 def found(page: Page) -> int:
-    told = page.locator("#n-found").inner_text()
-    return int(re.match(r"[\d,]+", told)[0].replace(",", ""))
+    """The number of pairs that the page says it shows, once it says one."""
+    told = page.locator("#n-found")
+    expect(told).to_contain_text(re.compile(r"^[\d,]+"))
+    return int(re.match(r"[\d,]+", told.inner_text())[0].replace(",", ""))
 
 
 def ask(report: Path, query: str) -> list[tuple[Any, ...]]:
