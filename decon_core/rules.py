@@ -88,14 +88,26 @@ class Rules:
 
     def compile(self, batch: Batch, documents: Ragged, encoder: Encoder) -> None:
         """Have all kernels compiled, whatever the documents hold."""
+        self.compile_all_but_judging(documents)
+        self.compile_judging(documents)
+        self.find(batch, documents, encoder)
+        self.take_counts()
+
+    def compile_all_but_judging(self, documents: Ragged) -> None:
         if self._decon:
-            self._decon.compile(documents)
+            self._decon.compile_finding(documents)
         if self._sharing:
             self._sharing.compile()
         if self._ngram_any:
             self._ngram_any.compile(documents)
-        self.find(batch, documents, encoder)
-        self.take_counts()
+
+    def compile_judging(self, documents: Ragged) -> None:
+        if self._decon:
+            self._decon.compile_judging(documents)
+
+    @property
+    def is_ready_to_judge(self) -> bool:
+        return self._decon is None or self._decon.is_ready_to_judge
 
 
 class _Words:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +31,8 @@ from decon_core.corpus import Document, Pack, Shard, Unreadable
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.index import has_part, missing_part
+from decon_core.kernels import word_stream
+from decon_core.kernels.jit import is_new
 from decon_core.matches import LABELS, Columns, tile_of
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
@@ -40,8 +43,8 @@ from decon_core.store import Store, growing_parquet, write_json, write_parquet
 from decon_core.tiles import lacking_tiles, missing_tiles
 from decon_core.tokens import load_tokenizer
 from decon_core.verbatim import build_verbatim, open_verbatim
-from decon_core.words import Encoder, FixedVocabulary
-from decon_core.workers import advance, run_jobs, useful_workers
+from decon_core.words import Encoder, FixedVocabulary, Ragged
+from decon_core.workers import advance, beside, run_jobs, usable_cores, useful_workers
 
 _log = logging.getLogger(__name__)
 
@@ -215,14 +218,26 @@ def compile_kernels(job: ShardJob) -> None:
     """Have all kernels compiled before workers start: once, or each of them would do it."""
     notice = Timer(
         _LOADING_SECONDS,
-        lambda: _log.info("compiling the kernels: 20 to 30 s, once on this machine"),
+        lambda: _log.info("compiling the kernels: 10 to 20 s, once on this machine"),
     )
     notice.start()
     try:
+        scanner = _scanners_for(job)[0]
+        tokens = scanner.compile_words()
+        if is_new(word_stream.look_up) and not scanner.rules.is_ready_to_judge:
+            with beside(_compile_judging, job) if usable_cores() > 1 else nullcontext():
+                compile_reader(job.source)
+                scanner.rules.compile_all_but_judging(tokens)
         compile_reader(job.source)
-        _scanners_for(job)[0].compile()
+        scanner.rules.compile(_SOME, tokens, scanner.encoder)
     finally:
         notice.cancel()
+
+
+def _compile_judging(job: ShardJob) -> None:
+    """In a process beside the first one: half of all that has to be compiled."""
+    tokens = Ragged(np.zeros(2, np.uint32), np.array([0, 2]))
+    _scanners_for(job)[0].rules.compile_judging(tokens)
 
 
 def scan_shard(job: ShardJob) -> ShardScan | None:
@@ -310,6 +325,17 @@ class _Scanned:
     matches: list[Columns]
 
 
+_SOME = Batch(
+    text=np.frombuffer(b"two words", np.uint8).copy(),
+    starts=np.zeros(1, np.int64),
+    stops=np.array([9]),
+    rows=np.zeros(1, np.int64),
+    n_characters=9,
+    unreadable=[],
+    reread=lambda row: Document(row=row, id=None, text="two words", raw=None),
+)
+
+
 class Scanner:
     """All that one thread needs: the index is shared, tables of words and scratch are its own."""
 
@@ -324,8 +350,8 @@ class Scanner:
         verbatim = None
         if policy.needs_texts:
             verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
-        self._rules = Rules(self.search, verbatim, policy, tokenizer)
-        self._encoder = Encoder(
+        self.rules = Rules(self.search, verbatim, policy, tokenizer)
+        self.encoder = Encoder(
             tokenizer,
             FixedVocabulary(self.search.ids),
             punctuation=policy.punctuation_chars,
@@ -335,8 +361,8 @@ class Scanner:
 
     def scan(self, block: Block) -> _Scanned:
         batch = block.read()
-        tokens = self._encoder.encode(batch.text, batch.starts, batch.stops)
-        matches = self._rules.find(batch, tokens, self._encoder)
+        tokens = self.encoder.encode(batch.text, batch.starts, batch.stops)
+        matches = self.rules.find(batch, tokens, self.encoder)
         n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
         return _Scanned(
             position=block.position,
@@ -350,16 +376,13 @@ class Scanner:
         )
 
     def take_counts(self) -> GramCounts:
-        return self._rules.take_counts()
+        return self.rules.take_counts()
 
-    def compile(self) -> None:
-        """Have every kernel compiled, on a text of two words."""
-        text = np.frombuffer(b"two words", np.uint8).copy()
-        start, stop = np.zeros(1, np.int64), np.array([9])
-        document = Document(row=0, id=None, text="two words", raw=None)
-        batch = Batch(text, start, stop, start, 9, [], lambda _: document)
-        self._rules.compile(batch, self._encoder.encode(text, start, stop), self._encoder)
-        self._encoder.places(0, "two words")
+    def compile_words(self) -> Ragged:
+        """Have every kernel compiled that texts become tokens by; the tokens of a text."""
+        tokens = self.encoder.encode(_SOME.text, _SOME.starts, _SOME.stops)
+        self.encoder.places(0, "two words")
+        return tokens
 
     def tile(self, found: Sequence[Columns], number: int, shard: str) -> pa.Table:
         """All rows of one benchmark in a shard."""

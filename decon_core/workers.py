@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from decon_core.errors import ConfigError, DeconError, Problem
 
@@ -69,6 +73,26 @@ def run_jobs(
 def advance(n: int) -> None:
     """Said by a job: so much more is done."""
     _advance(n)
+
+
+@contextmanager
+def beside(fn: Callable[[Job], None], job: Job) -> Iterator[None]:
+    """Have a job done in a process of its own meanwhile, and wait for it.
+
+    For what others find on the disk later: nothing comes back, and a failure is only lost time. Not
+    a worker: those begin by importing the program that was started, which may not expect it.
+    """
+    code = "import pickle, sys; fn, job = pickle.load(sys.stdin.buffer); fn(job)"
+    command, silent = [sys.executable, "-c", code], subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent) as process:  # noqa: S603 - our own interpreter
+        try:
+            with suppress(BrokenPipeError):
+                pickle.dump((fn, job), cast("IO[bytes]", process.stdin))
+                cast("IO[bytes]", process.stdin).close()
+            yield
+        except BaseException:
+            process.kill()
+            raise
 
 
 def _ignore(n: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import clusters
+from decon_core.kernels.jit import is_ready
 from decon_core.policy import Policy
 from decon_core.search import Search, rules_of
 from decon_core.words import Ragged
@@ -55,9 +57,20 @@ class Detector:
 
     def compile(self, documents: Ragged) -> None:
         """Have the kernels compiled, whatever the documents hold."""
-        self.detect(documents)
-        self._judge(documents, self._runs[:0], [], [])
+        self.compile_finding(documents)
+        self.compile_judging(documents)
+
+    def compile_finding(self, documents: Ragged) -> None:
+        """All but the one that judges, which takes as long as the others together."""
+        self._find_runs(documents, 0)
         self._matched(documents, self._whole[:0])
+
+    def compile_judging(self, documents: Ragged) -> None:
+        self._judge(documents, self._runs[:0], [], [])
+
+    @property
+    def is_ready_to_judge(self) -> bool:
+        return is_ready(self._judging)
 
     def detect(self, documents: Ragged) -> Matches:
         """All matches in these documents, given as the index numbers their tokens."""
@@ -65,21 +78,9 @@ class Detector:
         scores = [np.empty((0, clusters.N_SCORES))]
         document = 0
         self._begin_serials(len(documents))
-        if self._seen.size < documents.values.size:
-            self._seen = np.empty(documents.values.size, np.uint32)
         while document < len(documents):
             document_before = document
-            n, document, n_seen = clusters.find_runs(
-                documents.values,
-                documents.offsets,
-                document,
-                self._index,
-                self._rules,
-                self._runs,
-                self._last_seen,
-                self._serial,
-                self._seen,
-            )
+            n, document, n_seen = self._find_runs(documents, document)
             self._counted.append(self._seen[:n_seen].copy())
             if document == document_before:
                 self._runs = np.empty((2 * self._runs.shape[0], 3), np.int64)
@@ -87,6 +88,22 @@ class Detector:
         self._serial += len(documents)
         ordered = _in_order(np.concatenate(whole), np.concatenate(scores))
         return Matches(*ordered, self._matched(documents, ordered[0]))
+
+    def _find_runs(self, documents: Ragged, document: int) -> tuple[int, int, int]:
+        """Runs of n-grams, from a document on: how many, which document is next, n-grams met."""
+        if self._seen.size < documents.values.size:
+            self._seen = np.empty(documents.values.size, np.uint32)
+        return clusters.find_runs(
+            documents.values,
+            documents.offsets,
+            document,
+            self._index,
+            self._rules,
+            self._runs,
+            self._last_seen,
+            self._serial,
+            self._seen,
+        )
 
     def _matched(self, documents: Ragged, whole: npt.NDArray[np.int64]) -> list[bytes]:
         index = self._index
@@ -112,6 +129,10 @@ class Detector:
         )
         return grams, counts
 
+    @property
+    def _judging(self) -> Callable[..., tuple[int, int]]:
+        return clusters.judge_exhaustive if self._is_exhaustive else clusters.judge_sampled
+
     def _judge(
         self,
         documents: Ragged,
@@ -119,11 +140,10 @@ class Detector:
         whole: list[npt.NDArray[np.int64]],
         scores: list[npt.NDArray[np.float64]],
     ) -> None:
-        judge = clusters.judge_exhaustive if self._is_exhaustive else clusters.judge_sampled
         run = 0
         while True:
             run_before = run
-            n, run = judge(
+            n, run = self._judging(
                 documents.values,
                 documents.offsets,
                 runs,

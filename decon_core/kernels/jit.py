@@ -42,6 +42,17 @@ def prefetch(array: npt.NDArray[np.generic], at: int) -> None:
     """
 
 
+def is_new(kernel: Callable[..., Any]) -> bool:
+    """Whether a kernel that was called was compiled for it, and kept where others will find it."""
+    stats = getattr(kernel, "stats", None)  # plain Python has none
+    return bool(stats and stats.cache_path and stats.cache_misses)
+
+
+def is_ready(kernel: Callable[..., Any]) -> bool:
+    """Whether a kernel was called in this process."""
+    return bool(getattr(kernel, "signatures", ()))
+
+
 class _NotYetCompiled:
     """Stands in for a kernel until it, or another one of its file, is called."""
 
