@@ -13,14 +13,24 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
-from dagster import DagsterInstance
+from dagster import AssetKey, DagsterInstance
+from dagster._core.execution.backfill import (
+    BULK_ACTION_TERMINAL_STATUSES,
+    BulkActionStatus,
+    PartitionBackfill,
+)
+from dagster._core.utils import make_new_backfill_id
 
+from decon_assets.definitions import build_definitions
+from decon_assets.instance import ensure_home
 from decon_assets.pipeline import Pipeline
 from decon_assets.work import unscanned_or_unknown
 
 N_KILLS = int(os.environ.get("DECON_KILLS", "2"))
+N_DAEMON_KILLS = max(N_KILLS // 2, 1)  # each begins with the start of a daemon
 N_SHARDS = 40
 PATIENCE_SECONDS = 120
 
@@ -60,11 +70,11 @@ def tiles_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-def start(world, *arguments: str, home: Path) -> subprocess.Popen[str]:
+def start(world, *arguments: str, home: Path, log: IO[str] | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
         env={**os.environ, "DAGSTER_HOME": str(home), "DECON_CONFIG": str(world.config_path)},
-        stdout=subprocess.PIPE,
+        stdout=log or subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
@@ -125,6 +135,69 @@ def test_killed_at_random_moments_and_begun_again_it_comes_to_the_same_bytes(gri
     last = start(world, "backfill", "--missing", home=home)
     said, _ = last.communicate(timeout=PATIENCE_SECONDS)
     assert last.returncode == 0, said
+    assert tiles_below(world.folder) == undisturbed
+    now = ledgers(world)
+    assert {path: now[path] for path in finished} == finished
+
+
+def ask_for_the_grid(world, instance: DagsterInstance) -> None:
+    """As the button in the UI does, unless that was done before and is not through."""
+    if any(one.status not in BULK_ACTION_TERMINAL_STATUSES for one in instance.get_backfills()):
+        return
+    definitions = build_definitions(config_path=str(world.config_path))
+    backfill = PartitionBackfill.from_asset_partitions(
+        backfill_id=make_new_backfill_id(),
+        asset_graph=definitions.resolve_asset_graph(),
+        partition_names=None,
+        asset_selection=[AssetKey("scan")],
+        backfill_timestamp=time.time(),
+        tags={},
+        dynamic_partitions_store=instance,
+        all_partitions=True,
+        title=None,
+        description=None,
+        run_config=None,
+    )
+    instance.add_backfill(backfill)
+
+
+def has_ended_well(instance: DagsterInstance) -> bool:
+    """Whether the grid is filled: by the last that was asked for, or again, where one gave up."""
+    return instance.get_backfills()[0].status is BulkActionStatus.COMPLETED_SUCCESS
+
+
+def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid, tmp_path):
+    world, undisturbed = grid
+    home, rng = ensure_home(tmp_path / "home"), random.Random(11)
+    finished: dict[Path, int] = {}
+    n_midway = 0
+    with (
+        DagsterInstance.from_config(str(home)) as instance,
+        (tmp_path / "daemon.log").open("w") as log,
+    ):
+        Pipeline(world.config_path, instance, lambda _: None).scan(lambda _: {}, most_cells=1000)
+        for number in range(N_DAEMON_KILLS):
+            ask_for_the_grid(world, instance)
+            wanted = min(len(finished) + rng.randint(1, 2 * N_SHARDS // (N_DAEMON_KILLS + 1)), 39)
+            daemon = start(world, "daemon", home=home, log=log)
+            assert wait_until(lambda: len(ledgers(world)) >= wanted, daemon), log.name  # noqa: B023 - called here
+            if number % 2:  # alone: the run goes on for a while, and the next daemon begins it anew
+                os.kill(daemon.pid, signal.SIGKILL)
+            else:  # and all that it started: a power cut
+                os.killpg(daemon.pid, signal.SIGKILL)
+            daemon.wait()
+            finished |= ledgers(world)
+            n_midway += 0 < len(finished) < N_SHARDS
+        assert n_midway
+        daemon = start(world, "daemon", home=home, log=log)
+        deadline = time.monotonic() + 3 * PATIENCE_SECONDS
+        while not has_ended_well(instance) and time.monotonic() < deadline:
+            ask_for_the_grid(world, instance)
+            time.sleep(1)
+        with suppress(ProcessLookupError):
+            os.killpg(daemon.pid, signal.SIGKILL)
+        daemon.wait()
+        assert has_ended_well(instance), log.name
     assert tiles_below(world.folder) == undisturbed
     now = ledgers(world)
     assert {path: now[path] for path in finished} == finished
