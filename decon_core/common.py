@@ -30,7 +30,7 @@ from decon_core.policy import Policy
 from decon_core.records import Version, load_records
 from decon_core.schemas import COMMON, GRAM_COUNTS
 from decon_core.search import Search
-from decon_core.store import Store, read_json, write_json, write_parquet
+from decon_core.store import Store, has_no_rows, read_json, write_json, write_parquet
 from decon_core.tokens import load_tokenizer
 from decon_core.words import Encoder, FixedVocabulary
 
@@ -143,7 +143,11 @@ def _inputs(packs: Sequence[Pack], versions: Sequence[Version]) -> str:
 
 
 def _total(paths: Sequence[Path]) -> pa.Table:
-    tables = [pq.read_table(path, schema=GRAM_COUNTS) for path in paths]
+    tables = [
+        pq.read_table(path, schema=GRAM_COUNTS)
+        for path in paths
+        if not has_no_rows(path, GRAM_COUNTS)
+    ]
     table = pa.concat_tables([GRAM_COUNTS.empty_table(), *tables])
     summed = table.group_by("place").aggregate([("n_documents", "sum")])
     columns = [summed["place"], summed["n_documents_sum"].cast(pa.int64())]

@@ -16,8 +16,8 @@ from decon_core.decisions import decide
 from decon_core.index import index_fingerprint, twins_of
 from decon_core.policy import Policy
 from decon_core.records import Version
-from decon_core.schemas import MATCHES
-from decon_core.store import Store
+from decon_core.schemas import ENTRIES, MATCHES
+from decon_core.store import Store, has_no_rows
 from decon_core.sweep import holds_to
 from decon_core.verdicts import Verdicts
 
@@ -73,12 +73,15 @@ def entries_of(
     is_swept: bool = False,
 ) -> pa.Table:
     """The same for matches that are at hand, by benchmark."""
+    with_rows = [(version, rows) for version, rows in matches if rows.num_rows]
+    if not with_rows:
+        return ENTRIES.empty_table()
     index = index_fingerprint(store, policy)
     common = {}
     if policy.leave_out_common:
         common = places_of(current_common(store, scan, policy)[1], source)
-    tables = [MATCHES.empty_table()]
-    for version, found in matches:
+    tables = []
+    for version, found in with_rows:
         rows = found
         if version.benchmark in common:
             places = common[version.benchmark]
@@ -101,6 +104,7 @@ def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str
 
 def _read(tiles: list[Path]) -> pa.Table:
     """Tiles one after the other. One by one they would take four times as long."""
+    tiles = [tile for tile in tiles if not has_no_rows(tile, MATCHES)]
     if not tiles:
         return MATCHES.empty_table()
     return pl.scan_parquet(tiles, glob=False).collect().to_arrow().cast(MATCHES)

@@ -294,6 +294,15 @@ def _empty_parquet(schema: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
+def has_no_rows(path: Path, schema: pa.Schema) -> bool:
+    """Whether a file is the one that `write_parquet` writes of a table without rows.
+
+    Of a grid that is most of them, and telling so takes a tenth of the time of opening it.
+    """
+    empty = _empty_parquet(schema.serialize().to_pybytes())
+    return path.stat().st_size == len(empty) and path.read_bytes() == empty
+
+
 @contextmanager
 def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """A file to write rows to as they come; how they were cut into tables leaves no trace in it."""

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -187,18 +188,39 @@ def test_catalog_lists_recipes_and_prints_them_as_yaml(capsys):
     assert main(["catalog", "no-such-benchmark"]) == 2
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("run", "status", "register", "dev", "demo", "normalize", "catalog"),
-        *("scan", "mixture", "blend", "report", "bench", "scorecard"),
-    ],
-)
-def test_every_command_explains_itself(command, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
-    assert ended.value.code == 0
-    assert "usage: decon-assets" in capsys.readouterr().out
+def commands(capsys) -> list[str]:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = capsys.readouterr().out.split("positional arguments:")[1].split("options:")[0]
+    return re.findall(r"^    (\w+) ", listed, re.MULTILINE)
+
+
+def test_every_command_explains_itself(capsys):
+    names = commands(capsys)
+    assert {"run", "backfill", "scan", "why", "bench"} < {*names}
+    for name in names:
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
+        told = capsys.readouterr().out
+        assert f"usage: decon-assets {name}" in told
+        assert len(told.split("\n\n")) > 2  # what it does, and its options
+
+
+def test_help_is_there_at_once_and_a_scan_does_not_wait_for_dagster():
+    program = (
+        "import sys; from decon_assets.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: sys.stderr.write(' '.join(sys.modules))"
+    )
+    for arguments, absent in (
+        (["--help"], {"dagster", "pyarrow", "polars", "duckdb"}),
+        (["scan", "--help"], {"dagster", "duckdb"}),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+        )
+        assert not absent & {*done.stderr.split()}
 
 
 def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):

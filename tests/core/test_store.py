@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from decon_core.schemas import MATCHES
-from decon_core.store import aside, read_json, write_json, write_parquet
+from decon_core.store import aside, growing_parquet, read_json, write_json, write_parquet
 
 
 def leftovers(folder):
@@ -55,3 +55,27 @@ def test_a_table_without_rows_is_the_file_that_arrow_would_write(tmp_path):
         pq.write_table(table, tmp_path / "theirs", compression="zstd")
         assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
         assert pq.read_schema(tmp_path / "ours").equals(table.schema, check_metadata=True)
+
+
+def test_how_rows_came_leaves_no_trace_in_a_file_that_grows(tmp_path, monkeypatch):
+    monkeypatch.setattr("decon_core.store._ROWS_PER_GROUP", 10)
+    table = pa.table({"a": range(37), "b": [str(n) * (n % 5) for n in range(37)]})
+    for name, step in (("ones", 1), ("sevens", 7), ("whole", 37)):
+        with growing_parquet(tmp_path / name, table.schema) as write:
+            for first in range(0, 37, step):
+                write(table.slice(first, step))
+    assert pq.read_table(tmp_path / "ones").equals(table)
+    assert pq.read_metadata(tmp_path / "ones").num_row_groups == 4
+    content = {(tmp_path / name).read_bytes() for name in ("ones", "sevens", "whole")}
+    assert len(content) == 1
+    with growing_parquet(tmp_path / "empty", table.schema):
+        pass
+    assert pq.read_table(tmp_path / "empty").equals(table.schema.empty_table())
+
+
+def test_a_file_that_broke_off_while_it_grew_is_not_there(tmp_path):
+    table = pa.table({"a": [1]})
+    with pytest.raises(RuntimeError), growing_parquet(tmp_path / "a", table.schema) as write:
+        write(table)
+        raise RuntimeError
+    assert [*tmp_path.iterdir()] == []

@@ -1,12 +1,19 @@
-"""How many cores a process may use, and how many workers it is told to have."""
+"""How many cores and workers there are, and what is done beside."""
 
 import os
+import time
 
 import pytest
 
 from decon_core.corpus import Shard
 from decon_core.errors import ConfigError
-from decon_core.workers import WORKERS_VARIABLE, usable_cores, useful_workers, wanted_workers
+from decon_core.workers import (
+    WORKERS_VARIABLE,
+    beside,
+    usable_cores,
+    useful_workers,
+    wanted_workers,
+)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be bound here")
@@ -43,3 +50,18 @@ def test_many_small_shards_are_worth_workers_when_many_files_are_written_of_them
     assert useful_workers(2, [shard] * 5_000) == 0
     assert useful_workers(2, [shard] * 5_000, n_files=200_000) == 2
     assert useful_workers(2, [shard], n_files=200_000) == 1
+
+
+def test_a_job_beside_is_done_when_its_block_ends(tmp_path):
+    with beside(os.mkdir, str(tmp_path / "made")):
+        pass
+    assert (tmp_path / "made").is_dir()
+    with beside(os.mkdir, str(tmp_path / "no" / "such" / "folder")):
+        pass  # lost time, and nothing else
+
+
+def test_nobody_waits_for_a_job_beside_when_the_block_fails():
+    started = time.monotonic()
+    with pytest.raises(RuntimeError), beside(time.sleep, 60):
+        raise RuntimeError
+    assert time.monotonic() - started < 30
