@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from dagster import (
+    AssetCheckKey,
+    AssetCheckSeverity,
     AssetKey,
     DagsterInstance,
     ExecuteInProcessResult,
@@ -20,6 +22,7 @@ from dagster import (
 )
 
 from decon_assets.definitions import build_definitions
+from decon_assets.gates import BLOCKING, failed_checks, required_shortfalls
 from decon_assets.instance import COMMAND_LINE_TAG
 from decon_assets.registration import Registration, register_outside
 from decon_assets.work import Known, Request, Today, grid_requests, requests
@@ -98,8 +101,23 @@ class Pipeline:
         """Materialize what an asset lacks; what was refused. One run does not stop the others."""
         todo = requests(self._today(registered), asset)
         if not todo:
-            self._echo(f"{asset}: up to date")
+            return self._check_again(registered, asset)
         return self._ask(todo)
+
+    def _check_again(self, registered: Registration, asset: str) -> list[str]:
+        """Of an asset that lacks nothing, the checks that failed, or that would fail today."""
+        checks = failed_checks(self._instance, [asset])
+        if asset == "index" and required_shortfalls(registered.config, registered.store):
+            checks.append(AssetCheckKey(AssetKey("index"), "enough_is_indexable"))
+        if not checks:
+            self._echo(f"{asset}: up to date")
+            return []
+        self._echo(f"{asset}: checked again …")
+        job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
+        result = job.execute_in_process(
+            instance=self._instance, tags={COMMAND_LINE_TAG: "true"}, raise_on_error=False
+        )
+        return [] if result.success and not _failed(result) else [_why(asset, result)]
 
     def _ask(self, todo: Sequence[Request]) -> list[str]:
         refusals = []
@@ -143,12 +161,7 @@ def _was_interrupted(result: ExecuteInProcessResult) -> bool:
 
 def _why(asset: str, result: ExecuteInProcessResult) -> str:
     """What failed, without the stack: that is kept in the run's log, which the UI shows."""
-    checks = [
-        f"{evaluation.check_name}: {evaluation.metadata['problems'].value}"
-        for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed and evaluation.blocking
-    ]
-    if checks:
+    if checks := _failed(result):
         return f"{asset}: {'; '.join(checks)}"
     for event in result.get_step_failure_events():
         data = event.step_failure_data
@@ -160,6 +173,16 @@ def _why(asset: str, result: ExecuteInProcessResult) -> str:
         if error:
             return f"{asset}: {error.message.strip()}"
     return f"{asset} failed"
+
+
+def _failed(result: ExecuteInProcessResult) -> list[str]:
+    """What checks that block found."""
+    return [
+        f"{evaluation.check_name}: {evaluation.metadata['problems'].value}"
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
+        if evaluation.check_name in BLOCKING.get(evaluation.asset_key.to_user_string(), ())
+    ]
 
 
 def _echoing(echo: Echo) -> LoggerDefinition:

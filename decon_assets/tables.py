@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from decon_core.truth import BenchmarkScore, PhenomenonScore
+if TYPE_CHECKING:
+    from decon_core.truth import BenchmarkScore, PhenomenonScore
 
 _WIDTH = 60  # of one column
 

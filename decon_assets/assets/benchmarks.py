@@ -15,6 +15,7 @@ from pydantic import Field
 
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.failures import told_failures
+from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
 from decon_assets.partitions import benchmarks
 from decon_assets.provenance import OWNERS, Teller, preview, record_preview
@@ -97,6 +98,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
     counted once; after that, materializing it again keeps it, unless `refreeze` is set.
     """
     with told_failures(), decon.at_work() as (settings, store):
+        require_unblocked(context, settings, store)
         members = settings.snapshot or tuple(benchmarks_of(settings))
         if config.refreeze or not store.current_snapshot.is_file():
             versions = [current_version(store, name) for name in members]
@@ -130,6 +132,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
 def index(context: AssetExecutionContext, decon: Decon) -> None:
     """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
     with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         snapshot = current_snapshot(store, config.policy)
         versions = [current_version(store, name) for name in context.partition_keys]
         dropped = {}

@@ -20,6 +20,7 @@ from decon_assets.assets.inputs import corpus
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import told_failures
 from decon_assets.findings import looked, tell_without_step
+from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
 from decon_assets.partitions import (
     BENCHMARK,
@@ -93,6 +94,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     What is refused does not keep the others of a run from being built.
     """
     with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         builder = builder_of(config, store)
         keys = [halves_of_share(key) for key in context.partition_keys]
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
@@ -160,6 +162,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
     What is refused does not keep the others of a run from being built.
     """
     with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         blender = blender_of(config, store)
         wanted = [blend_named(config.blends, name) for name in context.partition_keys]
         problems: list[Problem] = []
@@ -216,6 +219,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
     Refused while any shard was not scanned against it, or rows could not be read.
     """
     with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         builder = builder_of(config, store)
         teller = Teller(context)
         for name in context.partition_keys:
@@ -245,6 +249,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
 def report(context: AssetExecutionContext, decon: Decon) -> None:
     """Everything found, decided and removed, in one DuckDB file."""
     with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         versions = current_versions(config, store)
         packs = list_packs(store)
         summary = build_report(
@@ -304,7 +309,8 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     from decon_core.publish.files import CARD, SUMMARY, write_published
     from decon_core.publish.summary import summary_of
 
-    with told_failures(), decon.at_work() as (_, store):
+    with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         folder = store.report.parent
         write_page(store.report, store.report_page)
         write_published(summary_of(store.report), folder)

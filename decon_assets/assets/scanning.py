@@ -17,6 +17,7 @@ from dagster import (
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
 from decon_assets.failures import told_failures
+from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves
 from decon_assets.plots import scores
@@ -70,6 +71,7 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
     other with it.
     """
     with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         total = ScanSummary()
         problems: list[Problem] = []
         for names, benchmarks in _groups(_benchmarks_by_pack(context)):
@@ -222,6 +224,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
     Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
     """
     with told_failures(), decon.at_work() as (config, store):
+        require_unblocked(context, config, store)
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
         sight = Sight(store, tuple(versions), config.policy, name)

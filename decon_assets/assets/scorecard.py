@@ -18,6 +18,7 @@ from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.products import GROUP
 from decon_assets.failures import told_failures
+from decon_assets.gates import require_unblocked
 from decon_assets.provenance import OWNERS, preview
 from decon_assets.resources import Decon
 from decon_core.policy import RULES
@@ -64,6 +65,7 @@ def scorecard(context: AssetExecutionContext, decon: Decon, config: ScorecardCon
     from decon_core.scorecard.run import run_scorecard
 
     with told_failures(), decon.at_work() as (settings, store):
+        require_unblocked(context, settings, store)
         versions = current_versions(settings, store)
         folder = store.scorecard
         card = run_scorecard(

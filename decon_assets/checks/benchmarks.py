@@ -4,13 +4,12 @@ from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.benchmarks import index, records
 from decon_assets.findings import finding, looked
+from decon_assets.gates import is_few, required_shortfalls, seen_of, shortfall
 from decon_assets.provenance import preview
 from decon_assets.resources import Decon
-from decon_core.config import Config
 from decon_core.errors import Problem
 from decon_core.faults import changed_faults_of_records
 from decon_core.index import has_part, index_fingerprint, open_part
-from decon_core.indexability import Visibility, visibilities
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of
 
@@ -55,21 +54,13 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     Of a benchmark that is not required, a smaller share is a warning.
     """
     config, store = decon.at_hand()
-    fingerprint = index_fingerprint(store, config.policy)
-    names = benchmarks_of(config)
-    unknown = [
-        Problem(name, "required, but not among the benchmarks", "a benchmark")
-        for name in config.required
-        if name not in names
+    blocking = required_shortfalls(config, store)
+    seen = seen_of(config, store, benchmarks_of(config))
+    others = [
+        shortfall(one, config)
+        for one in seen
+        if is_few(one, config) and one.benchmark not in config.required
     ]
-    versions = [
-        current_version(store, name) for name in names if store.current_records(name).is_file()
-    ]
-    versions = [version for version in versions if has_part(store, version, fingerprint)]
-    seen = visibilities(store, versions, config.policy)
-    few = [one for one in seen if one.share < config.least_indexable_share]
-    blocking = [*unknown, *(_few(one, config) for one in few if one.benchmark in config.required)]
-    others = [_few(one, config) for one in few if one.benchmark not in config.required]
     rows = [
         {
             "benchmark": one.benchmark,
@@ -82,11 +73,3 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     ]
     problems = [*blocking, *others]
     return finding(problems, is_warning=not blocking, indexability=preview(rows))
-
-
-def _few(seen: Visibility, config: Config) -> Problem:
-    return Problem(
-        f"{seen.benchmark}, {seen.rule}",
-        f"{seen.n_visible} of {seen.n_items} items visible",
-        f"a share of {config.least_indexable_share}",
-    )

@@ -1,0 +1,84 @@
+"""What a failed check holds back: in the run that failed, in the next one, and in a backfill."""
+
+import pytest
+from dagster import AssetKey
+
+from decon_assets.checks import CHECKS
+from decon_assets.definitions import build_definitions
+from decon_assets.gates import BEFORE, BLOCKING
+from decon_assets.pipeline import PipelineError
+
+AFTER_THE_SCAN = ("common", "mixtures", "clean", "report")
+
+
+def demand(world, *settings: str) -> None:
+    """The settings of required benchmarks, which `write_config` does not know."""
+    world.write_config()
+    text = world.config_path.read_text()
+    world.config_path.write_text(text.replace("[evals]", "\n".join(["[evals]", *settings])))
+
+
+def run_as_it_is(world):
+    """A run without writing the settings anew."""
+    from decon_assets.pipeline import Pipeline
+
+    world.said.clear()
+    return Pipeline(world.config_path, world.instance, world.said.append).run()
+
+
+def made(world) -> set[str]:
+    return {name for name in AFTER_THE_SCAN if any((world.store.root / name).glob("**/*.*"))}
+
+
+def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
+    graph = build_definitions().resolve_asset_graph()
+    blocking: dict[str, set[str]] = {}
+    for check in CHECKS:
+        for spec in check.check_specs:
+            if spec.blocking:
+                blocking.setdefault(spec.asset_key.to_user_string(), set()).add(spec.name)
+    assert {asset: set(names) for asset, names in BLOCKING.items()} == blocking
+    for key in graph.materializable_asset_keys:
+        ancestors = {one.to_user_string() for one in graph.get_ancestor_asset_keys(key)}
+        held_by = {*BLOCKING} & ancestors
+        assert held_by == {*BEFORE.get(key.to_user_string(), ())}, key
+
+
+def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("decon_core.canaries._scores", lambda *_, **__: {})
+        for _ in range(2):  # nothing is left to scan the second time
+            with pytest.raises(PipelineError, match="canaries_are_found"):
+                world.run()
+            assert not made(world)
+    world.run()
+    assert made(world) == {*AFTER_THE_SCAN}
+
+
+def test_a_benchmark_that_is_required_later_stops_every_run_until_it_is_there(world):
+    world.run()
+    report = world.store.report.stat().st_mtime_ns
+    world.add_shard("later")
+    demand(world, 'required = ["nowhere"]')
+    for _ in range(2):
+        with pytest.raises(PipelineError, match="required, but not among the benchmarks"):
+            run_as_it_is(world)
+    assert world.store.report.stat().st_mtime_ns == report
+    world.write_config()
+    run_as_it_is(world)
+    assert world.store.report.stat().st_mtime_ns > report
+
+
+def test_a_stage_that_is_asked_for_alone_looks_for_what_failed_before_it(world):
+    world.run()
+    demand(world, 'required = ["nowhere"]')
+    job = build_definitions(
+        config_path=str(world.config_path)
+    ).resolve_implicit_global_asset_job_def()
+    for asset in ("report", "report_page"):
+        result = job.execute_in_process(
+            instance=world.instance, asset_selection=[AssetKey(asset)], raise_on_error=False
+        )
+        (failure,) = result.get_step_failure_events()
+        told = failure.step_failure_data.user_failure_data.description
+        assert "required, but not among the benchmarks" in told
