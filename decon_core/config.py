@@ -62,7 +62,7 @@ from __future__ import annotations
 import glob
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -274,11 +274,9 @@ class _Reader(SettingsReader):
             if not isinstance(options, dict):
                 self.wrong(f"storage.{scheme}", options, "a table of options")
                 continue
-            for key in options:
-                if _SECRET.search(key):
-                    where = f"storage.{scheme}.{key}"
-                    remedy = "such values belong into the environment, as the file system reads it"
-                    self.wrong(where, "what looks like a secret", "no secret in a file", remedy)
+            for where in _secrets(options, f"storage.{scheme}"):
+                remedy = "such values belong into the environment, as the file system reads it"
+                self.wrong(where, "what looks like a secret", "no secret in a file", remedy)
         if len(self.problems) == before:
             use_options(storage)
 
@@ -409,6 +407,19 @@ class _Reader(SettingsReader):
         if len(self.problems) > before:
             return None
         return Source(**{key: entry[key] for key in entry if key in _SOURCE_KEYS})
+
+
+def _secrets(value: object, where: str) -> Iterator[str]:
+    """The keys of a table, and of all that are in it, that nobody else may know."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if _SECRET.search(key):
+                yield f"{where}.{key}"
+            else:
+                yield from _secrets(inner, f"{where}.{key}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _secrets(inner, f"{where}[{number}]")
 
 
 def bytes_of(size: object) -> int | None:

@@ -260,6 +260,26 @@ def test_secrets_have_no_place_in_the_settings(world, endpoint):
     assert "s3cr3t" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        (
+            '[storage.s3.client_kwargs]\naws_secret_access_key = "s3cr3t"',
+            "client_kwargs.aws_secret",
+        ),
+        ('[storage.s3.a.b]\ntoken = "s3cr3t"', r"a\.b\.token"),
+        ('[storage.s3]\nsome = [{ password = "s3cr3t" }]', r"some\[0\]\.password"),
+    ],
+)
+def test_secrets_are_found_in_tables_within_tables(world, options, where):
+    world.write_config()
+    with world.config_path.open("a") as file:
+        file.write(options + "\n")
+    with pytest.raises(ConfigError, match=rf"storage\.s3\.{where}.*environment") as error:
+        load_config(world.config_path)
+    assert "s3cr3t" not in str(error.value)
+
+
 def test_a_scheme_that_nobody_knows_is_told(world):
     world.write_config()
     text = world.config_path.read_text().replace('"corpus/*', '"gopher://mill/*')
