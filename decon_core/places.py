@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PosixPath
 from typing import IO, Any, NamedTuple
@@ -131,11 +132,23 @@ def file_system_of(path: RemotePath) -> Any:
     scheme = scheme_of(str(path))
     try:
         # Listings are not kept: what others wrote a second ago has to be seen.
-        return fsspec.filesystem(scheme, use_listings_cache=False)
+        files = fsspec.filesystem(scheme, use_listings_cache=False)
+        _try_options(files)
+        return files
+    except TypeError as error:
+        expected = "options that the file system knows"
+        raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
     except (ImportError, ValueError) as error:
         remedy = "pip install 'decon-assets[s3]'" if scheme in ("s3", "s3a") else ""
         expected = "a file system that fsspec knows, with its package installed"
         raise ConfigError(Problem(str(path), str(error), expected, remedy)) from None
+
+
+@lru_cache(maxsize=64)
+def _try_options(files: Any) -> None:
+    """Have a file system look at its options, as some do only before their first request."""
+    if hasattr(files, "connect"):
+        files.connect()
 
 
 def uploads_are_whole(scheme: str) -> bool:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -278,6 +279,19 @@ def test_secrets_are_found_in_tables_within_tables(world, options, where):
     with pytest.raises(ConfigError, match=rf"storage\.s3\.{where}.*environment") as error:
         load_config(world.config_path)
     assert "s3cr3t" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "option", ['endpont_url = "http://127.0.0.1:1"', "client_kwargs = { endpont_url = 'http://x' }"]
+)
+def test_an_option_that_the_file_system_does_not_know_is_told_with_its_table(
+    world, s3, capsys, option
+):
+    world.write_config()
+    text = world.config_path.read_text().replace('"corpus/*', f'"{BUCKET}/*')
+    world.config_path.write_text(f"{text}[storage.s3]\n{option}\n")
+    assert main(["status", "--config", str(world.config_path)]) == 2
+    assert re.search(r"ConfigError: storage\.s3: found .*endpont_url", capsys.readouterr().err)
 
 
 def test_a_scheme_that_nobody_knows_is_told(world):
