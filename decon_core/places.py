@@ -25,6 +25,14 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _BLOCK = 4 << 20  # bytes that one request asks for
 _OPTIONS_VARIABLE = "FSSPEC_{}"  # where fsspec looks when it is imported
 
+_ALSO_CALLED = (
+    {"s3", "s3a"},
+    {"gs", "gcs"},
+    {"abfs", "abfss", "adl", "az"},
+    {"http", "https"},
+    {"file", "local"},
+)
+
 # Where an upload is there as a whole or not at all.
 _WHOLE_UPLOADS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
 
@@ -112,7 +120,7 @@ def place(text: str | Path, *, base: Path | None = None) -> Path:
     scheme = scheme_of(text)
     if scheme in ("file", "local"):
         return Path("/" + text.partition(":")[2].lstrip("/"))
-    return RemotePath(text)
+    return RemotePath(text.replace(text[: len(scheme)], scheme, 1))
 
 
 def is_url(text: str) -> bool:
@@ -123,6 +131,11 @@ def is_url(text: str) -> bool:
 def scheme_of(text: str) -> str:
     found = _SCHEME.match(text)
     return found[1].lower() if found else ""
+
+
+def is_same_system(scheme: str, other: str) -> bool:
+    """Whether the options of one scheme hold for another: fsspec has several names for some."""
+    return scheme == other or any({scheme, other} <= names for names in _ALSO_CALLED)
 
 
 def file_system_of(path: RemotePath) -> Any:

@@ -57,18 +57,13 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     config, store = decon.at_hand()
     fingerprint = index_fingerprint(store, config.policy)
     names = benchmarks_of(config)
-    unknown = [
-        Problem(name, "required, but not among the benchmarks", "a benchmark")
-        for name in config.required
-        if name not in names
-    ]
     versions = [
         current_version(store, name) for name in names if store.current_records(name).is_file()
     ]
     versions = [version for version in versions if has_part(store, version, fingerprint)]
     seen = visibilities(store, versions, config.policy)
     few = [one for one in seen if one.share < config.least_indexable_share]
-    blocking = [*unknown, *(_few(one, config) for one in few if one.benchmark in config.required)]
+    blocking = [_few(one, config) for one in few if one.benchmark in config.required]
     others = [_few(one, config) for one in few if one.benchmark not in config.required]
     rows = [
         {
