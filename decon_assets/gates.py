@@ -20,7 +20,6 @@ from decon_core.errors import IncompleteError, Problem
 from decon_core.index import has_part, index_fingerprint
 from decon_core.indexability import Visibility, visibilities
 from decon_core.records import current_version
-from decon_core.registry import benchmarks_of
 from decon_core.store import Store
 
 BLOCKING = {
@@ -84,17 +83,9 @@ def _has_failed(instance: Instance, check: AssetCheckKey) -> bool:
 
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
-    """Required benchmarks that are not there, or of which rules see less than is demanded."""
-    if not config.required:
-        return []
-    names = benchmarks_of(config)
-    unknown = [
-        Problem(name, "required, but not among the benchmarks", "a benchmark")
-        for name in config.required
-        if name not in names
-    ]
-    seen = seen_of(config, store, [name for name in config.required if name in names])
-    return [*unknown, *(shortfall(one, config) for one in seen if is_few(one, config))]
+    """Required benchmarks of which rules see less than is demanded."""
+    seen = seen_of(config, store, config.required)
+    return [shortfall(one, config) for one in seen if is_few(one, config)]
 
 
 def seen_of(config: Config, store: Store, names: Iterable[str]) -> list[Visibility]:

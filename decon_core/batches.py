@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -31,6 +30,7 @@ from decon_core.corpus import (
     table_batches,
 )
 from decon_core.kernels import json_lines
+from decon_core.places import place
 from decon_core.room import room_for
 from decon_core.streams import format_of
 
@@ -66,7 +66,7 @@ def read_blocks(
     shard: Shard, source: Source, *, block_bytes: int = _BLOCK_BYTES
 ) -> Iterator[Block]:
     """All rows of a shard, in order. Raises as `read_shard` does, after the same rows."""
-    path = Path(shard.path)
+    path = place(shard.path)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
             for block in line_blocks(file, path, block_bytes=block_bytes):

@@ -62,7 +62,7 @@ from __future__ import annotations
 import glob
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -170,6 +170,7 @@ class Config:
     drift: float  # of a benchmark's leak rate, from one report to the next
     store: Path  # the folder that everything is made in
     kept: RemotePath | None  # where it is kept, if that is somewhere else
+    storage: tuple[str, ...]  # schemes that options were given for
 
 
 def load_config(path: Path) -> Config:
@@ -219,9 +220,7 @@ class _Reader(SettingsReader):
         snapshot = self.names("idf.snapshot", sections["idf"].get("snapshot"))
         self._use(sections["storage"])
         store, kept = self._store(sections["store"])
-        verdicts = sections["review"].get("verdicts", DEFAULT_FILE)
-        if not isinstance(verdicts, str) or not verdicts:
-            self.wrong("review.verdicts", verdicts, "a path")
+        verdicts = self._verdicts(sections["review"].get("verdicts", DEFAULT_FILE))
         clears = self._clears(sections["review"].get("clears", [*CLEARING]))
         sources = self._sources(corpus.get("source", []))
         packing = self._packing(corpus)
@@ -259,12 +258,13 @@ class _Reader(SettingsReader):
             policy=policy,
             mixtures=mixtures,
             blends=blends,
-            verdicts=self._folder / verdicts,
+            verdicts=verdicts,
             clears=clears,
             showing=showing,
             drift=drift,
             store=store,
             kept=kept,
+            storage=tuple(sections["storage"]),
         )
 
     def _use(self, storage: Mapping[str, Any]) -> None:
@@ -274,28 +274,42 @@ class _Reader(SettingsReader):
             if not isinstance(options, dict):
                 self.wrong(f"storage.{scheme}", options, "a table of options")
                 continue
-            for key in options:
-                if _SECRET.search(key):
-                    where = f"storage.{scheme}.{key}"
-                    remedy = "such values belong into the environment, as the file system reads it"
-                    self.wrong(where, "what looks like a secret", "no secret in a file", remedy)
+            for where in _secrets(options, f"storage.{scheme}"):
+                remedy = "such values belong into the environment, as the file system reads it"
+                self.wrong(where, "what looks like a secret", "no secret in a file", remedy)
         if len(self.problems) == before:
             use_options(storage)
 
     def _store(self, section: Mapping[str, Any]) -> tuple[Path, RemotePath | None]:
-        for key in ("path", "work"):
-            if not isinstance(section.get(key, ""), str):
-                self.wrong(f"store.{key}", section[key], "a path")
+        for key in sorted(section.keys() & {"path", "work"}):
+            if not _is_name(section[key]):
+                self.wrong(f"store.{key}", repr(section[key]), "a path")
                 return self._folder, None
         work = section.get("work", _STORE)
         if is_url(work):
             self.wrong("store.work", work, "a folder of this machine")
         kept = place(section.get("path", work), base=self._folder)
         if isinstance(kept, RemotePath):
+            self._require_folder("store.work", self._folder / work)
             return self._folder / work, kept
         if "work" in section:
             self.wrong("store.work", work, "none: the store is a folder of this machine itself")
+        self._require_folder("store.path", kept)
         return kept, None
+
+    def _require_folder(self, where: str, path: Path) -> None:
+        if path.exists() and not path.is_dir():
+            self.wrong(where, f"the file {path}", "a folder, there or not")
+
+    def _verdicts(self, value: object) -> Path:
+        expected = "a file of this machine, there or not"
+        if not isinstance(value, str) or not value or is_url(value):
+            self.wrong("review.verdicts", repr(value), expected)
+            return self._folder
+        path = self._folder / value
+        if path.is_dir():
+            self.wrong("review.verdicts", f"the folder {path}", expected)
+        return path
 
     def _recipes(self, value: object) -> tuple[Path, ...]:
         """Recipe files in the order in which they are named; of a glob by name, each file once."""
@@ -392,13 +406,16 @@ class _Reader(SettingsReader):
         for key in ("name", "path"):
             if not isinstance(entry.get(key), str):
                 self.wrong(f"{where}.{key}", entry.get(key), "a text")
-        for key in ("messages", "id"):
-            if not isinstance(entry.get(key, ""), str):
-                self.wrong(f"{where}.{key}", entry[key], "the name of a field")
+        if entry.get("path") == "":
+            self.wrong(f"{where}.path", "''", "a path or a pattern")
+        for key in sorted(entry.keys() & {"messages", "id"}):
+            if not _is_name(entry[key]):
+                self.wrong(f"{where}.{key}", repr(entry[key]), "the name of a field")
         if isinstance(entry.get("text"), list):
             self.names(f"{where}.text", entry["text"])
-        elif not isinstance(entry.get("text", ""), str):
-            self.wrong(f"{where}.text", entry["text"], "the name of a field, or a list of them")
+        elif "text" in entry and not _is_name(entry["text"]):
+            expected = "the name of a field, or a list of them"
+            self.wrong(f"{where}.text", repr(entry["text"]), expected)
         if ("text" in entry) == ("messages" in entry):
             found = "both" if "text" in entry else "neither"
             self.wrong(where, found, "either 'text' or 'messages': the field with the content")
@@ -409,6 +426,23 @@ class _Reader(SettingsReader):
         if len(self.problems) > before:
             return None
         return Source(**{key: entry[key] for key in entry if key in _SOURCE_KEYS})
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _secrets(value: object, where: str) -> Iterator[str]:
+    """The keys of a table, and of all that are in it, that nobody else may know."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if _SECRET.search(key):
+                yield f"{where}.{key}"
+            else:
+                yield from _secrets(inner, f"{where}.{key}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _secrets(inner, f"{where}[{number}]")
 
 
 def bytes_of(size: object) -> int | None:

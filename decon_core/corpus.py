@@ -143,6 +143,7 @@ class Unreadable:
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:
     """The shards that a source's glob finds today, by name. `known` (by path) saves re-hashing."""
     found = files_of(source, folder=folder)
+    require_names_in_utf8(path for path, _ in found)
     problems = [
         Problem(str(path), f"format {format_of(path)!r}", f"one of {', '.join(FORMATS)}")
         for path, _ in found
@@ -174,6 +175,17 @@ def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
         status = os.stat(path)  # noqa: PTH116 - as above
         found.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
     return found
+
+
+def require_names_in_utf8(paths: Iterable[Path]) -> None:
+    """Raise of names that are no text: nothing that is written could tell of such a file."""
+    problems = [
+        Problem(name, "a name that is not UTF-8", "one that is", "rename the file or its folder")
+        for path in paths
+        if (name := os.fsencode(path).decode("utf-8", "backslashreplace")) != str(path)
+    ]
+    if problems:
+        raise CorpusError(sorted(problems, key=str))
 
 
 def shard_at(

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from decon_core.common import freeze_common
 from decon_core.compat import write_report
 from decon_core.config import Source
-from decon_core.corpus import FORMATS, LINE_FORMATS, Pack, Shard, shard_at
+from decon_core.corpus import FORMATS, LINE_FORMATS, Pack, Shard, require_names_in_utf8, shard_at
 from decon_core.errors import (
     ConfigError,
     CorpusError,
@@ -266,6 +266,7 @@ def _corpus_files(path: str, out: Path) -> tuple[Path, list[Path], list[str]]:
         for file in found
         if not file.is_relative_to(out) and not _is_hidden(file.relative_to(base))
     ]
+    require_names_in_utf8(found)
     shards = [file for file in found if format_of(file) in FORMATS]
     others = [file.relative_to(base).as_posix() for file in found if format_of(file) not in FORMATS]
     if not shards or (others and not is_folder):

@@ -8,9 +8,13 @@ write and delete.
 What has a fingerprint in its name never changes, so it only has to be there. Of the rest a note in
 the folder says how both sides were when they last agreed, so that what one side changed or removed
 since is told from what the other one did. Several machines may work at once: none takes away what
-another one made. Where two write the same changing file (a pointer, a pack, the report, a mixture
-of a pack), the last one stands; a mixture that two wrote through one another does not match its
-manifest, which is checked wherever mixtures are.
+another one made. A folder that was emptied is no order to remove anything: what nothing in here
+ever removes comes back, and where most is gone all of it does. Where most is gone behind the URL
+nothing is removed here before a person has said what is meant.
+
+Where two write the same changing file (a pointer, a pack, the report, a mixture of a pack), the
+last one stands; a mixture that two wrote through one another does not match its manifest, which is
+checked wherever mixtures are.
 
 Whoever reads behind the URL at any moment finds nothing before what it needs: ledgers come behind
 the tiles, pointers behind what they point to, the manifest of a mixture last. Before something
@@ -31,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config import Config
+from decon_core.errors import InputError, Problem
 from decon_core.places import RemotePath, Stamp, listed, scheme_of, stamp_of, uploads_are_whole
 from decon_core.store import Store, aside, read_json, remove
 
@@ -40,7 +45,7 @@ _LOCK = ".mirror.lock"
 # of the files as they lie here.
 _OWN = ("checks", "drafts", "search")
 
-# Of all that is in these folders only the pointers change.
+# Of all that is in these folders only the pointers change, and nothing is ever removed.
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
 _POINTER = "current.json"
 
@@ -49,6 +54,7 @@ _CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _OF_REPORT = range(7)
 _SAYS_IT_IS_WHOLE = frozenset({_MANIFEST, _CARD, _OF_REPORT})
 
 _AT_ONCE = 200  # files that are sent or fetched together
+_HANDFUL = 5  # files that may go without being most of a store
 
 
 def at_hand(config: Config) -> Store:
@@ -91,6 +97,12 @@ class _Sides:
     def is_changed_there(self, name: str) -> bool:
         return name not in self.agreed or self.agreed[name].there != _named(name, self.there[name])
 
+    def lost_here(self) -> list[str]:
+        return _lost(self.agreed, held=self.there, left=self.here)
+
+    def lost_there(self) -> list[str]:
+        return _lost(self.agreed, held=self.here, left=self.there)
+
 
 @dataclass(frozen=True)
 class Mirror:
@@ -102,6 +114,7 @@ class Mirror:
     def pull(self) -> None:
         """Bring here what is there and not here, and remove what was removed there."""
         with self._alone() as sides:
+            self._require_not_lost(sides)
             wanted = [name for name in sides.there if self._is_to_fetch(sides, name)]
             gone = [
                 name
@@ -129,6 +142,7 @@ class Mirror:
                 for name in sides.agreed
                 if name not in sides.here
                 and name in sides.there
+                and not is_for_good(name)
                 and not sides.is_changed_there(name)
             ]
             self._delete(sides, _before(wanted, gone, sides.there))
@@ -146,7 +160,7 @@ class Mirror:
 
     def _is_to_fetch(self, sides: _Sides, name: str) -> bool:
         if name not in sides.here:  # new there; or removed here, which the next push will say there
-            return name not in sides.agreed or sides.is_changed_there(name)
+            return is_for_good(name) or sides.is_changed_there(name)
         if is_unchanging(name) or self._is_same(sides, name):
             self._agree(sides, [name])
             return False
@@ -218,14 +232,28 @@ class Mirror:
         with (self.work / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             there = {name: stamp for name, stamp in listed(self.kept).items() if is_kept(name)}
-            # Nothing there at all is no word that all of it was removed: it was never there, or is
-            # somewhere else.
-            agreed = self._noted() if there else {}
-            sides = _Sides(files_in(self.work), there, agreed)
+            here = files_in(self.work)
+            # Nothing at all on one side is no word that all of it was removed: it was never there,
+            # or is somewhere else.
+            sides = _Sides(here, there, self._noted() if here and there else {})
+            if sides.lost_here():
+                sides.agreed = {name: sides.agreed[name] for name in here if name in sides.agreed}
             try:
                 yield sides
             finally:
                 self._note(sides.agreed)
+
+    def _require_not_lost(self, sides: _Sides) -> None:
+        """Raise when what is behind the URL would have most be removed here."""
+        lost = sides.lost_there()
+        if lost:
+            found = f"{len(lost)} of {len(sides.agreed)} files gone, {lost[0]} among them"
+            remedy = (
+                f"if that is meant, delete {self.work}: what is left is fetched again. If not, "
+                f"delete {self.work / _NOTE}: the next command that works sends all that is here"
+            )
+            expected = "most of what was sent or fetched before"
+            raise InputError(Problem(str(self.kept), found, expected, remedy))
 
     def _noted(self) -> dict[str, _Agreed]:
         path = self.work / _NOTE
@@ -249,7 +277,38 @@ def _named(name: str, stamp: Stamp) -> str:
 
 def is_unchanging(name: str) -> bool:
     """Whether there is only one content that can ever stand under a name."""
-    return name.split("/", maxsplit=1)[0] in _UNCHANGING and not name.endswith(f"/{_POINTER}")
+    return is_for_good(name) and not name.endswith(f"/{_POINTER}")
+
+
+def is_for_good(name: str) -> bool:
+    """Whether nothing in here ever removes it: where it lacks, it was lost or removed by hand."""
+    return name.split("/", maxsplit=1)[0] in _UNCHANGING
+
+
+def _lost(agreed: Iterable[str], *, held: Collection[str], left: Collection[str]) -> list[str]:
+    """What one side still holds and the other lacks, if that is most, and nothing says why."""
+    known = [name for name in agreed if name in held]
+    folders = {name.rpartition("/")[0] for name in left}
+    lacking = [
+        name
+        for name in known
+        if name not in left
+        and (is_for_good(name) or not _is_replaced(name, folders))
+        and not _is_retired(name, left)
+    ]
+    return lacking if len(lacking) > max(_HANDFUL, len(known) // 2) else []
+
+
+def _is_replaced(name: str, folders: Collection[str]) -> bool:
+    """Whether other files stand beside where it was: a mixture, written in another way."""
+    return "/" in name and name.rpartition("/")[0] in folders
+
+
+def _is_retired(name: str, left: Collection[str]) -> bool:
+    """Whether it went with its pack."""
+    folder, *between, file = name.split("/")
+    pack = between[1] if folder == "mixtures" and len(between) > 1 else file.removesuffix(".json")
+    return folder in ("mixtures", "packs") and f"packs/retired/{pack}.json" in left
 
 
 def is_kept(name: str) -> bool:

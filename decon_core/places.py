@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PosixPath
 from typing import IO, Any, NamedTuple
@@ -23,6 +24,14 @@ from decon_core.errors import ConfigError, Problem
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _BLOCK = 4 << 20  # bytes that one request asks for
 _OPTIONS_VARIABLE = "FSSPEC_{}"  # where fsspec looks when it is imported
+
+_ALSO_CALLED = (
+    {"s3", "s3a"},
+    {"gs", "gcs"},
+    {"abfs", "abfss", "adl", "az"},
+    {"http", "https"},
+    {"file", "local"},
+)
 
 # Where an upload is there as a whole or not at all.
 _WHOLE_UPLOADS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
@@ -111,7 +120,7 @@ def place(text: str | Path, *, base: Path | None = None) -> Path:
     scheme = scheme_of(text)
     if scheme in ("file", "local"):
         return Path("/" + text.partition(":")[2].lstrip("/"))
-    return RemotePath(text)
+    return RemotePath(text.replace(text[: len(scheme)], scheme, 1))
 
 
 def is_url(text: str) -> bool:
@@ -124,6 +133,11 @@ def scheme_of(text: str) -> str:
     return found[1].lower() if found else ""
 
 
+def is_same_system(scheme: str, other: str) -> bool:
+    """Whether the options of one scheme hold for another: fsspec has several names for some."""
+    return scheme == other or any({scheme, other} <= names for names in _ALSO_CALLED)
+
+
 def file_system_of(path: RemotePath) -> Any:
     """The file system behind a URL; fsspec keeps one for each scheme and its options."""
     import fsspec
@@ -131,11 +145,23 @@ def file_system_of(path: RemotePath) -> Any:
     scheme = scheme_of(str(path))
     try:
         # Listings are not kept: what others wrote a second ago has to be seen.
-        return fsspec.filesystem(scheme, use_listings_cache=False)
+        files = fsspec.filesystem(scheme, use_listings_cache=False)
+        _try_options(files)
+        return files
+    except TypeError as error:
+        expected = "options that the file system knows"
+        raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
     except (ImportError, ValueError) as error:
         remedy = "pip install 'decon-assets[s3]'" if scheme in ("s3", "s3a") else ""
         expected = "a file system that fsspec knows, with its package installed"
         raise ConfigError(Problem(str(path), str(error), expected, remedy)) from None
+
+
+@lru_cache(maxsize=64)
+def _try_options(files: Any) -> None:
+    """Have a file system look at its options, as some do only before their first request."""
+    if hasattr(files, "connect"):
+        files.connect()
 
 
 def uploads_are_whole(scheme: str) -> bool:

@@ -27,11 +27,12 @@ from decon_core.errors import (
     RecipeError,
     StaleError,
 )
-from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
+from decon_core.evals import Recipe, files_by_split, load_recipes, local_paths, normalize
 from decon_core.idf import require_counted_under, require_frozen_from
 from decon_core.mixtures.build import Builder
-from decon_core.places import RemotePath, Stamp, stamp_of
+from decon_core.places import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.records import Version, current_version, recorded_origin
+from decon_core.settings_reader import did_you_mean
 from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
 from decon_core.verdicts import Verdicts, read_verdicts
@@ -79,19 +80,46 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
                 problems.append(Problem(where, "the name a second time", "a name used once"))
             found[name] = Benchmark(recipe, path.parent)
     wanted = tuple(found) if config.benchmarks is None else config.benchmarks
-    for setting, names in (("evals.benchmarks", wanted), ("idf.snapshot", config.snapshot or ())):
-        known = found if setting == "evals.benchmarks" else wanted
-        problems += [
-            Problem(setting, repr(name), f"one of {', '.join(known)}")
-            for name in names
-            if name not in known
-        ]
+    named = {"idf.snapshot": config.snapshot or (), "evals.required": config.required}
+    problems += _unknown("evals.benchmarks", wanted, tuple(found))
+    for setting, names in named.items():
+        problems += _unknown(setting, names, wanted)
     splits = {name: found[name].recipe.splits for name in wanted if name in found}
     problems += unknown_names(config.mixtures, splits)
     problems += unknown_in_blends(config.blends, splits)
+    problems += _unused_options(config, found.values())
     if problems:
         raise ConfigError(problems)
     return {name: found[name] for name in wanted}
+
+
+def _unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> list[Problem]:
+    expected = f"one of {', '.join(known)}"
+    return [
+        Problem(setting, repr(name), expected, did_you_mean(name, known))
+        for name in names
+        if name not in known
+    ]
+
+
+def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Problem]:
+    """Options of file systems that nothing lies on. What recipes name counts, too."""
+    if not config.storage:
+        return []
+    paths = [source.path for source in config.sources] + [str(path) for path in config.recipes]
+    paths += [str(config.kept or "")]
+    paths += [path for one in benchmarks for path in local_paths(one.recipe)]
+    used = sorted({scheme_of(path) for path in paths} - {""})
+    return [
+        Problem(
+            f"storage.{scheme}",
+            "options of a file system that no path is on",
+            f"a scheme of a path: {', '.join(used)}" if used else "no options: no path is a URL",
+            did_you_mean(scheme.lower(), used),
+        )
+        for scheme in config.storage
+        if not any(is_same_system(scheme, other) for other in used)
+    ]
 
 
 def benchmark_of(config: Config, name: str) -> Benchmark:

@@ -26,12 +26,12 @@ class SettingsReader:
     def unknown(self, where: str, found: Iterable[str], known: Iterable[str]) -> None:
         """Keys that nobody reads."""
         for key in sorted(set(found) - set(known)):
-            remedy = _did_you_mean(key, sorted(known))
+            remedy = did_you_mean(key, sorted(known))
             self.wrong(where or "top level", f"unknown key {key!r}", "a known key", remedy)
 
     def choice(self, where: str, value: object, known: Sequence[str]) -> None:
         if value not in known:
-            self.wrong(where, value, f"one of {', '.join(known)}", _did_you_mean(value, known))
+            self.wrong(where, value, f"one of {', '.join(known)}", did_you_mean(value, known))
 
     def names(
         self, where: str, value: object, *, required: bool = False, known: Sequence[str] = ()
@@ -39,7 +39,7 @@ class SettingsReader:
         """A list of names, each once; of those that are known, if any are."""
         if value is None and not required:
             return None
-        is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        is_list = isinstance(value, list) and all(isinstance(one, str) and one for one in value)
         if not is_list or not value:
             self.wrong(where, value, "a list of one or more names in quotes")
             return None
@@ -81,6 +81,7 @@ class SettingsReader:
             self.wrong(where, f"{name!r} more than once", expected)
 
 
-def _did_you_mean(found: object, known: Sequence[str]) -> str:
+def did_you_mean(found: object, known: Sequence[str]) -> str:
+    """What to say of a name that nobody knows, where it is close to one that somebody does."""
     close = difflib.get_close_matches(str(found), known, n=1)
     return f"did you mean {close[0]!r}?" if close else ""

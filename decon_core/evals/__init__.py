@@ -9,7 +9,7 @@ The way of a row: `recipe` (what to take; `parse` reads it from YAML), `files`, 
 """
 
 from decon_core.evals.catalog import CATALOG_PATH, catalog
-from decon_core.evals.files import files_by_split
+from decon_core.evals.files import files_by_split, local_paths
 from decon_core.evals.normalize import normalize, normalize_rows
 from decon_core.evals.parse import load_recipes
 from decon_core.evals.recipe import HubSource, LocalSource, Recipe
@@ -24,6 +24,7 @@ __all__ = [
     "files_by_split",
     "fingerprint_of",
     "load_recipes",
+    "local_paths",
     "normalize",
     "normalize_rows",
 ]

@@ -34,6 +34,14 @@ def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]
     return found
 
 
+def local_paths(recipe: Recipe) -> list[str]:
+    """The paths and patterns of its files, as they are written; none for a data set on the hub."""
+    source = recipe.source
+    if not isinstance(source, LocalSource):
+        return []
+    return [pattern for _, patterns in _patterns(recipe, source) for pattern in patterns]
+
+
 def _patterns(recipe: Recipe, source: LocalSource) -> list[tuple[str, tuple[str, ...]]]:
     return list(source.by_split) or [(split, source.patterns) for split in recipe.splits]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from decon_core.config import Source
-from decon_core.corpus import FORMATS, Unreadable, document_of
+from decon_core.corpus import FORMATS, Unreadable, document_of, require_names_in_utf8
 from decon_core.errors import CorpusError, Problem
 from decon_core.streams import compression_of, format_of
 from decon_core.survey.rows import Field, Row, Sample, fields_of, leaves, sample
@@ -106,6 +106,7 @@ def _files(place: str) -> tuple[Path, list[Path]]:
         wild = next((at for at, part in enumerate(path.parts) if glob.has_magic(part)), len(fixed))
         root = Path(*path.parts[:wild]) if wild < len(path.parts) else path.parent
     visible = [one for one in found if one.is_file() and not _is_hidden(one.relative_to(root))]
+    require_names_in_utf8(visible)
     return root, sorted(visible)
 
 

@@ -34,7 +34,7 @@ from decon_core.index import index_fingerprint
 from decon_core.mixtures.choice import Sight
 from decon_core.publish.summary import score_bins as bins_of_report
 from decon_core.records import current_version, save_records
-from decon_core.registry import list_packs
+from decon_core.registry import benchmarks_of, list_packs
 from decon_core.schemas import INDEX
 from decon_core.store import (
     map_arrays,
@@ -178,12 +178,22 @@ def test_indexability_check_only_warns_of_a_benchmark_that_is_not_required(half_
     assert (result.passed, result.severity.value) == (False, "WARN")
 
 
-def test_indexability_check_fails_when_a_required_benchmark_is_not_there(world):
-    world.run()
-    demand(world, 'required = ["habor"]')
-    result = run_check(enough_is_indexable, world)
-    assert (result.passed, result.severity.value) == (False, "ERROR")
-    assert "habor" in result.metadata["problems"].value
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('required = ["habor"]', r"evals\.required: found 'habor'.*did you mean 'harbor'"),
+        ('benchmarks = ["harbor", "legder"]', r"evals\.benchmarks: .*did you mean 'ledger'"),
+        (
+            'benchmarks = ["ledger"]\nrequired = ["harbor"]',
+            r"evals\.required: found 'harbor'; expected one of ledger",
+        ),
+    ],
+)
+def test_a_benchmark_that_no_recipe_has_is_refused_wherever_it_is_named(world, setting, said):
+    world.write_config()
+    demand(world, setting)
+    with pytest.raises(ConfigError, match=said):
+        benchmarks_of(load_config(world.config_path))
 
 
 def test_indexability_check_says_nothing_of_what_is_not_indexed_yet(world):

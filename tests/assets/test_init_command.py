@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -95,3 +96,27 @@ def test_paths_start_at_the_folder_of_the_file_where_they_can(world, monkeypatch
     assert found.recipes == (world.folder / "evals.yaml",)
     is_beside = out == "decon.toml"
     assert found.sources[0].path.startswith("corpus/" if is_beside else str(world.folder))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["init", "--corpus", "corpus", "--evals", "evals.yaml", "--out", "made.toml"],
+        ["register"],
+        ["scan", "--corpus", "corpus", "--evals", "evals.yaml", "--out", "found"],
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("name", [b"bad\xff-1.jsonl.gz", b"f\xfe/1.jsonl.gz"])
+def test_a_file_whose_name_is_no_utf_8_is_named_wherever_shards_are_looked_for(
+    at_home, capsys, command, name
+):
+    text = at_home.config_path.read_text().replace('"corpus/*.jsonl.gz"', '"corpus/**/*.gz"')
+    at_home.config_path.write_text(text)
+    path = at_home.folder / "corpus" / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    shutil.copy(at_home.folder / "corpus" / "s0.jsonl.gz", path)
+    assert main(command) == 2
+    shown = name.decode("utf-8", "backslashreplace")
+    assert f"corpus/{shown}: found a name that is not UTF-8" in capsys.readouterr().err
+    assert not (at_home.folder / "made.toml").exists()

@@ -1,5 +1,8 @@
 """The pipeline with corpus, benchmarks and products on a store that speaks S3, served by moto."""
 
+import gzip
+import json
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +18,7 @@ from moto.server import ThreadedMotoServer
 
 from decon_assets.cli import main
 from decon_assets.pipeline import Pipeline
+from decon_core.batches import read_blocks
 from decon_core.config import Source, load_config
 from decon_core.corpus import find_shards, read_shard
 from decon_core.errors import ConfigError, CorpusError
@@ -55,11 +59,21 @@ def s3(endpoint, monkeypatch):
 def remote_world(world, s3, endpoint, tmp_path_factory):
     """The world with everything in a bucket, and nothing here but a decon.toml."""
     world.write_config()
+    add_table(world)
     for path in world.folder.glob("corpus/*"):
         s3.put_file(str(path), f"mill/in/corpus/{path.name}")
     for path in (world.folder / "evals.yaml", *world.folder.glob("*.jsonl")):
         s3.put_file(str(path), f"mill/in/recipes/{path.name}")
     return settings_for(tmp_path_factory.mktemp("machine"), world, endpoint)
+
+
+def add_table(world) -> None:
+    """The documents of a shard once more, in parquet, and a source that takes both."""
+    with gzip.open(world.folder / "corpus" / "s0.jsonl.gz") as file:
+        table = pa.Table.from_pylist([json.loads(line) for line in file])
+    pq.write_table(table, world.folder / "corpus" / "table.parquet")
+    text = world.config_path.read_text().replace('"corpus/*.jsonl.gz"', '"corpus/*"')
+    world.config_path.write_text(text)
 
 
 def settings_for(folder: Path, world, endpoint, *, store=f"{BUCKET}/out") -> Path:
@@ -93,7 +107,7 @@ def test_a_run_on_urls_makes_the_same_bytes_and_a_second_machine_scans_nothing(
     world, remote_world, endpoint, tmp_path_factory
 ):
     said = "\n".join(run(remote_world))
-    assert "read 3 shards" in said
+    assert "read 4 shards" in said
     run(world.config_path)
     made = contents(Store(remote_world.parent / ".decon").root, *MADE)
     by_hand = contents(world.store.root, *MADE)
@@ -159,6 +173,7 @@ def test_input_files_are_listed_by_what_the_store_calls_them(remote_world):
     shards = [f"corpus/s{number}.jsonl.gz" for number in range(3)]
     assert names == [
         *shards,
+        "corpus/table.parquet",
         *(f"recipes/{x}" for x in ("evals.yaml", "harbor.jsonl", "ledger.jsonl")),
     ]
     assert found[0].path == str(remote_world)
@@ -191,7 +206,12 @@ def test_every_format_is_read_from_a_url_as_from_a_file(s3, tmp_path, name):
     (local,) = find_shards(here, folder=tmp_path, known={})
     (remote,) = find_shards(there, folder=tmp_path, known={})
     assert remote.fingerprint == local.fingerprint
-    assert list(read_shard(remote, there)) == list(read_shard(local, here))
+    rows_here = list(read_shard(local, here))
+    assert list(read_shard(remote, there)) == rows_here
+    blocks = [block.read() for block in read_blocks(remote, there, block_bytes=1 << 18)]
+    documents = [batch.document(at) for batch in blocks for at in range(batch.rows.size)]
+    assert len(blocks) > 1
+    assert documents == rows_here
 
 
 KILLED = """
@@ -239,6 +259,39 @@ def test_secrets_have_no_place_in_the_settings(world, endpoint):
     with pytest.raises(ConfigError, match=r"storage\.s3\.secret.*environment") as error:
         load_config(world.config_path)
     assert "s3cr3t" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        (
+            '[storage.s3.client_kwargs]\naws_secret_access_key = "s3cr3t"',
+            "client_kwargs.aws_secret",
+        ),
+        ('[storage.s3.a.b]\ntoken = "s3cr3t"', r"a\.b\.token"),
+        ('[storage.s3]\nsome = [{ password = "s3cr3t" }]', r"some\[0\]\.password"),
+    ],
+)
+def test_secrets_are_found_in_tables_within_tables(world, options, where):
+    world.write_config()
+    with world.config_path.open("a") as file:
+        file.write(options + "\n")
+    with pytest.raises(ConfigError, match=rf"storage\.s3\.{where}.*environment") as error:
+        load_config(world.config_path)
+    assert "s3cr3t" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "option", ['endpont_url = "http://127.0.0.1:1"', "client_kwargs = { endpont_url = 'http://x' }"]
+)
+def test_an_option_that_the_file_system_does_not_know_is_told_with_its_table(
+    world, s3, capsys, option
+):
+    world.write_config()
+    text = world.config_path.read_text().replace('"corpus/*', f'"{BUCKET}/*')
+    world.config_path.write_text(f"{text}[storage.s3]\n{option}\n")
+    assert main(["status", "--config", str(world.config_path)]) == 2
+    assert re.search(r"ConfigError: storage\.s3: found .*endpont_url", capsys.readouterr().err)
 
 
 def test_a_scheme_that_nobody_knows_is_told(world):

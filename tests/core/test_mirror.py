@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from decon_core.errors import InputError
 from decon_core.mirror import Mirror, files_in, is_kept, is_unchanging, rank
 from decon_core.places import listed, place
 from decon_core.store import remove
@@ -73,12 +74,11 @@ def test_what_one_machine_removed_or_changed_is_so_on_the_other(machine, other, 
     machine.push()
     other.pull()
     write(machine, packs__web="one")
-    for name in ("packs/chat", "tiles/s/a"):
-        remove(machine.work / name)
+    remove(machine.work / "packs/chat")
     machine.push()
     write(other, packs__new="mine")
     other.pull()
-    assert here(other) == {"packs/web": "one", "packs/new": "mine"}
+    assert here(other) == {"packs/web": "one", "packs/new": "mine", "tiles/s/a": "2"}
     other.push()
     assert there(kept) == here(other)
 
@@ -116,6 +116,98 @@ def test_a_url_that_is_empty_is_no_order_to_remove_everything(machine, kept):
     assert here(machine) == {"tiles/s/a": "1"}
     machine.push()
     assert there(kept) == here(machine)
+
+
+def empty(folder):
+    """As `rm -rf folder/*` does: what begins with a dot stays."""
+    for path in folder.glob("[!.]*"):
+        remove(path)
+
+
+def test_a_folder_that_was_emptied_but_for_its_note_takes_nothing_away_from_others(
+    machine, other, kept
+):
+    world(machine, "1", ["p0", "p1"])
+    machine.push()
+    other.pull()
+    before = here(other)
+    empty(machine.work)
+    write(machine, report__page="made before anything was fetched")
+    machine.push()
+    other.pull()
+    assert here(other).items() >= before.items()
+    machine.pull()
+    assert here(machine) == here(other) == there(kept)
+
+
+@pytest.mark.parametrize("name", ["tiles", "records", "idf", "index", "common", "draws"])
+def test_what_nothing_ever_removes_comes_back_where_it_lacks(machine, other, kept, name):
+    world(machine, "1", ["p0", "p1"])
+    put(machine, f"{name}/x/f.parquet", "made once")
+    put(machine, f"{name}/x/current.json", "f")
+    machine.push()
+    before = here(machine)
+    remove(machine.work / name)
+    machine.push()
+    assert there(kept) == before
+    machine.pull()
+    assert here(machine) == before
+
+
+@pytest.mark.parametrize("is_emptied", [True, False], ids=["all", "most"])
+def test_a_url_that_lost_most_is_refused_and_either_answer_settles_it(
+    machine, other, kept, is_emptied
+):
+    world(machine, "1", ["p0", "p1"])
+    machine.push()
+    other.pull()
+    before = here(machine)
+    left = {"idf/1.arrow": "1"} if is_emptied else {"idf/1.arrow": "1", "packs/p0.json": "1"}
+    for name in before.keys() - left.keys():
+        kept.file_system.rm_file(f"{kept.key}/{name}")
+    for mirror in (machine, other):
+        with pytest.raises(InputError, match="most of what was sent or fetched before"):
+            mirror.pull()
+        assert here(mirror) == before
+    remove(other.work)
+    other.pull()
+    assert here(other) == left
+    remove(machine.work / ".mirror.json")
+    machine.pull()
+    machine.push()
+    assert there(kept) == here(machine) == before
+
+
+def test_packs_that_were_retired_and_mixtures_that_were_rewritten_go_however_many_they_are(
+    machine, other, kept
+):
+    packs = [f"p{number}" for number in range(20)]
+    for pack in packs:
+        put(machine, f"packs/{pack}.json", "1")
+        put(machine, f"mixtures/clean/{pack}/a.jsonl", "1")
+        put(machine, f"mixtures/clean/{pack}/_manifest.json", "1")
+    machine.push()
+    other.pull()
+    for pack in packs[:15]:
+        put(machine, f"packs/retired/{pack}.json", "1")
+        remove(machine.work / "packs" / f"{pack}.json")
+        remove(machine.work / "mixtures/clean" / pack)
+    machine.push()
+    other.pull()
+    assert here(other) == here(machine) == there(kept)
+    assert len(here(other)) == 15 + 3 * 5
+    put(machine, "blends/b/_manifest.json", "1")
+    for number in range(50):
+        put(machine, f"blends/b/{number}.jsonl", "1")
+    machine.push()
+    other.pull()
+    remove(machine.work / "blends/b")
+    put(machine, "blends/b/_manifest.json", "2")
+    put(machine, "blends/b/all.parquet", "2")
+    machine.push()
+    other.pull()
+    assert here(other) == here(machine) == there(kept)
+    assert "blends/b/0.jsonl" not in here(other)
 
 
 def test_a_folder_that_was_kept_elsewhere_before_is_kept_here_as_a_whole(machine, tmp_path):
@@ -215,7 +307,7 @@ def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes
         if first:
             world(mirror, first, ["p0", "p1"])
             mirror.push()
-            for name in ("packs/p0.json", "mixtures/clean/p0", "tiles/s1/p0"):
+            for name in ("packs/p0.json", "mixtures/clean/p0"):
                 remove(mirror.work / name)
         world(mirror, "2", ["p1", "p2"])
         cut_after(n)

@@ -1,11 +1,16 @@
 """decon.toml and the policy: wrong settings are all named at once."""
 
+import json
+
+import fsspec
 import pytest
 
 from decon_core.config import Packing, bytes_of, load_config
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.names import check_names
+from decon_core.places import place
 from decon_core.policy import Policy
+from decon_core.registry import benchmarks_of
 
 GOOD = """
 [evals]
@@ -179,3 +184,75 @@ def test_recipes_may_be_globs_and_one_that_matches_nothing_is_a_problem(tmp_path
     assert [path.name for path in found] == ["b.yaml", "a.yaml"]
     with pytest.raises(ConfigError, match=r"found 'more/\*\.yaml'; expected a pattern"):
         config(tmp_path, GOOD.replace("evals.yaml", "more/*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('text = "text"', 'text = ""', r"source\[0\]\.text: found ''"),
+        ('text = "text"', 'text = ["prompt", ""]', r"source\[0\]\.text: found \['prompt', ''\]"),
+        ('text = "text"', 'messages = ""', r"source\[0\]\.messages: found ''"),
+        ('text = "text"', 'text = "text"\nid = ""', r"source\[0\]\.id: found ''"),
+        ('"shards/*.jsonl"', '""', r"source\[0\]\.path: found ''"),
+        ('["evals.yaml"]', '[""]', r"evals\.recipes: found \[''\]"),
+        ("[evals]", '[store]\npath = ""\n[evals]', r"store\.path: found ''"),
+        ("[evals]", '[store]\npath = "file"\n[evals]', r"store\.path: found the file .*file;"),
+        (
+            "[evals]",
+            '[store]\npath = "memory://x"\nwork = "file"\n[evals]',
+            r"store\.work: found the file .*file;",
+        ),
+        (
+            "[evals]",
+            '[review]\nverdicts = "s3://x/v.jsonl"\n[evals]',
+            r"review\.verdicts: found 's3://x/v\.jsonl'; expected a file of this machine",
+        ),
+        (
+            "[evals]",
+            '[review]\nverdicts = "folder"\n[evals]',
+            r"review\.verdicts: found the folder",
+        ),
+        ("[evals]", '[review]\nverdicts = ""\n[evals]', r"review\.verdicts: found ''"),
+    ],
+)
+def test_a_value_that_could_mean_nothing_is_refused(tmp_path, before, after, said):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigError, match=said) as error:
+        config(tmp_path, GOOD.replace(before, after))
+    assert len(error.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "local_path", "table", "said"),
+    [
+        ("shards/*.jsonl", "rows.jsonl", "s3", r"storage\.s3: found options .* no path is a URL"),
+        ("memory://x/*.jsonl", "rows.jsonl", "Memory", "did you mean 'memory'"),
+        ("memory://x/*.jsonl", "rows.jsonl", "memory", None),
+        ("shards/*.jsonl", "memory://x/rows.jsonl", "memory", None),
+        ("s3a://x/*.jsonl", "rows.jsonl", "s3", None),
+        ("S3://x/*.jsonl", "rows.jsonl", "s3", None),
+    ],
+)
+def test_options_of_a_file_system_that_no_path_is_on_are_refused(
+    tmp_path, monkeypatch, path, local_path, table, said
+):
+    for scheme in ("S3", "MEMORY"):
+        monkeypatch.setenv(f"FSSPEC_{scheme}", "{}")  # so that what is set is taken back
+    recipe = {"local_path": local_path, "splits": ["test"], "prompt": "q", "answers": ["a"]}
+    (tmp_path / "evals.yaml").write_text(json.dumps({"evals": {"x": recipe}}))
+    text = GOOD.replace("shards/*.jsonl", path) + f"[storage.{table}]\nanon = true\n"
+    try:
+        found = config(tmp_path, text)
+        if said is None:
+            assert list(benchmarks_of(found)) == ["x"]
+            return
+        with pytest.raises(ConfigError, match=said):
+            benchmarks_of(found)
+    finally:
+        fsspec.config.conf.pop(table)
+
+
+def test_a_scheme_may_be_written_in_any_case():
+    assert str(place("S3://Bucket/S3")) == "s3://Bucket/S3"
+    assert place("MEMORY://x/a.jsonl").key == place("memory://x/a.jsonl").key
