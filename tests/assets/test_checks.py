@@ -348,6 +348,55 @@ def test_ledger_check_names_tiles_that_are_another_shards_or_cannot_be_read(worl
     assert run_check(ledger_is_complete, world).passed
 
 
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda tile, other, _: tile.write_bytes(other.read_bytes()), "matches of shard"),
+        (lambda tile, *_: tile.write_bytes(b"x" * tile.stat().st_size), "cannot be read"),
+        (
+            lambda *paths: paths[2].write_text(
+                json.dumps(read_json(paths[2]) | {"n_rows": 17}, indent=1)
+            ),
+            "17 rows, of them 12 documents",
+        ),
+    ],
+)
+def test_ledger_check_sees_what_was_written_in_place_after_it_was_found_right(world, damage, told):
+    world.run()
+    assert run_check(ledger_is_complete, world).passed
+    version = current_version(world.store, "harbor").fingerprint
+    tile, other = (world.store.tile(*scanned(world, number), version) for number in range(2))
+    ledger = world.store.ledger(*scanned(world))
+    folder = tile.parent.stat().st_mtime_ns
+    damage(tile, other, ledger)
+    assert tile.parent.stat().st_mtime_ns == folder  # of the folder's own date nobody can tell
+    assert told in said(run_check(ledger_is_complete, world))
+
+
+@pytest.mark.parametrize("n_left", [0, 1])
+def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned_again(
+    world, n_left
+):
+    harbor = world.benchmarks["harbor"]
+    world.add_shard("s7", leaks=harbor[:3])
+    world.run()
+    version = current_version(world.store, "harbor").fingerprint
+    packs = {pack.shards[0].name: pack for pack in list_packs(world.store)}
+    scan = scanned(world)[0]
+    tile = world.store.tile(scan, packs["s7.jsonl.gz"].shards[0].fingerprint, version)
+    n_matches = pq.read_metadata(tile).num_rows
+    rewritten(tile, lambda table: table.slice(0, n_left))
+    for _ in range(2):  # a fault is not learnt
+        assert f"{n_left} matches | {n_matches}, as at first" in said(
+            run_check(ledger_is_complete, world)
+        )
+    world.add_benchmark("late")  # other stamps for all shards
+    assert not run_check(ledger_is_complete, world).passed
+    remove(tile.parent)
+    world.run()
+    assert run_check(ledger_is_complete, world).passed
+
+
 def test_ledger_check_fails_on_a_tile_of_other_columns(world):
     world.run()
     version = current_version(world.store, "harbor").fingerprint
