@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -496,6 +497,47 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
     result = run_check(coverage_is_complete, world)
     assert not result.passed
     assert "s7.jsonl.gz" in result.metadata["problems"].value
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("DELETE FROM matches", "matches: harbor | none | 3 matches, 3 pairs, 3 leaks"),
+        ("UPDATE matches SET is_contaminated = false", "harbor | 3 matches, 3 pairs, 0 leaks"),
+        ("DELETE FROM decisions", "documents | 6 pairs, 6 leaks | 0 pairs, 0 leaks"),
+        ("DELETE FROM documents", "documents | 0 pairs, 0 leaks | 6 pairs, 6 leaks"),
+        ("DELETE FROM items", "items: harbor | 0 items, of 5"),
+        ("DELETE FROM items WHERE instance_index = 4", "items: ledger | 4 items, of 5"),
+        ("DELETE FROM removed", "removed: decontaminated, web | none | 6 rows"),
+        ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none | shard "),
+        ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or other counts"),
+        ("UPDATE mixtures SET n_documents_out = 0", "counted as in its manifest"),
+        ("DROP TABLE benchmarks CASCADE", "cannot answer"),
+    ],
+)
+def test_coverage_check_holds_the_report_to_the_store(world, damage, told):
+    world.run()
+    with duckdb.connect(str(world.store.report)) as connection:
+        connection.execute(damage)
+    result = run_check(coverage_is_complete, world)
+    assert (result.passed, told in said(result)) == (False, True), said(result)
+
+
+def test_coverage_check_names_a_share_of_a_mixture_that_is_gone_and_one_that_never_was(world):
+    world.run()
+    remove(world.store.mixture("decontaminated", "web-0000"))
+    told = said(run_check(coverage_is_complete, world))
+    assert "mixtures: decontaminated, web-0000 | a share that is gone" in told
+    assert "web-0001" not in told
+    with duckdb.connect(str(world.store.report)) as connection:
+        connection.execute("DELETE FROM mixtures WHERE pack = 'web-0000'")
+    assert "web-0000 | not built" in said(run_check(coverage_is_complete, world))
+
+
+def test_coverage_check_fails_without_a_report(world):
+    world.run()
+    remove(world.store.report)
+    assert "no such file" in said(run_check(coverage_is_complete, world))
 
 
 def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(world):
