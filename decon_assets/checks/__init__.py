@@ -15,6 +15,7 @@ from decon_assets.checks.products import (
     coverage_is_complete,
     leak_rate_is_steady,
     mixture_adds_up,
+    report_is_todays,
 )
 from decon_assets.checks.scanning import (
     canaries_are_found,
@@ -33,6 +34,7 @@ CHECKS = [
     controls_match,
     blend_adds_up,
     coverage_is_complete,
+    report_is_todays,
     leak_rate_is_steady,
 ]
 
@@ -49,4 +51,5 @@ __all__ = [
     "ledger_is_complete",
     "mixture_adds_up",
     "records_are_valid",
+    "report_is_todays",
 ]

@@ -5,6 +5,7 @@ from dagster import AssetCheckResult, asset_check
 from decon_assets.assets.products import blend, mixture, report
 from decon_assets.findings import finding, looked
 from decon_assets.resources import Decon
+from decon_assets.todays import moved_on
 from decon_core.blending.verify import changed_blend_damage
 from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
@@ -85,6 +86,16 @@ def _faults_of_report(config: Config, store: Store) -> list[Problem]:
         return list(faults_of_report(builder_of(config, store)))
     except DeconError as error:
         return list(error.problems)
+
+
+@asset_check(asset=report)
+def report_is_todays(decon: Decon) -> AssetCheckResult:
+    """The report is that of today's files, settings, verdicts and products, however old it is.
+
+    A clock could not tell: a report is right as long as nothing moved that it tells of.
+    """
+    config, store = decon.at_hand()
+    return finding(moved_on(config, store), is_warning=True)
 
 
 @asset_check(asset=report)

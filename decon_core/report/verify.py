@@ -1,4 +1,4 @@
-"""A report held to the store that it tells of, and its tables to each other."""
+"""A report held to the store that it tells of, its tables to each other, and all of it to today."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 
+from decon_core.blending.build import Blender
+from decon_core.config import Showing
 from decon_core.errors import Problem
 from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder
+from decon_core.report.build import is_current
+from decon_core.report.gather import settings
 from decon_core.report_file import opened, rows_of
 from decon_core.store import read_json
 
@@ -56,6 +60,20 @@ _DOCUMENTS = """
     FROM documents
 """
 
+_SETTINGS = {
+    "scan_fingerprint": "the scan's settings or the idf snapshot",
+    "thresholds": "the thresholds",
+    "verdicts": "the verdicts",
+    "snippets": "whether texts of the corpus are shown",
+}
+_STANDING = """
+    SELECT 'mixture' AS what, mixture AS name, pack, bool_and(is_current) AS is_current
+    FROM mixtures GROUP BY mixture, pack
+    UNION ALL SELECT 'blend', blend, NULL, is_current FROM blends
+"""
+
+_TODAYS = {True: "made from what is there", False: "made from something else, or gone"}
+
 Named = Mapping[tuple[str, ...], Any]
 
 
@@ -67,6 +85,51 @@ def faults_of_report(builder: Builder) -> Iterator[Problem]:
         yield from _of_shares(builder, connection)
         yield from _of_removed(builder, connection)
         yield from _of_matches(connection)
+
+
+def moved_since_report(blender: Blender, showing: Showing) -> Iterator[Problem]:
+    """What is no longer as it was when the report was made, of all that it tells of."""
+    if is_current(blender, showing):
+        return
+    told = [*_moved(blender, showing)]
+    yield from told
+    if not told:
+        path = str(blender.builder.store.report)
+        yield Problem(path, "other products, or another form", "today's", _AGAIN)
+
+
+def _moved(blender: Blender, showing: Showing) -> Iterator[Problem]:
+    builder = blender.builder
+    with opened(builder.store.report) as connection:
+        yield from _of_settings(builder, showing, connection)
+        yield from _of_benchmarks(builder, connection)
+        yield from _of_shards(builder, connection)
+        yield from _of_standing(blender, connection)
+
+
+def _of_settings(
+    builder: Builder, showing: Showing, connection: duckdb.DuckDBPyConnection
+) -> Iterator[Problem]:
+    now = settings(builder.sight, showing, "").to_pylist()[0]
+    for row in rows_of(connection, "FROM runs"):
+        for name, what in _SETTINGS.items():
+            if row[name] != now[name]:
+                yield Problem(what, f"report of {row[name]}", f"{now[name]}, as today", _AGAIN)
+
+
+def _of_standing(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+    builder = blender.builder
+    stands: dict[tuple[str, str, str | None], bool] = {
+        ("mixture", one.name, pack.name): builder.stands(one, pack)
+        for one in builder.mixtures
+        for pack in builder.packs
+    }
+    stands |= {("blend", one.name, None): blender.stands(one) for one in blender.blends}
+    for row in rows_of(connection, _STANDING):
+        name = row["what"], row["name"], row["pack"]
+        if row["is_current"] != stands.get(name, False):
+            states = (_TODAYS[row["is_current"]], _TODAYS[stands.get(name, False)])
+            yield Problem(" ".join(filter(None, name)), *states, _AGAIN)
 
 
 def _of_benchmarks(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:

@@ -24,6 +24,7 @@ from decon_assets.checks import (
     ledger_is_complete,
     mixture_adds_up,
     records_are_valid,
+    report_is_todays,
 )
 from decon_assets.pipeline import PipelineError
 from decon_assets.registration import register
@@ -538,6 +539,40 @@ def test_coverage_check_fails_without_a_report(world):
     world.run()
     remove(world.store.report)
     assert "no such file" in said(run_check(coverage_is_complete, world))
+
+
+def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_which(world):
+    world.run()
+    assert run_check(report_is_todays, world).passed
+    shard = world.folder / "corpus" / "s1.jsonl.gz"
+    content = shard.read_bytes()
+    shard.write_bytes(gzip.compress(gzip.decompress(content).replace(b"CC0-1.0", b"CC0-1.1")))
+    result = run_check(report_is_todays, world)
+    assert (result.passed, result.severity.value) == (False, "WARN")
+    assert "s1.jsonl.gz | gone or changed" in said(result)
+    assert "s0.jsonl.gz" not in said(result)
+    shard.write_bytes(content)
+    world.policy = {"contamination_score_threshold": 0.95}
+    world.write_config()
+    told = said(run_check(report_is_todays, world))
+    assert "the thresholds | report of" in told
+    assert "mixture decontaminated web-0000 | made from what is there" in told
+    world.policy = {}
+    world.write_config()
+    remove(world.store.mixture("decontaminated", "web-0001"))
+    (row,) = said(run_check(report_is_todays, world)).splitlines()[2:]
+    assert "mixture decontaminated web-0001 | made from what is there | made from someth" in row
+    world.run()
+    assert run_check(report_is_todays, world).passed
+
+
+def test_report_check_warns_of_a_benchmark_that_changed_and_of_a_report_that_is_gone(world):
+    world.run()
+    world.add_benchmark("harbor", n_items=6)
+    assert "harbor" in said(run_check(report_is_todays, world))
+    world.add_benchmark("harbor")
+    remove(world.store.report)
+    assert "no such file" in said(run_check(report_is_todays, world))
 
 
 def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(world):
