@@ -18,7 +18,7 @@ from decon_core.errors import DeconError, Problem
 from decon_core.records import Version, current_version, fingerprint_of_records
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.store import Store, read_json, write_json
-from decon_core.verified import FORM, Looked, digest_of_files, look, noted, stamp_of_files
+from decon_core.verified import FORM, Looked, Stamp, digest_of_files, look, noted, stamp_of_files
 
 _AGAIN = "delete it, and `decon-assets run` makes it again"
 _SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
@@ -156,6 +156,27 @@ def faults_of_scan(
         if tile.name in there:
             yield from _faults_of_tile(tile, shard, version, first, note)
             yield from _faults_of_counts(store, shard, version, scan)
+
+
+def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looked:
+    """Rows that could not be read, of shards whose ledger is new or names some.
+
+    A backfill asks after each of its runs, and of 5,000 ledgers few are new then.
+    """
+    shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
+    ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
+    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
+
+    def faults(name: str) -> Iterator[Problem]:
+        for row in read_json(ledgers[name])["unreadable"]:
+            yield Problem(f"{shards[name].name}: row {row['row']}", row["reason"], "a document")
+
+    return look(store, "rows", stamps, faults)
+
+
+def _stamp_of_ledger(path: Path) -> Stamp:
+    status = path.stat()
+    return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # scan and shard are its name
 
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:

@@ -1,7 +1,9 @@
 """Asset checks: what must hold after a stage, said where the UI shows it. One file per stage.
 
 Each looks at what lies on disk, for all partitions: in a run over a range a check has one result
-for the whole range. What was right and did not change since is not read again.
+for the whole range. Those that read every record, ledger, tile, mixture or blend leave out what was
+right and did not change since. The others look at everything each time: an index part is mapped to
+memory, of a mixture with a control only manifests are read, of a report its tables.
 """
 
 from decon_assets.checks.benchmarks import (

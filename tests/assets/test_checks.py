@@ -219,9 +219,11 @@ def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: line 13: found not JSON"):
         world.run()
-    result = run_check(every_row_was_read, world)
-    assert not result.passed
-    assert "row 12" in result.metadata["problems"].value
+    for _ in range(2):  # told until it is mended, and the others are not read again for it
+        result = run_check(every_row_was_read, world)
+        assert not result.passed
+        assert "row 12" in result.metadata["problems"].value
+    assert (result.metadata["looked_at"].value, result.metadata["n_problems"].value) == (1, 1)
     world.policy = {"unreadable": "drop"}
     world.run()
     result = run_check(every_row_was_read, world)
@@ -409,14 +411,15 @@ def test_ledger_check_fails_on_a_tile_of_other_columns(world):
 
 def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
     world.run()
-    for check in (records_are_valid, ledger_is_complete, mixture_adds_up):
+    checks = (ledger_is_complete, every_row_was_read, mixture_adds_up)
+    for check in (records_are_valid, *checks):
         run_check(check, world)
         metadata = run_check(check, world).metadata
         assert metadata["looked_at"].value == 0
         assert metadata["right_and_unchanged"].value > 0
     world.add_shard("s7")
     world.run()
-    for check in (ledger_is_complete, mixture_adds_up):
+    for check in checks:
         metadata = run_check(check, world).metadata
         assert metadata["right_and_unchanged"].value == 4
 
