@@ -41,11 +41,10 @@ def finding(
     )
 
 
-def looked(found: Looked) -> AssetCheckResult:
+def looked(found: Looked, *, is_warning: bool = False) -> AssetCheckResult:
     """The result of a look that leaves out what was right and has not changed."""
-    return finding(
-        found.problems, looked_at=found.n_looked_at, right_and_unchanged=found.n_as_before
-    )
+    told = {"looked_at": found.n_looked_at, "right_and_unchanged": found.n_as_before}
+    return finding(found.problems, is_warning=is_warning, **told)
 
 
 def tell_without_step(context: AssetExecutionContext, check: str, result: AssetCheckResult) -> None:

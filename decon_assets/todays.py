@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from decon_core.config import Config
-from decon_core.errors import DeconError
+from decon_core.errors import DeconError, Problem
 from decon_core.mirror import at_hand
+from decon_core.store import Store
 
 NOT_TODAYS = (
     "corpus, benchmarks, policy or verdicts are no longer those of this report; "
@@ -14,13 +15,20 @@ NOT_TODAYS = (
 
 def is_report_todays(config: Config) -> bool:
     """Whether corpus, benchmarks and policy, as they lie there, are those of the report."""
-    from decon_core.registry import blender_of, plan
-    from decon_core.report.build import is_current
+    return not moved_on(config, at_hand(config))
 
-    store = at_hand(config)
+
+def moved_on(config: Config, store: Store) -> list[Problem]:
+    """What the report in a store does not know of: files, settings, verdicts, products."""
+    from decon_core.registry import blender_of, plan
+    from decon_core.report.verify import moved_since_report
+
     try:
         today = plan(config, store)
-        blender = blender_of(config, store)
-    except DeconError:
-        return False  # what cannot be planned cannot be what was reported
-    return not (today.new or today.gone or today.renamed) and is_current(blender, config.showing)
+        moved = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
+        moved += [Problem(path, "new or changed", "a registered shard") for path in today.new]
+        moved += [Problem(now, "another name", f"{was}, as before") for was, now in today.renamed]
+        moved += moved_since_report(blender_of(config, store), config.showing)
+    except DeconError as error:
+        return list(error.problems)  # what cannot be planned cannot be what was reported
+    return moved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from copy import deepcopy
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from decon_core.corpus import Pack, Shard
 from decon_core.errors import DeconError, Problem
 from decon_core.records import Version, current_version, fingerprint_of_records
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
-from decon_core.store import Store, read_json
-from decon_core.verified import Looked, look, stamp_of_files
+from decon_core.store import Store, read_json, write_json
+from decon_core.verified import FORM, Looked, Stamp, digest_of_files, look, noted, stamp_of_files
 
 _AGAIN = "delete it, and `decon-assets run` makes it again"
 _SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
@@ -109,39 +110,73 @@ def _numbers_used_twice(path: Path, table: pa.Table) -> Iterator[Problem]:
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
 ) -> Looked:
-    """Of the shards that were scanned since they were looked at last.
+    """Of the shards whose tiles are new, or lie otherwise than when they were looked at last.
 
-    A folder's own date is that of the last file that was put into it or taken out. To ask each of
-    a million tiles would take longer than to scan most of what is new.
+    How many matches a tile had when it was first found right is kept: of its rows alone nobody
+    could tell that some are gone.
     """
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
     asked = [scan, *sorted(version.fingerprint for version in versions)]
     digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
     folders = {name: store.ledger(scan, name).parent for name in shards}
     stamps = {
-        name: [digest, folder.stat().st_mtime_ns]
+        name: [digest, digest_of_files(folder)]
         for name, folder in folders.items()
         if folder.is_dir()
     }
-    return look(
-        store, "tiles", stamps, lambda name: faults_of_scan(store, shards[name], versions, scan)
-    )
+    note = store.verified(f"matches-{scan}")
+    first = noted(note)
+    before = deepcopy(first)
+
+    def faults(name: str) -> Iterator[Problem]:
+        return faults_of_scan(store, shards[name], versions, scan, first.setdefault(name, {}))
+
+    found = look(store, "tiles", stamps, faults)
+    first = {name: tiles for name, tiles in first.items() if tiles}
+    if first != before:
+        write_json(note, {"form": FORM, "right": first})
+    return found
 
 
 def faults_of_scan(
-    store: Store, shard: Shard, versions: Sequence[Version], scan: str
+    store: Store, shard: Shard, versions: Sequence[Version], scan: str, first: dict[str, int]
 ) -> Iterator[Problem]:
-    """Of a shard's tiles: that what was read of it is accounted for, and that they are its own."""
+    """Of a shard's tiles: that what was read of it is accounted for, and that they are its own.
+
+    `first`: how many matches each tile had that was found right; of new ones it is added.
+    """
     folder = store.ledger(scan, shard.fingerprint).parent
     there = {path.name for path in folder.glob("*") if not path.name.startswith(".")}
     if not there:
         return  # not scanned, which is another matter
     yield from _faults_of_ledger(store, shard, scan)
+    note = store.verified(f"matches-{scan}")
     for version in versions:
         tile = store.tile(scan, shard.fingerprint, version.fingerprint)
         if tile.name in there:
-            yield from _faults_of_tile(tile, shard, version)
+            yield from _faults_of_tile(tile, shard, version, first, note)
             yield from _faults_of_counts(store, shard, version, scan)
+
+
+def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looked:
+    """Rows that could not be read, of shards whose ledger is new or names some.
+
+    A backfill asks after each of its runs, and of 5,000 ledgers few are new then.
+    """
+    shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
+    ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
+    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
+
+    def faults(name: str) -> Iterator[Problem]:
+        for row in read_json(ledgers[name])["unreadable"]:
+            yield Problem(f"{shards[name].name}: row {row['row']}", row["reason"], "a document")
+
+    return look(store, "rows", stamps, faults)
+
+
+def _stamp_of_ledger(path: Path) -> Stamp:
+    status = path.stat()
+    return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # scan and shard are its name
 
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:
@@ -171,12 +206,25 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
         yield Problem(where, found, f"{n_documents}, as the ledger says", _SCAN_AGAIN)
 
 
-def _faults_of_tile(path: Path, shard: Shard, version: Version) -> Iterator[Problem]:
+def _faults_of_tile(
+    path: Path, shard: Shard, version: Version, first: dict[str, int], note: Path
+) -> Iterator[Problem]:
     columns = ["shard", "benchmark", "record"]
     table = _read(path, MATCHES, columns=columns)
     if isinstance(table, Problem):
         yield table
         return
+    problems = [*_of_others(path, table, shard, version)]
+    yield from problems
+    known = first.get(version.fingerprint, table.num_rows)
+    if table.num_rows != known:
+        again = f"{_SCAN_AGAIN}; if it comes to as many once more, delete {note} as well"
+        yield Problem(str(path), f"{table.num_rows} matches", f"{known}, as at first", again)
+    elif table.num_rows and not problems:  # most tiles have none: the note would be as long as all
+        first[version.fingerprint] = table.num_rows
+
+
+def _of_others(path: Path, table: pa.Table, shard: Shard, version: Version) -> Iterator[Problem]:
     if not table.num_rows:
         return
     expected = {"shard": shard.fingerprint, "benchmark": version.benchmark}

@@ -23,6 +23,7 @@
       report/leak_rates.json                         of this report and of the one before
       scorecard/                                     what each rule sees of planted leaks
       checks/<what>.json                             what was verified, and how it lay there then
+      checks/matches-<scan fp>.json                  how many each tile had when it was found right
       drafts/                                        mixtures that are being written
 
 Paths are made here and nowhere else. Names that hold a fingerprint never change their content, so a

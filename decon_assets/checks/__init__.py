@@ -1,7 +1,9 @@
 """Asset checks: what must hold after a stage, said where the UI shows it. One file per stage.
 
 Each looks at what lies on disk, for all partitions: in a run over a range a check has one result
-for the whole range. What was right and did not change since is not read again.
+for the whole range. Those that read every record, ledger, tile, mixture or blend leave out what was
+right and did not change since. The others look at everything each time: an index part is mapped to
+memory, of a mixture with a control only manifests are read, of a report its tables.
 """
 
 from decon_assets.checks.benchmarks import (
@@ -15,6 +17,7 @@ from decon_assets.checks.products import (
     coverage_is_complete,
     leak_rate_is_steady,
     mixture_adds_up,
+    report_is_todays,
 )
 from decon_assets.checks.scanning import (
     canaries_are_found,
@@ -33,6 +36,7 @@ CHECKS = [
     controls_match,
     blend_adds_up,
     coverage_is_complete,
+    report_is_todays,
     leak_rate_is_steady,
 ]
 
@@ -49,4 +53,5 @@ __all__ = [
     "ledger_is_complete",
     "mixture_adds_up",
     "records_are_valid",
+    "report_is_todays",
 ]

@@ -5,14 +5,17 @@ from dagster import AssetCheckResult, asset_check
 from decon_assets.assets.products import blend, mixture, report
 from decon_assets.findings import finding, looked
 from decon_assets.resources import Decon
+from decon_assets.todays import moved_on
 from decon_core.blending.verify import changed_blend_damage
+from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.build import MANIFEST
 from decon_core.mixtures.control import Matched
 from decon_core.mixtures.verify import changed_damage
 from decon_core.publish.drift import drift_of
-from decon_core.registry import current_versions, list_packs, plan
-from decon_core.store import read_json
+from decon_core.registry import builder_of, current_versions, list_packs, plan
+from decon_core.report.verify import faults_of_report
+from decon_core.store import Store, read_json
 from decon_core.tiles import missing_tiles, scan_fingerprint
 
 
@@ -54,7 +57,10 @@ def blend_adds_up(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=report)
 def coverage_is_complete(decon: Decon) -> AssetCheckResult:
-    """All shards that are there today are registered and scanned against all benchmarks."""
+    """All of today's shards are registered, scanned against all benchmarks, and in the report.
+
+    So are all items and shares of mixtures, and what was found adds up.
+    """
     config, store = decon.at_hand()
     today = plan(config, store)
     problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
@@ -72,7 +78,24 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
         )
         for pack, shard, lacking in missing_tiles(store, list_packs(store), versions, scan)
     ]
-    return finding(problems)
+    return finding([*problems, *_faults_of_report(config, store)])
+
+
+def _faults_of_report(config: Config, store: Store) -> list[Problem]:
+    try:
+        return list(faults_of_report(builder_of(config, store)))
+    except DeconError as error:
+        return list(error.problems)
+
+
+@asset_check(asset=report)
+def report_is_todays(decon: Decon) -> AssetCheckResult:
+    """The report is that of today's files, settings, verdicts and products, however old it is.
+
+    A clock could not tell: a report is right as long as nothing moved that it tells of.
+    """
+    config, store = decon.at_hand()
+    return finding(moved_on(config, store), is_warning=True)
 
 
 @asset_check(asset=report)

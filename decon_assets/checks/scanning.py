@@ -9,11 +9,11 @@ from decon_assets.resources import Decon
 from decon_core.canaries import Flight, fly
 from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.faults import changed_faults_of_scan
+from decon_core.faults import changed_faults_of_scan, changed_unread_rows
 from decon_core.index import has_part, index_fingerprint
 from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, list_packs
-from decon_core.store import Store, read_json
+from decon_core.store import Store
 from decon_core.tiles import scan_fingerprint
 from decon_core.workers import wanted_workers
 
@@ -63,15 +63,7 @@ def ledger_is_complete(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=scan)
 def every_row_was_read(decon: Decon) -> AssetCheckResult:
     """No shard that was scanned has rows that could not be read. They block its mixture."""
-    config, store = decon.at_hand()
-    fingerprint = scan_fingerprint(store, config.policy)
-    problems = []
-    for pack in list_packs(store):
-        for shard in pack.shards:
-            path = store.ledger(fingerprint, shard.fingerprint)
-            rows = read_json(path)["unreadable"] if path.is_file() else []
-            problems += [
-                Problem(f"{shard.name}: row {row['row']}", row["reason"], "a document")
-                for row in rows
-            ]
-    return finding(problems, is_warning=config.policy.unreadable == "drop")
+    with decon.at_work() as (config, store):
+        fingerprint = scan_fingerprint(store, config.policy)
+        found = changed_unread_rows(store, list_packs(store), fingerprint)
+        return looked(found, is_warning=config.policy.unreadable == "drop")

@@ -4,6 +4,7 @@ import gzip
 import json
 import shutil
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from decon_assets.checks import (
     ledger_is_complete,
     mixture_adds_up,
     records_are_valid,
+    report_is_todays,
 )
 from decon_assets.pipeline import PipelineError
 from decon_assets.registration import register
@@ -227,9 +229,11 @@ def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: line 13: found not JSON"):
         world.run()
-    result = run_check(every_row_was_read, world)
-    assert not result.passed
-    assert "row 12" in result.metadata["problems"].value
+    for _ in range(2):  # told until it is mended, and the others are not read again for it
+        result = run_check(every_row_was_read, world)
+        assert not result.passed
+        assert "row 12" in result.metadata["problems"].value
+    assert (result.metadata["looked_at"].value, result.metadata["n_problems"].value) == (1, 1)
     world.policy = {"unreadable": "drop"}
     world.run()
     result = run_check(every_row_was_read, world)
@@ -358,6 +362,55 @@ def test_ledger_check_names_tiles_that_are_another_shards_or_cannot_be_read(worl
     assert run_check(ledger_is_complete, world).passed
 
 
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda tile, other, _: tile.write_bytes(other.read_bytes()), "matches of shard"),
+        (lambda tile, *_: tile.write_bytes(b"x" * tile.stat().st_size), "cannot be read"),
+        (
+            lambda *paths: paths[2].write_text(
+                json.dumps(read_json(paths[2]) | {"n_rows": 17}, indent=1)
+            ),
+            "17 rows, of them 12 documents",
+        ),
+    ],
+)
+def test_ledger_check_sees_what_was_written_in_place_after_it_was_found_right(world, damage, told):
+    world.run()
+    assert run_check(ledger_is_complete, world).passed
+    version = current_version(world.store, "harbor").fingerprint
+    tile, other = (world.store.tile(*scanned(world, number), version) for number in range(2))
+    ledger = world.store.ledger(*scanned(world))
+    folder = tile.parent.stat().st_mtime_ns
+    damage(tile, other, ledger)
+    assert tile.parent.stat().st_mtime_ns == folder  # of the folder's own date nobody can tell
+    assert told in said(run_check(ledger_is_complete, world))
+
+
+@pytest.mark.parametrize("n_left", [0, 1])
+def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned_again(
+    world, n_left
+):
+    harbor = world.benchmarks["harbor"]
+    world.add_shard("s7", leaks=harbor[:3])
+    world.run()
+    version = current_version(world.store, "harbor").fingerprint
+    packs = {pack.shards[0].name: pack for pack in list_packs(world.store)}
+    scan = scanned(world)[0]
+    tile = world.store.tile(scan, packs["s7.jsonl.gz"].shards[0].fingerprint, version)
+    n_matches = pq.read_metadata(tile).num_rows
+    rewritten(tile, lambda table: table.slice(0, n_left))
+    for _ in range(2):  # a fault is not learnt
+        assert f"{n_left} matches | {n_matches}, as at first" in said(
+            run_check(ledger_is_complete, world)
+        )
+    world.add_benchmark("late")  # other stamps for all shards
+    assert not run_check(ledger_is_complete, world).passed
+    remove(tile.parent)
+    world.run()
+    assert run_check(ledger_is_complete, world).passed
+
+
 def test_ledger_check_fails_on_a_tile_of_other_columns(world):
     world.run()
     version = current_version(world.store, "harbor").fingerprint
@@ -368,14 +421,15 @@ def test_ledger_check_fails_on_a_tile_of_other_columns(world):
 
 def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
     world.run()
-    for check in (records_are_valid, ledger_is_complete, mixture_adds_up):
+    checks = (ledger_is_complete, every_row_was_read, mixture_adds_up)
+    for check in (records_are_valid, *checks):
         run_check(check, world)
         metadata = run_check(check, world).metadata
         assert metadata["looked_at"].value == 0
         assert metadata["right_and_unchanged"].value > 0
     world.add_shard("s7")
     world.run()
-    for check in (ledger_is_complete, mixture_adds_up):
+    for check in checks:
         metadata = run_check(check, world).metadata
         assert metadata["right_and_unchanged"].value == 4
 
@@ -457,6 +511,81 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
     result = run_check(coverage_is_complete, world)
     assert not result.passed
     assert "s7.jsonl.gz" in result.metadata["problems"].value
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("DELETE FROM matches", "matches: harbor | none | 3 matches, 3 pairs, 3 leaks"),
+        ("UPDATE matches SET is_contaminated = false", "harbor | 3 matches, 3 pairs, 0 leaks"),
+        ("DELETE FROM decisions", "documents | 6 pairs, 6 leaks | 0 pairs, 0 leaks"),
+        ("DELETE FROM documents", "documents | 0 pairs, 0 leaks | 6 pairs, 6 leaks"),
+        ("DELETE FROM items", "items: harbor | 0 items, of 5"),
+        ("DELETE FROM items WHERE instance_index = 4", "items: ledger | 4 items, of 5"),
+        ("DELETE FROM removed", "removed: decontaminated, web | none | 6 rows"),
+        ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none | shard "),
+        ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or other counts"),
+        ("UPDATE mixtures SET n_documents_out = 0", "counted as in its manifest"),
+        ("DROP TABLE benchmarks CASCADE", "cannot answer"),
+    ],
+)
+def test_coverage_check_holds_the_report_to_the_store(world, damage, told):
+    world.run()
+    with duckdb.connect(str(world.store.report)) as connection:
+        connection.execute(damage)
+    result = run_check(coverage_is_complete, world)
+    assert (result.passed, told in said(result)) == (False, True), said(result)
+
+
+def test_coverage_check_names_a_share_of_a_mixture_that_is_gone_and_one_that_never_was(world):
+    world.run()
+    remove(world.store.mixture("decontaminated", "web-0000"))
+    told = said(run_check(coverage_is_complete, world))
+    assert "mixtures: decontaminated, web-0000 | a share that is gone" in told
+    assert "web-0001" not in told
+    with duckdb.connect(str(world.store.report)) as connection:
+        connection.execute("DELETE FROM mixtures WHERE pack = 'web-0000'")
+    assert "web-0000 | not built" in said(run_check(coverage_is_complete, world))
+
+
+def test_coverage_check_fails_without_a_report(world):
+    world.run()
+    remove(world.store.report)
+    assert "no such file" in said(run_check(coverage_is_complete, world))
+
+
+def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_which(world):
+    world.run()
+    assert run_check(report_is_todays, world).passed
+    shard = world.folder / "corpus" / "s1.jsonl.gz"
+    content = shard.read_bytes()
+    shard.write_bytes(gzip.compress(gzip.decompress(content).replace(b"CC0-1.0", b"CC0-1.1")))
+    result = run_check(report_is_todays, world)
+    assert (result.passed, result.severity.value) == (False, "WARN")
+    assert "s1.jsonl.gz | gone or changed" in said(result)
+    assert "s0.jsonl.gz" not in said(result)
+    shard.write_bytes(content)
+    world.policy = {"contamination_score_threshold": 0.95}
+    world.write_config()
+    told = said(run_check(report_is_todays, world))
+    assert "the thresholds | report of" in told
+    assert "mixture decontaminated web-0000 | made from what is there" in told
+    world.policy = {}
+    world.write_config()
+    remove(world.store.mixture("decontaminated", "web-0001"))
+    (row,) = said(run_check(report_is_todays, world)).splitlines()[2:]
+    assert "mixture decontaminated web-0001 | made from what is there | made from someth" in row
+    world.run()
+    assert run_check(report_is_todays, world).passed
+
+
+def test_report_check_warns_of_a_benchmark_that_changed_and_of_a_report_that_is_gone(world):
+    world.run()
+    world.add_benchmark("harbor", n_items=6)
+    assert "harbor" in said(run_check(report_is_todays, world))
+    world.add_benchmark("harbor")
+    remove(world.store.report)
+    assert "no such file" in said(run_check(report_is_todays, world))
 
 
 def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(world):
