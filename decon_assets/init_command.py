@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_assets.command import Command, Say
+from decon_assets.command import Command, Say, filled, filled_path
 from decon_core.config import load_config
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
 from decon_core.registry import benchmarks_of
@@ -34,17 +34,24 @@ _MOST_TOLD = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--corpus", nargs="+", required=True, metavar="PLACE", help="folders, files or globs"
+        "--corpus",
+        nargs="+",
+        required=True,
+        type=filled,
+        metavar="PLACE",
+        help="folders, files or globs",
     )
     parser.add_argument(
         "--evals",
         nargs="+",
         required=True,
-        type=Path,
+        type=filled_path,
         metavar="PATH",
         help="recipe files, benchmark files, or folders of them",
     )
-    parser.add_argument("--out", type=Path, default=Path("decon.toml"), help="default: decon.toml")
+    parser.add_argument(
+        "--out", type=filled_path, default=Path("decon.toml"), help="default: decon.toml"
+    )
     parser.add_argument("--force", action="store_true", help="write over files that are there")
 
 

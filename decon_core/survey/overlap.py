@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -10,18 +11,18 @@ from decon_core.errors import Problem
 
 def named_twice(places: Sequence[tuple[str, Collection[Path]]]) -> list[Problem]:
     """A problem for each place with files that a place before it has as well."""
+    first: dict[Path, str] = {}  # the place that each file was found in
     problems = []
-    for at, (place, files) in enumerate(places):
+    for place, files in places:
         own = {path.resolve() for path in files}
-        for other, others in places[:at]:
-            shared = own.intersection(path.resolve() for path in others)
-            if shared and Path(place) == Path(other):
-                problems.append(_problem(place, "the same place a second time"))
-            elif shared:
-                told = "a file" if len(shared) == 1 else f"{len(shared):,} files"
-                problems.append(_problem(place, f"{told} of {other}, given too"))
+        shared = Counter(first[path] for path in own if path in first)
+        problems += [_problem(place, other, n) for other, n in sorted(shared.items())]
+        first |= dict.fromkeys(own - first.keys(), place)
     return problems
 
 
-def _problem(place: str, found: str) -> Problem:
+def _problem(place: str, other: str, n_shared: int) -> Problem:
+    told = "a file" if n_shared == 1 else f"{n_shared:,} files"
+    is_same = Path(place) == Path(other)
+    found = "the same place a second time" if is_same else f"{told} of {other}, given too"
     return Problem(place, found, "places that share no file", "give each file once")
