@@ -10,7 +10,7 @@ from pathlib import Path
 
 from decon_assets.command import Command, Say, add_config, add_workers
 from decon_assets.tables import text_table
-from decon_assets.world_command import hand_down_workers
+from decon_assets.world_command import add_retire, hand_down_workers
 from decon_core.config import load_config
 from decon_core.errors import ConfigError, Problem
 
@@ -31,8 +31,6 @@ examples:
 In the UI: asset `scan`, "Materialize", "missing partitions only". It comes to the same.
 """
 
-# Written to SQLite on the machine of docs/benchmarks-grid.md; Postgres takes half to twice as long.
-_SECONDS_PER_CELL = 0.037
 _ASSUMED_MB_PER_SECOND = 30.0
 
 
@@ -88,7 +86,7 @@ def _scan(options: argparse.Namespace, say: Say) -> int:
     with open_instance(home_for(options.config)) as instance:
         try:
             n_runs = Pipeline(options.config, instance, say).scan(
-                wanted, most_cells=options.cells_per_run
+                wanted, most_cells=options.cells_per_run, may_retire=options.retire
             )
         except PipelineError as error:
             sys.stderr.write(f"{error}\n")
@@ -100,6 +98,7 @@ def _scan(options: argparse.Namespace, say: Say) -> int:
 
 def _estimate(options: argparse.Namespace, say: Say) -> int:
     from decon_assets.cost import cost_of
+    from decon_core.registry import CELL_SECONDS
 
     config = load_config(options.config)
     cost = cost_of(
@@ -108,13 +107,15 @@ def _estimate(options: argparse.Namespace, say: Say) -> int:
         chosen=lambda kind, names: _chosen(
             kind, names, options.benchmark if kind == "benchmark" else options.pack
         ),
+        most_cells=options.cells_per_run,
+        may_retire=options.retire,
     )
     if not cost.n_cells:
         say("nothing is missing")
         return 0
     rate = cost.mb_per_second or _ASSUMED_MB_PER_SECOND
     source = "as in the last scan" if cost.mb_per_second else "assumed: nothing was scanned yet"
-    reading, telling = cost.n_bytes / 1e6 / rate, cost.n_cells * _SECONDS_PER_CELL
+    reading, telling = cost.n_bytes / 1e6 / rate, cost.n_cells * CELL_SECONDS
     say(
         text_table(
             ("benchmark", "packs", "shards", "MB as stored"),
@@ -122,12 +123,10 @@ def _estimate(options: argparse.Namespace, say: Say) -> int:
         )
     )
     say("")
-    say(f"{cost.n_cells} cells in {cost.n_packs} packs")
+    say(f"{cost.n_cells} cells in {cost.n_packs} packs, {cost.n_runs} runs")
     say(f"{cost.n_shards} shards to read once, {cost.n_bytes / 1e6:.1f} MB as stored")
     say(f"reading: {_duration(reading)} at {rate:.1f} MB/s ({source})")
-    say(
-        f"Dagster's events: {_duration(telling)} at {_SECONDS_PER_CELL * 1000:.0f} ms for each cell"
-    )
+    say(f"Dagster's events: {_duration(telling)} at {CELL_SECONDS * 1000:.0f} ms for each cell")
     for note in cost.notes:
         say(note)
     return 0
@@ -159,4 +158,6 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-COMMAND = Command(backfill, (add_arguments, add_workers, add_config), DESCRIPTION, EPILOG)
+COMMAND = Command(
+    backfill, (add_arguments, add_retire, add_workers, add_config), DESCRIPTION, EPILOG
+)

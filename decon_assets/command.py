@@ -52,3 +52,15 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
     return number
+
+
+def filled(text: str) -> str:
+    """What a person typed, and not the nothing of a variable of the shell that is not set."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; the current folder is called .")
+    return text
+
+
+def filled_path(text: str) -> Path:
+    """A path; an empty one would be the current folder."""
+    return Path(filled(text))

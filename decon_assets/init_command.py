@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from decon_assets.command import Command, Say
+from decon_assets.command import Command, Say, filled, filled_path
 from decon_core.config import load_config
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
 from decon_core.registry import benchmarks_of
 from decon_core.store import aside
 from decon_core.survey.benchmarks import Written, survey_benchmarks
 from decon_core.survey.corpus import Found, survey_corpus
-from decon_core.survey.settings import settings_text, size
+from decon_core.survey.settings import counted, settings_text, size
 
 DESCRIPTION = """\
 Look at the first rows of shards and benchmarks, and write a decon.toml that reads them: sources by
@@ -31,37 +34,68 @@ _MOST_TOLD = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--corpus", nargs="+", required=True, metavar="PLACE", help="folders, files or globs"
+        "--corpus",
+        nargs="+",
+        required=True,
+        type=filled,
+        metavar="PLACE",
+        help="folders, files or globs",
     )
     parser.add_argument(
         "--evals",
         nargs="+",
         required=True,
-        type=Path,
+        type=filled_path,
         metavar="PATH",
         help="recipe files, benchmark files, or folders of them",
     )
-    parser.add_argument("--out", type=Path, default=Path("decon.toml"), help="default: decon.toml")
+    parser.add_argument(
+        "--out", type=filled_path, default=Path("decon.toml"), help="default: decon.toml"
+    )
     parser.add_argument("--force", action="store_true", help="write over files that are there")
 
 
 def init(options: argparse.Namespace, say: Say) -> int:
     """Survey everything first: all problems are told at once, and nothing is written with any."""
     found, left_out, recipes, written = _surveyed(options.corpus, options.evals)
-    _require_free([options.out, *(one.path for one in written)], force=options.force)
-    for one in written:
-        _write(one.path, one.text)
-        say(f"{one.path}: recipes for {', '.join(one.names)}, guessed: look at them")
     paths = [*recipes, *(one.path for one in written)]
+    names = _names(found, recipes, written)
     text = settings_text(found, paths, folder=options.out.absolute().parent)
-    _write(options.out, text)
+    _require_free([options.out, *(one.path for one in written)], force=options.force)
+    _write({**{one.path: one.text for one in written}, options.out: text})
+    for one in written:
+        say(f"{one.path}: recipes for {', '.join(one.names)}, guessed: look at them")
     for source in found:
-        say(f"source {source.source.name}: {len(source.files)} shards, {size(source.n_bytes)}")
+        told = counted("shard", len(source.files))
+        say(f"source {source.source.name}: {told}, {size(source.n_bytes)}")
     _say_left_out(left_out, say)
-    names = benchmarks_of(load_config(options.out))
     say(f"benchmarks: {', '.join(names)}")
     say(f"\n{options.out} is written; look it over, then: decon-assets run{_config(options.out)}")
     return 0
+
+
+def _names(
+    found: Sequence[Found], recipes: Sequence[Path], written: Sequence[Written]
+) -> Collection[str]:
+    """The benchmarks that the files would name, from drafts: what is wrong with them is told."""
+    with TemporaryDirectory() as place:
+        drafts = {Path(place) / f"{at}.yaml": one for at, one in enumerate(written)}
+        for draft, one in drafts.items():
+            draft.write_text(one.text, encoding="utf-8")
+        config = Path(place) / "decon.toml"
+        text = settings_text(found, [*recipes, *drafts], folder=config.parent)
+        config.write_text(text, encoding="utf-8")
+        try:
+            return benchmarks_of(load_config(config))
+        except DeconError as error:
+            raise InputError([_as_placed(each, drafts) for each in error.problems]) from None
+
+
+def _as_placed(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
+    where = problem.where
+    for draft, one in drafts.items():
+        where = where.replace(str(draft), str(one.path))
+    return replace(problem, where=where)
 
 
 def _surveyed(
@@ -96,16 +130,18 @@ def _require_free(paths: Sequence[Path], *, force: bool) -> None:
         raise ConfigError(problems)
 
 
-def _write(path: Path, text: str) -> None:
-    with aside(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+def _write(texts: Mapping[Path, str]) -> None:
+    """All of them, or none where one cannot be written."""
+    with ExitStack() as drafts:
+        for path, text in texts.items():
+            drafts.enter_context(aside(path)).write_text(text, encoding="utf-8")
 
 
 def _say_left_out(paths: Sequence[str], say: Say) -> None:
     if paths:
         told = ", ".join(paths[:_MOST_TOLD])
         more = f" and {len(paths) - _MOST_TOLD} more" if len(paths) > _MOST_TOLD else ""
-        say(f"left out, {len(paths)} files that nothing reads: {told}{more}")
+        say(f"left out, {counted('file', len(paths))} that nothing reads: {told}{more}")
 
 
 def _config(path: Path) -> str:

@@ -84,6 +84,15 @@ def align(
     return bool(added or gone)
 
 
+def aligned(registered: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """The order that keys have once they are registered."""
+    kept, before = set(keys), set(registered)
+    return [
+        *(key for key in registered if key in kept),
+        *(key for key in keys if key not in before),
+    ]
+
+
 @dataclass(frozen=True)
 class Rectangle:
     """Neighbouring packs by neighbouring benchmarks, or mixtures: what one run can be asked for."""

@@ -62,10 +62,14 @@ class Pipeline:
         return registered
 
     def scan(
-        self, wanted: Callable[[Today], Mapping[str, Collection[str]]], *, most_cells: int
+        self,
+        wanted: Callable[[Today], Mapping[str, Collection[str]]],
+        *,
+        most_cells: int,
+        may_retire: bool = False,
     ) -> int:
         """Scan the cells that somebody wants, by pack; how many runs that took."""
-        registered = self._register()
+        registered = self._register(may_retire=may_retire)
         self._prepare(registered)
         today = self._today(registered)
         todo = grid_requests(today, "scan", wanted(today), most_cells=most_cells)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from decon_assets.command import Command, Say, positive
+from decon_assets.command import Command, Say, filled, filled_path, positive
 from decon_assets.tables import text_table
 from decon_core.errors import InputError, Problem, told
 from decon_core.policy import RULES, Policy
@@ -45,26 +45,28 @@ examples:
   duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
 
 exit codes: 0 done, whether or not something leaked; 1 a shard could not be read (all others were
-scanned, and the ledger says which); 2 an input is wrong; 3 something leaked, with --fail-on-leak.
-Rows that could not be read are counted, and named in the ledger; they do not change the exit code.
+scanned, and the ledger says which), or not a single row could be; 2 an input is wrong; 3 something
+leaked, with --fail-on-leak. Rows that could not be read are counted, and named in the ledger; as
+long as others could be read, they do not change the exit code.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--evals",
-        type=Path,
+        type=filled_path,
         required=True,
         metavar="PATH",
         help="a recipe file (.yaml), or normalized records: a JSONL file or a folder of such",
     )
     parser.add_argument(
         "--corpus",
+        type=filled,
         required=True,
         metavar="PATH",
         help="a folder (with all below it), a file, or a glob in quotes",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--out", type=filled_path, required=True, metavar="DIR")
     parser.add_argument(
         "--policy",
         type=Path,
@@ -171,14 +173,30 @@ def scan(options: argparse.Namespace, say: Say) -> int:
     for line in _answer(outcome, options.out, has_compat=options.compat):
         say(line)
     if options.clean_evals:
-        if outcome.n_shards_unread:
-            say("benchmarks without what leaked: not written, for some shards could not be read")
+        if outcome.n_shards_unread or outcome.has_read_nothing:
+            unread = "some shards" if outcome.n_shards_unread else "all rows"
+            say(f"benchmarks without what leaked: not written, for {unread} could not be read")
         else:
             say(f"benchmarks without what leaked: {options.out / CLEAN_FOLDER}")
     if outcome.failed:
         sys.stderr.write(f"\nnot read: {told(outcome.failed)}\n")
         return 1
+    if outcome.has_read_nothing:
+        sys.stderr.write(f"\n{_read_nothing(options, outcome)}\n")
+        return 1
     return 3 if options.fail_on_leak and outcome.n_leaks else 0
+
+
+def _read_nothing(options: argparse.Namespace, outcome: Outcome) -> str:
+    fields = [options.messages] if options.messages else options.text or ["text"]
+    return str(
+        Problem(
+            options.corpus,
+            f"{outcome.n_unreadable:,} rows, of which not one could be read",
+            f"documents in the field {', '.join(fields)}",
+            "--text or --messages names another; the ledger says what is wrong with each row",
+        )
+    )
 
 
 def _policy(options: argparse.Namespace) -> Policy:

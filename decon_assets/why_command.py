@@ -125,9 +125,19 @@ def _unknown(builder: Builder, options: argparse.Namespace) -> str:
             f"document {options.document!r}",
             f"none of that id in {where}",
             "the id of a document, or SHARD:ROW",
-            "ids are those of the field `id` of its source in decon.toml",
+            _no_shard(builder, options.document)
+            or "ids are those of the field `id` of its source in decon.toml",
         )
     )
+
+
+def _no_shard(builder: Builder, asked: str) -> str:
+    """What to say of a row in a shard that is not registered; nothing of anything else."""
+    name, _, row = asked.rpartition(":")
+    known = {name for _, shard in builder.shards for name in (shard.name, shard.path)}
+    if not name or not row.isdecimal() or name in known:
+        return ""
+    return f"no shard is registered as {name!r}; one that was renamed goes by its new name"
 
 
 def _account(

@@ -123,6 +123,11 @@ class Outcome:
     failed: list[Problem] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)  # files that are no shards
 
+    @property
+    def has_read_nothing(self) -> bool:
+        """Whether there were rows, and not one could be read."""
+        return self.n_unreadable > 0 and self.n_documents == 0
+
 
 @dataclass(frozen=True)
 class Work:
@@ -376,7 +381,8 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
     if request.has_compat:
         _write_compat(request, scanned)
     # What nobody has seen may hold any item: then no benchmark can be called clean.
-    if request.has_clean_evals and not outcome.n_shards_unread:
+    is_blind = outcome.n_shards_unread or outcome.has_read_nothing
+    if request.has_clean_evals and not is_blind:
         unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
         write_clean_evals(
             request.out / CLEAN_FOLDER,

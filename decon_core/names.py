@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from decon_core.errors import KeyNameError, Problem
@@ -28,3 +29,9 @@ def check_names(names: Iterable[str], *, what: str) -> None:
     ]
     if problems:
         raise KeyNameError(problems)
+
+
+def folded(text: str) -> str:
+    """Letters with accents as plain ones, where they are plain ones with something on top."""
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in parts if not unicodedata.combining(char))

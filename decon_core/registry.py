@@ -37,9 +37,10 @@ from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
 from decon_core.verdicts import Verdicts, read_verdicts
 
-# What one cell's events cost in SQLite, measured; at so many cells a first fill takes six minutes.
-_CELL_SECONDS = 0.036
-MOST_CELLS = 10_000
+# What one cell's events cost, written to SQLite on the machine of docs/benchmarks-grid.md; Postgres
+# takes half to twice as long.
+CELL_SECONDS = 0.037
+MANY_CELLS = 10_000  # of a grid; a first fill of so many takes six minutes
 
 
 @dataclass(frozen=True)
@@ -330,12 +331,12 @@ def grid_warning(config: Config, packs: Sequence[Pack]) -> str | None:
     """What to say of a grid so large that Dagster's book-keeping takes longer than some scans."""
     n_benchmarks = len(benchmarks_of(config))
     n_cells = len(packs) * n_benchmarks
-    if n_cells <= MOST_CELLS:
+    if n_cells <= MANY_CELLS:
         return None
-    minutes = round(n_cells * _CELL_SECONDS / 60)
-    per_pack = _shards_per_pack(packs, most_packs=MOST_CELLS // n_benchmarks)
+    minutes = round(n_cells * CELL_SECONDS / 60)
+    per_pack = _shards_per_pack(packs, most_packs=MANY_CELLS // n_benchmarks)
     remedy = (
-        f"corpus.pack_shards = {per_pack} would make them {MOST_CELLS} or fewer"
+        f"corpus.pack_shards = {per_pack} would make them {MANY_CELLS} or fewer"
         if per_pack
         else "packs by fewer sources would be fewer"
     )
@@ -380,16 +381,8 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
     When most of the corpus is gone that is more likely a mount that is missing, and needs a word.
     """
     found = plan(config, store)
-    n_registered = sum(len(pack.shards) for pack in list_packs(store))
-    if len(found.gone) > max(1, n_registered // 2) and not may_retire:
-        raise CorpusError(
-            Problem(
-                f"{len(found.gone)} of {n_registered} registered shards",
-                f"gone or changed, {found.gone[0]} among them",
-                "most of them as they were",
-                "if that is meant, say --retire: their packs and mixtures are then removed",
-            )
-        )
+    if not may_retire:
+        require_most_there(found, store)
     for pack in found.current:
         write_json(store.pack(pack.name), pack.to_json())
     for pack in found.retired:
@@ -398,3 +391,17 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
             remove(folder)
         remove(store.pack(pack.name))
     return found
+
+
+def require_most_there(found: PackPlan, store: Store) -> None:
+    """Raise where most registered shards are gone."""
+    n_registered = sum(len(pack.shards) for pack in list_packs(store))
+    if len(found.gone) > max(1, n_registered // 2):
+        raise CorpusError(
+            Problem(
+                f"{len(found.gone)} of {n_registered} registered shards",
+                f"gone or changed, {found.gone[0]} among them",
+                "most of them as they were",
+                "if that is meant, say --retire: their packs and mixtures are then removed",
+            )
+        )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from decon_core.errors import DeconError, InputError, Problem, RecipeError
 from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
 from decon_core.evals.readers import is_readable, read_rows
+from decon_core.names import folded
+from decon_core.survey.overlap import named_twice
 from decon_core.survey.rows import MOST_ROWS, Row, fields_of
 
 _RECIPES = (".yaml", ".yml")
@@ -46,24 +48,32 @@ class Written:
 def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[Written], list[str]]:
     """Recipe files, those that have to be written, and what is left out; all problems at once."""
     recipes: list[Path] = []
-    written: list[Written] = []
+    guessed: dict[Path, list[Path]] = {}  # by folder: files that no recipe is beside
+    places: list[tuple[str, list[Path]]] = []
     left_out: list[str] = []
     problems: list[Problem] = []
     for path in typed:
         try:
             files = _files(path)
+            places.append((str(path), files))
             known = [file for file in files if _holds_recipes(file)]
             recipes += known
             rows = [file for file in files if is_readable(file)]
             if known:
                 left_out += _unnamed(known, rows)
             else:
-                written.append(_recipe_file(path, rows))
+                guessed.setdefault(_folder(path), []).extend(rows)
         except DeconError as error:
             problems += error.problems
-    if problems:
-        raise InputError(dict.fromkeys(problems))
-    return list(dict.fromkeys(recipes)), written, left_out
+    problems += named_twice(places)
+    written, unclear = _recipe_files(guessed, recipes)
+    if problems or unclear:
+        raise InputError(dict.fromkeys([*problems, *unclear]))
+    return recipes, written, left_out
+
+
+def _folder(typed: Path) -> Path:
+    return (typed if typed.is_dir() else typed.parent).absolute()
 
 
 def _files(path: Path) -> list[Path]:
@@ -109,8 +119,30 @@ def _unnamed(recipes: Sequence[Path], rows: Sequence[Path]) -> list[str]:
 # Recipes for files that have none -----------------------------------------------------------------
 
 
-def _recipe_file(typed: Path, rows: Sequence[Path]) -> Written:
-    folder = (typed if typed.is_dir() else typed.parent).absolute()
+def _recipe_files(
+    guessed: Mapping[Path, Sequence[Path]], recipes: Sequence[Path]
+) -> tuple[list[Written], list[Problem]]:
+    written: list[Written] = []
+    problems: list[Problem] = []
+    for folder, rows in guessed.items():
+        try:
+            written.append(_recipe_file(folder, rows))
+        except DeconError as error:
+            problems += error.problems
+    problems += [
+        Problem(
+            str(one.path),
+            "recipes that are given, and files beside them that have none",
+            "recipes for all of them, or for none",
+            "write the others into that file by hand, or leave them out",
+        )
+        for one in written
+        if one.path in recipes
+    ]
+    return written, problems
+
+
+def _recipe_file(folder: Path, rows: Sequence[Path]) -> Written:
     guesses: list[Guess] = []
     problems: list[Problem] = []
     for name, by_split in _benchmarks(folder, rows).items():
@@ -147,9 +179,18 @@ def _benchmarks(folder: Path, rows: Sequence[Path]) -> dict[str, dict[str, list[
         split = next((each[1].lower() for each in _SPLIT.finditer(told)), "test")
         name = _SPLIT.sub("", told)
         name = re.sub(r"[-_.]?\d+(-of-\d+)?$", "", name) if len(rows) > 1 else name
-        name = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("-_") or "benchmark"
-        found.setdefault(name, {}).setdefault(split, []).append(path)
-    return found
+        found.setdefault(name.strip("-_."), {}).setdefault(split, []).append(path)
+    return dict(zip(_plain(found), found.values(), strict=True))
+
+
+def _plain(names: Iterable[str]) -> list[str]:
+    """Names that can be partition keys, each another."""
+    plain: list[str] = []
+    for name in names:
+        bare = re.sub(r"[^A-Za-z0-9_-]+", "_", folded(name)).strip("-_") or "benchmark"
+        numbered = (f"{bare}_{number}" for number in count(2))
+        plain.append(next(each for each in chain([bare], numbered) if each not in plain))
+    return plain
 
 
 def _guess(name: str, by_split: Mapping[str, Sequence[Path]], folder: Path) -> Guess:

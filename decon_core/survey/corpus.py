@@ -12,7 +12,9 @@ from pathlib import Path
 from decon_core.config import Source
 from decon_core.corpus import FORMATS, Unreadable, document_of, require_names_in_utf8
 from decon_core.errors import CorpusError, Problem
+from decon_core.names import folded
 from decon_core.streams import compression_of, format_of
+from decon_core.survey.overlap import named_twice
 from decon_core.survey.rows import Field, Row, Sample, fields_of, leaves, sample
 
 # Names under which text is published, the usual ones first. What else there is goes by length.
@@ -43,7 +45,7 @@ class Found:
     fields: tuple[Field, ...]
     n_rows: int  # that were looked at
     n_files_read: int
-    n_unreadable: int
+    n_unreadable: int  # of those rows
     why: str
 
 
@@ -68,8 +70,10 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[Found], list[str]]:
     problems: list[Problem] = []
     kinds: list[_Kind] = []
     left_out: list[str] = []
-    for place in typed:
-        root, files = _files(place)
+    places = [(place, *_files(place)) for place in typed]
+    if twice := named_twice([(place, files) for place, _, files in places]):
+        raise CorpusError(twice)
+    for place, root, files in places:
         shards = [path for path in files if format_of(path) in FORMATS]
         if not shards:
             found = "no such file" if not files else f"no shard among {len(files)} files"
@@ -77,8 +81,9 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[Found], list[str]]:
         left_out += [str(path) for path in files if format_of(path) not in FORMATS]
         kinds += _kinds(root, shards)
     problems += [_damaged(one) for kind in kinds for one in kind.samples if one.damage]
-    sources, unclear = _sources(kinds)
-    problems += unclear
+    apart, mixed = _apart(kinds)
+    sources, unclear = _sources(apart)
+    problems += mixed + unclear
     if not problems and not sources:
         told = ", ".join(typed)
         problems.append(Problem(told, "no row in any file", "rows to see the fields of"))
@@ -148,17 +153,19 @@ def _some(files: Sequence[Path]) -> list[Path]:
 
 def _reading(rows: Sequence[Row]) -> tuple[Source, str] | None:
     """Where the text is, and why that is thought; nothing where no field can be one."""
-    fields = fields_of(rows)
     best: tuple[int, Source, str] | None = None
-    for source, why in _candidates(fields):
-        n_read = sum(not isinstance(document_of(row, 0, source), Unreadable) for row in rows)
+    for source, why in _candidates(fields_of(rows)):
+        n_read = _n_read(source, rows)
         if n_read and (best is None or n_read > best[0]):
             best = n_read, source, why
     if best is None:
         return None
-    n_read, source, why = best
-    told = f"{why}; so {n_read} of {len(rows)} rows can be read"
-    return replace(source, id=_id_of(rows)), told
+    _, source, why = best
+    return replace(source, id=_id_of(rows)), why
+
+
+def _n_read(source: Source, rows: Iterable[Row]) -> int:
+    return sum(not isinstance(document_of(row, 0, source), Unreadable) for row in rows)
 
 
 def _candidates(fields: Sequence[Field]) -> list[tuple[Source, str]]:
@@ -226,6 +233,41 @@ def _id_of(rows: Sequence[Row]) -> str | None:
 # Sources ------------------------------------------------------------------------------------------
 
 
+def _apart(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
+    """Files of one kind that are read differently are each a kind, where all were looked into."""
+    found: list[_Kind] = []
+    problems: list[Problem] = []
+    for kind in kinds:
+        if not _is_mixed(kind):
+            found.append(kind)
+        elif len(kind.files) == len(kind.samples):
+            found += [_alone(kind, one) for one in kind.samples]
+        else:
+            problems.append(_mixed(kind))
+    return found, problems
+
+
+def _is_mixed(kind: _Kind) -> bool:
+    """Whether a file, read as all of them together are, loses rows that it has alone."""
+    reading = _reading(kind.rows)
+    return reading is not None and any(
+        _n_read(reading[0], one.rows) < _n_read(own[0], one.rows)
+        for one in kind.samples
+        if (own := _reading(one.rows))
+    )
+
+
+def _alone(kind: _Kind, one: Sample) -> _Kind:
+    stem = one.path.name.removesuffix(kind.ending)
+    return replace(kind, stem=stem, files=(one.path,), samples=(one,))
+
+
+def _mixed(kind: _Kind) -> Problem:
+    told = f"{len(kind.files)} files named like {kind.files[0].name} that are read differently"
+    remedy = "give those that are read alike a folder of their own"
+    return Problem(str(kind.folder), told, "files of one name with fields of one kind", remedy)
+
+
 def _sources(kinds: Sequence[_Kind]) -> tuple[list[Found], list[Problem]]:
     """Kinds of files that are read alike, together, as far as a pattern can say which they are."""
     found: list[Found] = []
@@ -275,17 +317,32 @@ def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[Found], list[Pr
         remedy = "give them a folder of their own"
         return [], [Problem(str(group[0].folder), told, "names that a pattern tells apart", remedy)]
     source, why = reading
+    n_rows = len(rows) + sum(one.n_unreadable for one in samples)
+    n_read = _n_read(source, rows)
+    if 2 * n_read < n_rows:
+        return [], [_mostly_unreadable(files[0], source, n_rows, n_rows - n_read)]
     one = Found(
         replace(source, name=_name(group, alone=alone), path=pattern),
         files,
         sum(path.stat().st_size for path in files),
         tuple(fields_of(rows)),
-        len(rows),
+        n_rows,
         len(samples),
-        sum(one.n_unreadable for one in samples),
-        why,
+        n_rows - n_read,
+        f"{why}; so {n_read} of {n_rows} rows can be read",
     )
     return [one], []
+
+
+def _mostly_unreadable(path: Path, source: Source, n_rows: int, n_unreadable: int) -> Problem:
+    field = source.messages or source.text
+    told = field if isinstance(field, str) else ", ".join(field or ())
+    return Problem(
+        str(path),
+        f"{n_unreadable} of {n_rows} rows, of it and files like it, that cannot be read by {told}",
+        "a text in most rows",
+        "leave these files out, or write their [[corpus.source]] by hand",
+    )
 
 
 def _name(group: Sequence[_Kind], *, alone: bool) -> str:
@@ -312,7 +369,7 @@ def _with_names(found: Sequence[Found]) -> list[Found]:
     taken: set[str] = set()
     named = []
     for one in found:
-        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", one.source.name).strip("-")[:60] or "corpus"
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", folded(one.source.name)).strip("-")[:60] or "corpus"
         names = [plain, f"{plain}-{format_of(one.files[0])[1:]}"]
         names += [f"{plain}-{number}" for number in range(2, len(found) + 2)]
         name = next(each for each in names if each.casefold() not in taken)

@@ -48,7 +48,7 @@ def settings_text(found: Sequence[Found], recipes: Sequence[Path], *, folder: Pa
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
         "@recipes@": ", ".join(_quoted(_below(path, folder)) for path in recipes),
-        "@packs@": f"# {_shards(n_shards)}, {size(n_bytes)}; {packs.why}.\n"
+        "@packs@": f"# {counted('shard', n_shards)}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
         "@sources@": sources,
@@ -68,14 +68,14 @@ unreadable = "drop\""""
 def _source(one: Found, folder: Path) -> str:
     """A [[corpus.source]], and what was seen of it."""
     source = one.source
-    of_all = f"{_shards(len(one.files))}, {size(one.n_bytes)}"
+    of_all = f"{counted('shard', len(one.files))}, {size(one.n_bytes)}"
     said = [
         f"{of_all}; {one.n_rows} rows of {one.n_files_read} of them were looked at.",
         _told(one),
         f"{one.why}.",
     ]
     if one.n_unreadable:
-        said.append(f"{one.n_unreadable} further lines could not be read.")
+        said.append(f"{one.n_unreadable} of these rows could not be read.")
     lines = [line for text in said for line in _comment(text)]
     lines += [
         "[[corpus.source]]",
@@ -115,8 +115,8 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _shards(n: int) -> str:
-    return "1 shard" if n == 1 else f"{n:,} shards"
+def counted(thing: str, n: int) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def size(n_bytes: int) -> str:

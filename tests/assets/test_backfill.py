@@ -1,5 +1,6 @@
 """Cells of the grid: what is missing is done, in few runs, and nothing twice."""
 
+import shutil
 import subprocess
 import sys
 
@@ -173,10 +174,53 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     at_home.add_shard("s9")
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "2 cells in 1 packs" in said
+    assert "5 cells in 4 packs" in said  # 3 were scanned along, and are not told to Dagster yet
     assert "1 shards to read once" in said
     assert "as in the last scan" in said
     assert "1 shards are new, and not registered yet" in said
+
+
+def test_a_dry_run_counts_cells_that_a_new_history_does_not_know(at_home, capsys, monkeypatch):
+    assert main(["backfill", "--missing"]) == 0
+    monkeypatch.setenv("DAGSTER_HOME", str(at_home.folder / "another"))
+    capsys.readouterr()
+    assert main(["backfill", "--missing", "--dry-run", "--cells-per-run", "4"]) == 0
+    said = capsys.readouterr().out
+    assert "6 cells in 3 packs, 2 runs" in said
+    assert "0 shards to read once, 0.0 MB" in said
+    assert "events: 0 s at 37 ms for each cell" in said
+    assert main(["backfill", "--missing", "--cells-per-run", "4"]) == 0
+    assert "2 runs" in capsys.readouterr().out
+    assert main(["backfill", "--missing", "--dry-run"]) == 0
+    assert "nothing is missing" in capsys.readouterr().out
+
+
+def test_a_dry_run_counts_what_is_there_twice_as_read_once(at_home, capsys):
+    shard = at_home.folder / "corpus" / "s1.jsonl.gz"
+    shutil.copy(shard, shard.with_name("s9.jsonl.gz"))
+    assert main(["backfill", "--missing", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "8 cells in 4 packs" in said
+    assert "3 shards to read once" in said
+    assert main(["backfill", "--missing"]) == 0
+    assert "read 3 shards" in capsys.readouterr().out
+
+
+def test_when_most_shards_are_gone_a_dry_run_refuses_as_the_backfill_does(at_home, capsys):
+    assert main(["backfill", "--missing"]) == 0
+    for name in ("s1", "s2"):
+        (at_home.folder / "corpus" / f"{name}.jsonl.gz").unlink()
+    capsys.readouterr()
+    refusals = []
+    for more in (["--dry-run"], []):
+        assert main(["backfill", "--missing", *more]) == 2
+        refusals.append(capsys.readouterr().err)
+    assert refusals[0] == refusals[1]
+    assert "2 of 3 registered shards" in refusals[0]
+    assert main(["backfill", "--missing", "--retire", "--dry-run"]) == 0
+    assert "nothing is missing" in capsys.readouterr().out
+    assert main(["backfill", "--missing", "--retire"]) == 0
+    assert len(list_packs(at_home.store)) == 1
 
 
 def test_what_a_command_registers_is_an_inventory_in_the_ui(at_home):

@@ -14,6 +14,7 @@ import pytest
 from decon_assets.cli import main
 from decon_assets.pipeline import Pipeline
 from decon_core.config import load_config
+from decon_core.registry import benchmarks_of
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -54,7 +55,7 @@ def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, cap
     (odd / "notes.txt").touch()
     assert main(["init", "--corpus", "corpus", "--evals", "benchmarks"]) == 0
     said = capsys.readouterr().out
-    assert "left out, 1 files" in said
+    assert "left out, 1 file that" in said
     assert "benchmarks: harbor, ledger" in said
     made = Path("decon.toml").read_text()
     Path("decon.toml").write_text(
@@ -86,6 +87,54 @@ def test_nothing_is_written_over_without_force_and_nothing_at_all_with_a_problem
     assert Path("decon.toml").read_text() == "mine"
     assert main(["init", "--corpus", "corpus", "--evals", "evals.yaml", "--force"]) == 0
     assert load_config(Path("decon.toml")).sources
+
+
+QUIZ = json.dumps({"question": "How far is it to the mill?", "answer": "7 miles"}) + "\n"
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A shard and no benchmark, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("shards").mkdir()
+    Path("shards/a.jsonl").write_text(json.dumps({"id": "a", "text": "some text"}) + "\n")
+    return tmp_path
+
+
+def test_files_of_one_folder_share_a_recipe_file(bare, capsys):
+    Path("b3").mkdir()
+    for name in ("one", "two"):
+        Path(f"b3/{name}.jsonl").write_text(QUIZ)
+    assert main(["init", "--corpus", "shards", "--evals", "b3/one.jsonl", "b3/two.jsonl"]) == 0
+    said = capsys.readouterr().out
+    assert "source shards: 1 shard, " in said or "source a: 1 shard, " in said
+    found = load_config(Path("decon.toml"))
+    assert found.recipes == (bare / "b3" / "evals.yaml",)
+    assert list(benchmarks_of(found)) == ["one", "two"]
+
+
+def test_a_name_that_two_folders_give_is_refused_before_anything_is_written(bare, capsys):
+    for name in ("b", "b2"):
+        Path(name).mkdir()
+        Path(f"{name}/quiz.jsonl").write_text(QUIZ)
+    before = sorted(bare.rglob("*"))
+    assert main(["init", "--corpus", "shards", "--evals", "b", "b2"]) == 2
+    told = capsys.readouterr().err
+    assert f"{bare / 'b2' / 'evals.yaml'}: evals.quiz: found the name a second time" in told
+    assert sorted(bare.rglob("*")) == before
+
+
+def test_files_beside_recipes_that_are_given_do_not_replace_them(bare, capsys):
+    Path("b").mkdir()
+    for name in ("quiz", "other"):
+        Path(f"b/{name}.jsonl").write_text(QUIZ)
+    recipe = {"local_path": "quiz.jsonl", "splits": ["test"], "prompt": "question"}
+    Path("b/evals.yaml").write_text("evals:\n  quiz: " + json.dumps(recipe))
+    given = ["--evals", "b/evals.yaml", "b/other.jsonl", "--force"]
+    assert main(["init", "--corpus", "shards", *given]) == 2
+    assert "recipes that are given" in capsys.readouterr().err
+    assert "quiz" in Path("b/evals.yaml").read_text()
+    assert not Path("decon.toml").exists()
 
 
 @pytest.mark.parametrize("out", ["decon.toml", "my place/decon.toml"])

@@ -216,6 +216,30 @@ def test_what_is_no_shard_is_named_and_passed_over(place, capsys):
     assert place.summary()["not_looked_at"] == ["README.md"]
 
 
+def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
+    assert place.scan("--text", "body", "--clean-evals") == 1
+    said = capsys.readouterr()
+    assert (
+        "found 24 rows, of which not one could be read; expected documents in the field body"
+        in (said.err)
+    )
+    assert "not written" in said.out
+    assert not (place.out / "clean").exists()
+    assert place.summary()["n_unreadable"] == 24
+    place.write_shard("c/s.jsonl", extra=b"no json\n")
+    assert place.scan() == 0
+
+
+@pytest.mark.parametrize("name", ["--corpus", "--evals", "--out"])
+def test_an_empty_place_is_not_the_current_folder(place, capsys, monkeypatch, name):
+    monkeypatch.chdir(place.folder)
+    with pytest.raises(SystemExit) as error:
+        place.scan(name, "")
+    assert error.value.code == 2
+    assert f"{name}: it is empty" in capsys.readouterr().err
+    assert not place.out.exists()
+
+
 def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, capsys):
     place.write_shard("b/s.jsonl.gz", ("harbor", 2), extra=b'{broken\n{"id": 1}\n{"text": 5}\n')
     assert place.scan() == 0

@@ -259,7 +259,8 @@ def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, l
     for arguments, code, said in (
         (["nobody"], 1, "none of that id in 4 registered shards"),
         (["nobody", "--shard", "s1.jsonl.gz"], 1, "none of that id in shard 's1.jsonl.gz'"),
-        (["s1.jsonl.gz:99"], 1, "none of that id"),
+        (["s1.jsonl.gz:99"], 1, "ids are those of the field"),
+        (["old.jsonl.gz:9"], 1, "no shard is registered as 'old.jsonl.gz'; one that was renamed"),
         (["s1-1", "--shard", "what"], 2, "the name of a registered shard"),
         (["s1-1", "--mixture", "what"], 2, "what"),
     ):

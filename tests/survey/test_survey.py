@@ -135,6 +135,64 @@ def test_files_without_rows_are_part_of_what_lies_around_them(tmp_path):
     assert len(one.files) == 2
 
 
+def test_files_of_one_name_that_are_read_differently_are_sources_of_their_own(tmp_path):
+    write(tmp_path / "a-1.jsonl", texts())
+    write(tmp_path / "a-2.jsonl", [{"messages": TURNS}] * 5)
+    found = sources(tmp_path)
+    assert {name: one.source.messages for name, one in found.items()} == {
+        "a-1": None,
+        "a-2": "messages",
+    }
+    for name, one in found.items():
+        (shard,) = find_shards(one.source, folder=Path("/"), known={})
+        assert shard.path == str(tmp_path / f"{name}.jsonl")
+        assert one.n_unreadable == 0
+
+
+def test_many_files_of_one_name_that_are_read_differently_are_refused(tmp_path):
+    for at in range(4):
+        write(tmp_path / f"a-{at}.jsonl", texts() if at else [{"messages": TURNS}] * 5)
+    with pytest.raises(CorpusError, match=r"4 files named like a-0\.jsonl that are read diff"):
+        sources(tmp_path)
+
+
+def test_rows_without_a_text_are_dropped_with_a_word(tmp_path):
+    write(tmp_path / "a.jsonl", [*texts(20), *([{"id": "x", "text": None}] * 15)])
+    found, _ = survey_corpus([str(tmp_path)])
+    assert (found[0].n_unreadable, found[0].n_rows) == (15, 35)
+    text = settings_text(found, [tmp_path / "evals.yaml"], folder=tmp_path)
+    assert '\nunreadable = "drop"' in text
+    assert "# 15 of these rows could not be read." in text
+
+
+def test_files_that_mostly_cannot_be_read_are_refused(tmp_path):
+    write(tmp_path / "a.jsonl", [*texts(5), *([{"id": "x", "text": None}] * 30)])
+    with pytest.raises(CorpusError, match=r"30 of 35 rows.* cannot be read by text"):
+        sources(tmp_path)
+
+
+def test_a_place_that_is_given_twice_or_lies_in_another_is_said(tmp_path):
+    write(tmp_path / "web" / "deep" / "a.jsonl", texts())
+    web, deep = str(tmp_path / "web"), str(tmp_path / "web" / "deep")
+    with pytest.raises(CorpusError, match=f"{web}: found the same place a second time"):
+        survey_corpus([web, web])
+    with pytest.raises(CorpusError, match=f"{deep}: found a file of {web}, given too"):
+        survey_corpus([web, deep])
+    write(tmp_path / "web" / "quiz.jsonl", [{"question": "How far?", "answer": "7"}])
+    with pytest.raises(InputError, match="found the same place a second time"):
+        survey_benchmarks([tmp_path / "web", tmp_path / "web"])
+
+
+def test_letters_with_accents_become_plain_ones(tmp_path):
+    write(tmp_path / "Ünï" / "a.jsonl", texts())
+    assert list(sources(tmp_path)) == ["Uni"]
+    folder = tmp_path / "b"
+    for name in ("évals ünï", "quíz", "quiz"):
+        write(folder / f"{name}.jsonl", [{"question": "How far?", "answer": "7"}])
+    _, (written,), _ = survey_benchmarks([folder])
+    assert written.names == ("quiz", "quiz_2", "evals_uni")
+
+
 def test_few_shards_are_rows_of_their_own_and_many_keep_the_grid_small():
     assert packs_for(64, 10**9, 4).shards == 1
     for n_shards in (65, 1_000, 100_000, 10**7):
