@@ -2,16 +2,18 @@
 
 It looks at names, sizes and times of files, opens none of them, and asks for one stage of work at
 a time. What there is to ask for is looked up in the store, never remembered, so nothing is lost
-when a run dies, a tick fails or somebody does part of it by hand.
+when a run dies, a tick fails or somebody does part of it by hand. The look is taken when files
+changed or a run ended, whoever began it.
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dagster import (
+    AssetKey,
     AssetSelection,
     DagsterRunStatus,
     RunRequest,
@@ -51,6 +53,7 @@ _UNFINISHED = [
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
 ]
+_ENDED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 
 
 @dataclass(frozen=True)
@@ -59,19 +62,27 @@ class Cursor:
 
     seen: str = ""  # the state of the files then
     registered: str = ""  # the one that `inventory` was asked to register
-    asked: tuple[str, ...] = ()  # runs that were asked for since then
-    is_settled: bool = False  # nothing was left to ask for
+    # Runs that were asked for since then and that the store still lacks, each with the state it was
+    # asked for in: one that failed is not asked for again until what is before it is another.
+    asked: Mapping[str, str] = field(default_factory=dict)
+    settled: str = ""  # what had happened on the instance when nothing was left to ask for
 
     @staticmethod
     def read(text: str | None) -> "Cursor":
         try:
             value = json.loads(text or "{}")
-            return Cursor(**{**value, "asked": tuple(value.get("asked", ()))})
+            return Cursor(**{**value, "asked": dict(value.get("asked", {}))})
         except (ValueError, TypeError, AttributeError):
             return Cursor()  # of another version, or typed by hand: begin anew
 
     def written(self) -> str:
         return json.dumps(asdict(self))
+
+    @property
+    def missing(self) -> str:
+        """What nothing more can be done for here; nothing where all is done."""
+        assets = dict.fromkeys(name.split()[0] for name in self.asked)
+        return ", ".join(f"`{asset}`" for asset in assets)
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,13 @@ class Step:
 
 
 def step(
-    cursor: Cursor, files: str, *, n_at_work: int, is_refused: bool, today: "Callable[[], Today]"
+    cursor: Cursor,
+    files: str,
+    *,
+    news: str,
+    n_at_work: int,
+    is_refused: bool,
+    today: "Callable[[], Today]",
 ) -> Step:
     """From what is known and what is there to what to do next."""
     from decon_assets.work import Request, next_requests
@@ -98,13 +115,20 @@ def step(
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
     if is_refused:
         return Step(cursor, why_nothing="`inventory` refused these files; its last run says why")
-    if cursor.is_settled:
-        return Step(cursor, why_nothing="no file changed since all was done")
-    todo = next_requests(today(), cursor.asked)
-    if not todo:
-        return Step(replace(cursor, is_settled=True), why_nothing="nothing is left to ask for")
-    asked = (*cursor.asked, *(request.name for request in todo))
-    return Step(replace(cursor, asked=asked), tuple(todo))
+    if news == cursor.settled:
+        return Step(cursor, why_nothing=_why_settled(cursor))
+    todo, asked = next_requests(today(), cursor.asked)
+    now = replace(cursor, asked=asked, settled="" if todo else news)
+    return Step(now, tuple(todo), "" if todo else _why_settled(now))
+
+
+def _why_settled(cursor: Cursor) -> str:
+    if not cursor.missing:
+        return "no file changed since all was done"
+    return (
+        f"still missing, though asked for: {cursor.missing}. Its last runs say why; to have it "
+        "tried again, materialize it, or reset the cursor"
+    )
 
 
 @sensor(name=NAME, jobs=[*JOBS.values()], minimum_interval_seconds=_SECONDS_BETWEEN_TICKS)
@@ -112,13 +136,15 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
     """New and changed files of benchmarks, shards, decon.toml, verdicts: do what follows from them.
 
     First `inventory`, then stage by stage what is missing, no run before those before it ended.
-    What was refused is asked for again when files change, or the cursor is reset.
+    What was refused is asked for again when files change, what is before it does, or the cursor is
+    reset.
     """
     config = decon.config()
     files = state_of_files(config)
     now = step(
         Cursor.read(context.cursor),
         files,
+        news=_news(context),
         n_at_work=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
         is_refused=_is_refused(context, files),
         today=lambda: _today(context, config, decon.at_hand()[1]),
@@ -141,6 +167,16 @@ def state_of_files(config: Config) -> str:
     for file in input_files(config):
         digest.update(repr(file).encode())
     return digest.hexdigest()[:16]
+
+
+def _news(context: SensorEvaluationContext) -> str:
+    """Changes when a run ends, or partitions are registered outside of one: a look is worth it."""
+    ended = context.instance.get_run_records(
+        RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
+    )
+    inventory = context.instance.get_latest_materialization_event(AssetKey("inventory"))
+    last = [f"{one.dagster_run.run_id} {one.update_timestamp.timestamp()}" for one in ended]
+    return " ".join([*last, str(inventory.timestamp if inventory else None)])
 
 
 def _is_refused(context: SensorEvaluationContext, files: str) -> bool:

@@ -9,7 +9,13 @@ from dagster import AssetKey, DagsterRunStatus, build_sensor_context
 from decon_assets.definitions import build_definitions
 from decon_assets.resources import Decon
 from decon_assets.sensors import Cursor, keep_up, state_of_files
+from decon_assets.work import Known, Request, Today, requests
 from decon_core.config import load_config
+from decon_core.registry import list_packs
+
+ALL_DONE = "no file changed since all was done"
+AFTER_SCAN = ["common_ngrams", "mixture", "clean_benchmark", "report", "report_page"]
+SETTLED = (ALL_DONE, "still missing, though asked for")
 
 
 class Daemon:
@@ -23,8 +29,11 @@ class Daemon:
         self.cursor = None
         self.asked = []
 
-    def tick(self):
-        """One tick; the assets that were asked for, or the reason for none."""
+    def tick(self, *, end=None):
+        """One tick; the assets that were asked for, or the reason for none.
+
+        With `end` their runs are not executed, but come to that.
+        """
         context = build_sensor_context(
             instance=self.world.instance,
             cursor=self.cursor,
@@ -36,20 +45,49 @@ class Daemon:
         if result.skip_reason:
             return result.skip_reason.skip_message
         for request in result.run_requests:
-            self.jobs.get_job(request.job_name).execute_in_process(
+            job = self.jobs.get_job(request.job_name)
+            if end:
+                end(self.world.instance.create_run_for_job(job, tags=request.tags))
+                continue
+            job.execute_in_process(
                 instance=self.world.instance, tags=request.tags, raise_on_error=False
             )
         names = [one.job_name.removeprefix("keep_up_") for one in result.run_requests]
         self.asked += names
         return names
 
+    def press(self, asset, **config):
+        """What an asset lacks, as somebody who presses "Materialize" has it."""
+        now = world_today(self.world)
+        for request in requests(now, asset) or [Request(asset)]:
+            self.jobs.get_job("__ASSET_JOB").get_subset(
+                asset_selection={AssetKey(asset)}
+            ).execute_in_process(
+                instance=self.world.instance,
+                tags=request.tags,
+                run_config={"ops": {asset: {"config": config}}} if config else None,
+            )
+
     def settle(self):
         """Ticks until there is nothing to do any more; what was asked for."""
         self.asked = []
         for _ in range(40):
-            if self.tick() in ("nothing is left to ask for", "no file changed since all was done"):
+            if str(self.tick()).startswith(SETTLED):
                 return self.asked
         raise AssertionError(f"no end: {self.asked}")
+
+
+def world_today(world):
+    config = load_config(world.config_path)
+    return Today(config, world.store, tuple(list_packs(world.store)), Known(world.instance))
+
+
+def cut_off_scan(world, daemon):
+    """A new shard, and the process of the scan that is asked for dies."""
+    world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
+    daemon.tick()
+    assert daemon.tick() == ["inventory"]
+    assert daemon.tick(end=world.instance.report_run_failed) == ["scan"]
 
 
 @pytest.fixture
@@ -69,7 +107,7 @@ def test_everything_is_made_from_nothing_stage_by_stage(world, daemon):
 def test_a_tick_without_a_change_asks_for_nothing_and_opens_no_file(world, daemon, monkeypatch):
     daemon.settle()
     monkeypatch.setattr("decon_assets.sensors._today", None)  # what would look into the store
-    assert daemon.tick() == "no file changed since all was done"
+    assert daemon.tick() == ALL_DONE
 
 
 def test_a_new_benchmark_is_the_only_column_that_is_scanned(world, daemon):
@@ -123,7 +161,45 @@ def test_a_shard_that_is_damaged_is_asked_for_once_and_does_not_keep_the_others(
     asked = daemon.settle()
     assert asked.count("scan") == 1
     assert "report" not in asked  # it would say of unscanned shards that they are clean
-    assert daemon.tick() == "no file changed since all was done"
+    assert daemon.tick().startswith("still missing, though asked for: `scan`, `mixture`")
+
+
+def test_what_was_asked_for_too_early_is_asked_for_again_when_a_second_try_scanned(world, daemon):
+    daemon.settle()
+    cut_off_scan(world, daemon)
+    assert daemon.tick() == ["mixture"]  # before Dagster's daemon tries again; it is refused
+    daemon.press("scan")
+    assert daemon.settle() == [
+        "common_ngrams",
+        "mixture",
+        "clean_benchmark",
+        "report",
+        "report_page",
+    ]
+    assert daemon.tick() == ALL_DONE
+
+
+def test_what_somebody_mends_by_hand_after_all_was_tried_is_gone_on_from(world, daemon):
+    daemon.settle()
+    cut_off_scan(world, daemon)
+    daemon.settle()
+    assert daemon.tick().startswith("still missing, though asked for: `scan`")
+    daemon.press("scan")
+    assert daemon.settle() == [
+        "common_ngrams",
+        "mixture",
+        "clean_benchmark",
+        "report",
+        "report_page",
+    ]
+
+
+def test_what_fails_is_not_asked_for_again_because_a_run_ended_that_changed_nothing(world, daemon):
+    daemon.settle()
+    cut_off_scan(world, daemon)
+    daemon.settle()
+    daemon.press("idf_snapshot")
+    assert daemon.tick().startswith("still missing, though asked for: `scan`")
 
 
 def test_a_verdict_makes_a_new_report(world, daemon):
@@ -144,15 +220,17 @@ def test_runs_at_work_are_waited_for(world, daemon):
     assert daemon.tick() == ["inventory"]
 
 
-@pytest.mark.parametrize("text", [None, "", "no json", "[]", '{"other": 1}', '"text"'])
+@pytest.mark.parametrize(
+    "text", [None, "", "no json", "[]", '{"other": 1}', '"text"', '{"asked": ["scan x y"]}']
+)
 def test_a_cursor_that_nobody_can_read_is_begun_anew(text):
     assert Cursor.read(text) == Cursor()
 
 
 def test_a_cursor_is_read_as_it_was_written():
-    cursor = Cursor(seen="a", registered="b", asked=("scan x y",), is_settled=True)
+    cursor = Cursor(seen="a", registered="b", asked={"scan x y": "c"}, settled="d")
     assert Cursor.read(cursor.written()) == cursor
-    assert json.loads(cursor.written())["asked"] == ["scan x y"]
+    assert json.loads(cursor.written())["asked"] == {"scan x y": "c"}
 
 
 def test_the_state_of_a_hundred_thousand_files_is_known_within_seconds(world):
