@@ -38,6 +38,8 @@ FILES_TAG = "decon/files"  # on every run that is asked for: the state of the fi
 
 _SECONDS_BETWEEN_TICKS = 10
 
+_INVENTORY = AssetKey("inventory")
+
 # One for each asset: Dagster takes no job of assets that are cut in different ways.
 JOBS = {
     asset: define_asset_job(
@@ -53,6 +55,11 @@ _UNFINISHED = [
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
 ]
+_REFUSALS = {
+    DagsterRunStatus.FAILURE: "`inventory` refused these files; its last run says why. Mend them, "
+    "or materialize it by hand as that says",
+    DagsterRunStatus.CANCELED: "`inventory` of these files was cancelled; materialize it to go on",
+}
 _ENDED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 
 
@@ -100,7 +107,7 @@ def step(
     *,
     news: str,
     n_at_work: int,
-    is_refused: bool,
+    refusal: str,
     today: "Callable[[], Today]",
 ) -> Step:
     """From what is known and what is there to what to do next."""
@@ -113,8 +120,8 @@ def step(
         return Step(cursor, why_nothing=f"{n_at_work} runs are at work or waiting")
     if files != cursor.registered:
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
-    if is_refused:
-        return Step(cursor, why_nothing="`inventory` refused these files; its last run says why")
+    if refusal:
+        return Step(cursor, why_nothing=refusal)
     if news == cursor.settled:
         return Step(cursor, why_nothing=_why_settled(cursor))
     todo, asked = next_requests(today(), cursor.asked)
@@ -146,7 +153,7 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
         files,
         news=_news(context),
         n_at_work=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
-        is_refused=_is_refused(context, files),
+        refusal=_refusal(context, files),
         today=lambda: _today(context, config, decon.at_hand()[1]),
     )
     return SensorResult(
@@ -174,17 +181,26 @@ def _news(context: SensorEvaluationContext) -> str:
     ended = context.instance.get_run_records(
         RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )
-    inventory = context.instance.get_latest_materialization_event(AssetKey("inventory"))
     last = [f"{one.dagster_run.run_id} {one.update_timestamp.timestamp()}" for one in ended]
-    return " ".join([*last, str(inventory.timestamp if inventory else None)])
+    return " ".join([*last, str(_registered_at(context))])
 
 
-def _is_refused(context: SensorEvaluationContext, files: str) -> bool:
-    """Whether the latest `inventory` of these very files failed."""
-    runs = context.instance.get_runs(
+def _refusal(context: SensorEvaluationContext, files: str) -> str:
+    """Why these very files are not registered although that was asked for; nothing if they are."""
+    runs = context.instance.get_run_records(
         RunsFilter(job_name=JOBS["inventory"].name, tags={FILES_TAG: files}), limit=1
     )
-    return any(run.status == DagsterRunStatus.FAILURE for run in runs)
+    for run in runs:
+        why = _REFUSALS.get(run.dagster_run.status)
+        if why and _registered_at(context) <= (run.end_time or 0.0):
+            return why
+    return ""
+
+
+def _registered_at(context: SensorEvaluationContext) -> float:
+    """When `inventory` was last materialized, by whomever."""
+    event = context.instance.get_latest_materialization_event(_INVENTORY)
+    return event.timestamp if event else 0.0
 
 
 def _today(context: SensorEvaluationContext, config: Config, store: Store) -> "Today":

@@ -7,6 +7,8 @@ import pytest
 from dagster import AssetKey, DagsterRunStatus, build_sensor_context
 
 from decon_assets.definitions import build_definitions
+from decon_assets.partitions import STAGES
+from decon_assets.registration import register_outside
 from decon_assets.resources import Decon
 from decon_assets.sensors import Cursor, keep_up, state_of_files
 from decon_assets.work import Known, Request, Today, requests
@@ -59,7 +61,8 @@ class Daemon:
     def press(self, asset, **config):
         """What an asset lacks, as somebody who presses "Materialize" has it."""
         now = world_today(self.world)
-        for request in requests(now, asset) or [Request(asset)]:
+        todo = requests(now, asset) if asset in STAGES else []
+        for request in todo or [Request(asset)]:
             self.jobs.get_job("__ASSET_JOB").get_subset(
                 asset_selection={AssetKey(asset)}
             ).execute_in_process(
@@ -148,10 +151,55 @@ def test_a_benchmark_that_cannot_be_read_is_refused_once_and_nothing_else_is_tou
     daemon.tick()
     assert daemon.tick() == ["inventory"]
     for _ in range(2):
-        assert daemon.tick() == "`inventory` refused these files; its last run says why"
+        assert daemon.tick().startswith("`inventory` refused these files; its last run says why")
     assert world.tiles() == before
     (world.folder / "harbor.jsonl").write_text(good)
     assert daemon.settle()[0] == "inventory"
+
+
+@pytest.fixture
+def refused(world, daemon):
+    """Most shards are gone, and `inventory` wants to be told that this is meant."""
+    daemon.settle()
+    for name in ("s0", "s1"):
+        (world.folder / "corpus" / f"{name}.jsonl.gz").unlink()
+    daemon.tick()
+    assert daemon.tick() == ["inventory"]
+    assert daemon.tick().startswith("`inventory` refused these files")
+    return daemon
+
+
+def test_an_inventory_that_is_told_by_hand_to_retire_packs_counts(refused):
+    refused.press("inventory", retire=True)
+    assert refused.settle() == ["common_ngrams", "clean_benchmark", "report", "report_page"]
+    assert refused.tick() == ALL_DONE
+
+
+def test_packs_that_are_retired_in_a_terminal_count(world, refused):
+    register_outside(world.config_path, world.instance, may_retire=True, echo=world.said.append)
+    assert refused.settle() == ["common_ngrams", "clean_benchmark", "report", "report_page"]
+
+
+def test_an_inventory_that_was_cancelled_is_said_to_be_and_waited_for(world, daemon):
+    daemon.settle()
+    world.add_benchmark("late")
+    daemon.tick()
+    assert daemon.tick(end=world.instance.report_run_canceled) == ["inventory"]
+    for _ in range(2):
+        assert daemon.tick() == (
+            "`inventory` of these files was cancelled; materialize it to go on"
+        )
+    daemon.press("inventory")
+    assert daemon.settle()[:3] == ["records", "index", "scan"]
+
+
+def test_a_terminal_that_registers_nothing_new_counts_after_a_cancelled_inventory(world, daemon):
+    daemon.settle()
+    (world.folder / "verdicts.jsonl").write_text("")
+    daemon.tick()
+    assert daemon.tick(end=world.instance.report_run_canceled) == ["inventory"]
+    register_outside(world.config_path, world.instance, echo=world.said.append)
+    assert daemon.tick() == ALL_DONE
 
 
 def test_a_shard_that_is_damaged_is_asked_for_once_and_does_not_keep_the_others(world, daemon):
