@@ -28,6 +28,7 @@ from dagster import (
 from decon_assets.partitions import STAGES
 from decon_assets.resources import Decon
 from decon_core.config import Config
+from decon_core.errors import DeconError, told
 from decon_core.store import Store
 
 if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code location may
@@ -146,16 +147,21 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
     What was refused is asked for again when files change, what is before it does, or the cursor is
     reset.
     """
-    config = decon.config()
-    files = state_of_files(config)
-    now = step(
-        Cursor.read(context.cursor),
-        files,
-        news=_news(context),
-        n_at_work=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
-        refusal=_refusal(context, files),
-        today=lambda: _today(context, config, decon.at_hand()[1]),
-    )
+    cursor = Cursor.read(context.cursor)
+    files = ""
+    try:
+        config = decon.config()
+        files = state_of_files(config)
+        now = step(
+            cursor,
+            files,
+            news=_news(context),
+            n_at_work=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
+            refusal=_refusal(context, files),
+            today=lambda: _today(context, config, decon.at_hand()[1]),
+        )
+    except DeconError as error:  # a person has to mend it; the tick itself is as it should be
+        now = Step(cursor, why_nothing=told(error.problems))
     return SensorResult(
         run_requests=[
             RunRequest(job_name=JOBS[request.asset].name, tags={**request.tags, FILES_TAG: files})

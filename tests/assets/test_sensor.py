@@ -250,6 +250,34 @@ def test_what_fails_is_not_asked_for_again_because_a_run_ended_that_changed_noth
     assert daemon.tick().startswith("still missing, though asked for: `scan`")
 
 
+def test_a_configuration_that_cannot_be_read_is_told_of_by_the_tick(world, daemon):
+    daemon.settle()
+    before = daemon.cursor
+    world.config_path.write_text("[evals\n")
+    for _ in range(2):
+        assert str(world.config_path) in daemon.tick()
+    assert daemon.cursor == before
+    world.policy["n_gram"] = 4
+    world.write_config()
+    assert "n_gram" in daemon.tick()
+    del world.policy["n_gram"]
+    world.write_config()
+    assert daemon.settle() == ["inventory"]
+
+
+def test_an_idf_snapshot_of_another_policy_is_told_of_until_somebody_freezes_it_anew(world, daemon):
+    daemon.settle()
+    world.policy["ngram_size"] = 4
+    world.write_config()
+    daemon.tick()
+    assert daemon.tick() == ["inventory"]
+    for _ in range(2):
+        assert "found an idf snapshot that was counted under other policy settings" in daemon.tick()
+    daemon.press("idf_snapshot", refreeze=True)
+    assert daemon.settle()[:2] == ["index", "scan"]
+    assert daemon.tick() == ALL_DONE
+
+
 def test_a_verdict_makes_a_new_report(world, daemon):
     daemon.settle()
     (world.folder / "verdicts.jsonl").write_text("")
