@@ -237,11 +237,16 @@ def _is_unreported(today: Today) -> bool:
     return not today.unscanned and not is_current(today.blender, today.config.showing)
 
 
+def _is_unpaged(store: Store) -> bool:
+    """Whether there is a report that has no page, or not all that is made of it."""
+    return store.report.is_file() and not all(path.is_file() for path in store.of_report)
+
+
 _WHOLES: Mapping[str, Callable[[Today], bool]] = {
     "idf_snapshot": lambda today: not today.store.current_snapshot.is_file(),
     "common_ngrams": _is_uncounted,
     "report": _is_unreported,
-    "report_page": lambda today: not all(path.is_file() for path in today.store.of_report),
+    "report_page": lambda today: _is_unpaged(today.store),
 }
 _LINES: Mapping[str, tuple[str, Callable[[Today], Collection[str]]]] = {
     "records": (BENCHMARK, lambda today: stale_benchmarks(today.config, today.store)),

@@ -265,6 +265,15 @@ def test_a_configuration_that_cannot_be_read_is_told_of_by_the_tick(world, daemo
     assert daemon.settle() == ["inventory"]
 
 
+def test_no_page_is_asked_for_of_a_report_that_could_not_be_made(world, daemon):
+    damaged = world.folder / "corpus" / "s2.jsonl.gz"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    asked = daemon.settle()
+    assert "scan" in asked
+    assert "report" not in asked
+    assert "report_page" not in asked
+
+
 def test_an_idf_snapshot_of_another_policy_is_told_of_until_somebody_freezes_it_anew(world, daemon):
     daemon.settle()
     world.policy["ngram_size"] = 4
