@@ -72,8 +72,8 @@ def halves_of_share(key: str) -> tuple[str, str]:
 
 def align(
     instance: DagsterInstance, definition: DynamicPartitionsDefinition, keys: Sequence[str]
-) -> bool:
-    """Make these the registered keys: new ones at the end, in order; others go. Whether any did."""
+) -> None:
+    """Make these the registered keys: new ones at the end, in order; others go."""
     name = definition.name or ""
     registered = instance.get_dynamic_partitions(name)
     added = [key for key in keys if key not in set(registered)]
@@ -81,7 +81,6 @@ def align(
     instance.add_dynamic_partitions(name, added)
     for key in gone:
         instance.delete_dynamic_partition(name, key)
-    return bool(added or gone)
 
 
 def aligned(registered: Sequence[str], keys: Sequence[str]) -> list[str]:

@@ -33,7 +33,6 @@ class Registration:
     store: Store
     benchmarks: tuple[str, ...]
     packs: tuple[Pack, ...]
-    is_new: bool  # whether it names anything else than before
 
     @property
     def told(self) -> dict[str, Any]:
@@ -61,9 +60,9 @@ def register_outside(
 ) -> Registration:
     """The same as a run of the asset `inventory`, without one; the UI shows it as such."""
     registered = register(config_path, instance, may_retire=may_retire, echo=echo)
-    if registered.is_new:
-        event = AssetMaterialization("inventory", metadata=registered.told)
-        instance.report_runless_asset_event(event)
+    # Also where it is what it was: the sensor waits for one where its own was refused.
+    event = AssetMaterialization("inventory", metadata=registered.told)
+    instance.report_runless_asset_event(event)
     return registered
 
 
@@ -98,10 +97,8 @@ def register(
         echo(f"{old}: renamed to {new}; its pack and what was found in it stay")
     if warning := grid_warning(config, plan.current):
         echo(f"warning: {warning}")
-    changes = [
-        align(instance, benchmarks, list(found)),
-        align(instance, packs, [pack.name for pack in plan.current]),
-        align(instance, mixtures, [mixture.name for mixture in config.mixtures]),
-        align(instance, blends, [blend.name for blend in config.blends]),
-    ]
-    return Registration(config, store, tuple(found), tuple(plan.current), any(changes))
+    align(instance, benchmarks, list(found))
+    align(instance, packs, [pack.name for pack in plan.current])
+    align(instance, mixtures, [mixture.name for mixture in config.mixtures])
+    align(instance, blends, [blend.name for blend in config.blends])
+    return Registration(config, store, tuple(found), tuple(plan.current))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 
 from dagster import AssetKey, DagsterInstance, MultiPartitionKey
 
@@ -136,16 +137,23 @@ def requests(today: Today, asset: str, *, most_cells: int = MOST_CELLS) -> list[
 _FIRST = STAGES[:3]  # nothing goes on without all of these
 
 
-def next_requests(today: Today, asked: Collection[str]) -> list[Request]:
-    """The runs of the first stage that lacks anything that was not asked for yet."""
+def next_requests(today: Today, asked: Mapping[str, str]) -> tuple[list[Request], dict[str, str]]:
+    """The runs of the first stage that lacks anything that was not asked for as things are.
+
+    With them, for the next time: of each run that was asked for and is still to be made, what
+    stages before it lacked then. When that is another, by whomever, the run is asked for again.
+    """
+    lacking = sha256()
+    still: dict[str, str] = {}
     for asset in STAGES:
+        state = lacking.hexdigest()[:16]
         todo = requests(today, asset)
-        fresh = [request for request in todo if request.name not in asked]
-        if fresh:
-            return fresh
-        if todo and asset in _FIRST:
-            return []  # it was refused
-    return []
+        fresh = [request for request in todo if asked.get(request.name) != state]
+        still |= {request.name: state for request in todo}
+        if fresh or (todo and asset in _FIRST):
+            return fresh, still
+        lacking.update(repr([request.name for request in todo]).encode())
+    return [], still
 
 
 def unscanned_or_unknown(today: Today) -> dict[str, set[str]]:
@@ -229,11 +237,16 @@ def _is_unreported(today: Today) -> bool:
     return not today.unscanned and not is_current(today.blender, today.config.showing)
 
 
+def _is_unpaged(store: Store) -> bool:
+    """Whether there is a report that has no page, or not all that is made of it."""
+    return store.report.is_file() and not all(path.is_file() for path in store.of_report)
+
+
 _WHOLES: Mapping[str, Callable[[Today], bool]] = {
     "idf_snapshot": lambda today: not today.store.current_snapshot.is_file(),
     "common_ngrams": _is_uncounted,
     "report": _is_unreported,
-    "report_page": lambda today: not all(path.is_file() for path in today.store.of_report),
+    "report_page": lambda today: _is_unpaged(today.store),
 }
 _LINES: Mapping[str, tuple[str, Callable[[Today], Collection[str]]]] = {
     "records": (BENCHMARK, lambda today: stale_benchmarks(today.config, today.store)),

@@ -7,9 +7,17 @@ import pytest
 from dagster import AssetKey, DagsterRunStatus, build_sensor_context
 
 from decon_assets.definitions import build_definitions
+from decon_assets.partitions import STAGES
+from decon_assets.registration import register_outside
 from decon_assets.resources import Decon
 from decon_assets.sensors import Cursor, keep_up, state_of_files
+from decon_assets.work import Known, Request, Today, requests
 from decon_core.config import load_config
+from decon_core.registry import list_packs
+
+ALL_DONE = "no file changed since all was done"
+AFTER_SCAN = ["common_ngrams", "mixture", "clean_benchmark", "report", "report_page"]
+SETTLED = (ALL_DONE, "still missing, though asked for")
 
 
 class Daemon:
@@ -23,8 +31,11 @@ class Daemon:
         self.cursor = None
         self.asked = []
 
-    def tick(self):
-        """One tick; the assets that were asked for, or the reason for none."""
+    def tick(self, *, end=None):
+        """One tick; the assets that were asked for, or the reason for none.
+
+        With `end` their runs are not executed, but come to that.
+        """
         context = build_sensor_context(
             instance=self.world.instance,
             cursor=self.cursor,
@@ -36,20 +47,50 @@ class Daemon:
         if result.skip_reason:
             return result.skip_reason.skip_message
         for request in result.run_requests:
-            self.jobs.get_job(request.job_name).execute_in_process(
+            job = self.jobs.get_job(request.job_name)
+            if end:
+                end(self.world.instance.create_run_for_job(job, tags=request.tags))
+                continue
+            job.execute_in_process(
                 instance=self.world.instance, tags=request.tags, raise_on_error=False
             )
         names = [one.job_name.removeprefix("keep_up_") for one in result.run_requests]
         self.asked += names
         return names
 
+    def press(self, asset, **config):
+        """What an asset lacks, as somebody who presses "Materialize" has it."""
+        now = world_today(self.world)
+        todo = requests(now, asset) if asset in STAGES else []
+        for request in todo or [Request(asset)]:
+            self.jobs.get_job("__ASSET_JOB").get_subset(
+                asset_selection={AssetKey(asset)}
+            ).execute_in_process(
+                instance=self.world.instance,
+                tags=request.tags,
+                run_config={"ops": {asset: {"config": config}}} if config else None,
+            )
+
     def settle(self):
         """Ticks until there is nothing to do any more; what was asked for."""
         self.asked = []
         for _ in range(40):
-            if self.tick() in ("nothing is left to ask for", "no file changed since all was done"):
+            if str(self.tick()).startswith(SETTLED):
                 return self.asked
         raise AssertionError(f"no end: {self.asked}")
+
+
+def world_today(world):
+    config = load_config(world.config_path)
+    return Today(config, world.store, tuple(list_packs(world.store)), Known(world.instance))
+
+
+def cut_off_scan(world, daemon):
+    """A new shard, and the process of the scan that is asked for dies."""
+    world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
+    daemon.tick()
+    assert daemon.tick() == ["inventory"]
+    assert daemon.tick(end=world.instance.report_run_failed) == ["scan"]
 
 
 @pytest.fixture
@@ -69,7 +110,7 @@ def test_everything_is_made_from_nothing_stage_by_stage(world, daemon):
 def test_a_tick_without_a_change_asks_for_nothing_and_opens_no_file(world, daemon, monkeypatch):
     daemon.settle()
     monkeypatch.setattr("decon_assets.sensors._today", None)  # what would look into the store
-    assert daemon.tick() == "no file changed since all was done"
+    assert daemon.tick() == ALL_DONE
 
 
 def test_a_new_benchmark_is_the_only_column_that_is_scanned(world, daemon):
@@ -110,10 +151,55 @@ def test_a_benchmark_that_cannot_be_read_is_refused_once_and_nothing_else_is_tou
     daemon.tick()
     assert daemon.tick() == ["inventory"]
     for _ in range(2):
-        assert daemon.tick() == "`inventory` refused these files; its last run says why"
+        assert daemon.tick().startswith("`inventory` refused these files; its last run says why")
     assert world.tiles() == before
     (world.folder / "harbor.jsonl").write_text(good)
     assert daemon.settle()[0] == "inventory"
+
+
+@pytest.fixture
+def refused(world, daemon):
+    """Most shards are gone, and `inventory` wants to be told that this is meant."""
+    daemon.settle()
+    for name in ("s0", "s1"):
+        (world.folder / "corpus" / f"{name}.jsonl.gz").unlink()
+    daemon.tick()
+    assert daemon.tick() == ["inventory"]
+    assert daemon.tick().startswith("`inventory` refused these files")
+    return daemon
+
+
+def test_an_inventory_that_is_told_by_hand_to_retire_packs_counts(refused):
+    refused.press("inventory", retire=True)
+    assert refused.settle() == ["common_ngrams", "clean_benchmark", "report", "report_page"]
+    assert refused.tick() == ALL_DONE
+
+
+def test_packs_that_are_retired_in_a_terminal_count(world, refused):
+    register_outside(world.config_path, world.instance, may_retire=True, echo=world.said.append)
+    assert refused.settle() == ["common_ngrams", "clean_benchmark", "report", "report_page"]
+
+
+def test_an_inventory_that_was_cancelled_is_said_to_be_and_waited_for(world, daemon):
+    daemon.settle()
+    world.add_benchmark("late")
+    daemon.tick()
+    assert daemon.tick(end=world.instance.report_run_canceled) == ["inventory"]
+    for _ in range(2):
+        assert daemon.tick() == (
+            "`inventory` of these files was cancelled; materialize it to go on"
+        )
+    daemon.press("inventory")
+    assert daemon.settle()[:3] == ["records", "index", "scan"]
+
+
+def test_a_terminal_that_registers_nothing_new_counts_after_a_cancelled_inventory(world, daemon):
+    daemon.settle()
+    (world.folder / "verdicts.jsonl").write_text("")
+    daemon.tick()
+    assert daemon.tick(end=world.instance.report_run_canceled) == ["inventory"]
+    register_outside(world.config_path, world.instance, echo=world.said.append)
+    assert daemon.tick() == ALL_DONE
 
 
 def test_a_shard_that_is_damaged_is_asked_for_once_and_does_not_keep_the_others(world, daemon):
@@ -123,7 +209,82 @@ def test_a_shard_that_is_damaged_is_asked_for_once_and_does_not_keep_the_others(
     asked = daemon.settle()
     assert asked.count("scan") == 1
     assert "report" not in asked  # it would say of unscanned shards that they are clean
-    assert daemon.tick() == "no file changed since all was done"
+    assert daemon.tick().startswith("still missing, though asked for: `scan`, `mixture`")
+
+
+def test_what_was_asked_for_too_early_is_asked_for_again_when_a_second_try_scanned(world, daemon):
+    daemon.settle()
+    cut_off_scan(world, daemon)
+    assert daemon.tick() == ["mixture"]  # before Dagster's daemon tries again; it is refused
+    daemon.press("scan")
+    assert daemon.settle() == [
+        "common_ngrams",
+        "mixture",
+        "clean_benchmark",
+        "report",
+        "report_page",
+    ]
+    assert daemon.tick() == ALL_DONE
+
+
+def test_what_somebody_mends_by_hand_after_all_was_tried_is_gone_on_from(world, daemon):
+    daemon.settle()
+    cut_off_scan(world, daemon)
+    daemon.settle()
+    assert daemon.tick().startswith("still missing, though asked for: `scan`")
+    daemon.press("scan")
+    assert daemon.settle() == [
+        "common_ngrams",
+        "mixture",
+        "clean_benchmark",
+        "report",
+        "report_page",
+    ]
+
+
+def test_what_fails_is_not_asked_for_again_because_a_run_ended_that_changed_nothing(world, daemon):
+    daemon.settle()
+    cut_off_scan(world, daemon)
+    daemon.settle()
+    daemon.press("idf_snapshot")
+    assert daemon.tick().startswith("still missing, though asked for: `scan`")
+
+
+def test_a_configuration_that_cannot_be_read_is_told_of_by_the_tick(world, daemon):
+    daemon.settle()
+    before = daemon.cursor
+    world.config_path.write_text("[evals\n")
+    for _ in range(2):
+        assert str(world.config_path) in daemon.tick()
+    assert daemon.cursor == before
+    world.policy["n_gram"] = 4
+    world.write_config()
+    assert "n_gram" in daemon.tick()
+    del world.policy["n_gram"]
+    world.write_config()
+    assert daemon.settle() == ["inventory"]
+
+
+def test_no_page_is_asked_for_of_a_report_that_could_not_be_made(world, daemon):
+    damaged = world.folder / "corpus" / "s2.jsonl.gz"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    asked = daemon.settle()
+    assert "scan" in asked
+    assert "report" not in asked
+    assert "report_page" not in asked
+
+
+def test_an_idf_snapshot_of_another_policy_is_told_of_until_somebody_freezes_it_anew(world, daemon):
+    daemon.settle()
+    world.policy["ngram_size"] = 4
+    world.write_config()
+    daemon.tick()
+    assert daemon.tick() == ["inventory"]
+    for _ in range(2):
+        assert "found an idf snapshot that was counted under other policy settings" in daemon.tick()
+    daemon.press("idf_snapshot", refreeze=True)
+    assert daemon.settle()[:2] == ["index", "scan"]
+    assert daemon.tick() == ALL_DONE
 
 
 def test_a_verdict_makes_a_new_report(world, daemon):
@@ -144,15 +305,17 @@ def test_runs_at_work_are_waited_for(world, daemon):
     assert daemon.tick() == ["inventory"]
 
 
-@pytest.mark.parametrize("text", [None, "", "no json", "[]", '{"other": 1}', '"text"'])
+@pytest.mark.parametrize(
+    "text", [None, "", "no json", "[]", '{"other": 1}', '"text"', '{"asked": ["scan x y"]}']
+)
 def test_a_cursor_that_nobody_can_read_is_begun_anew(text):
     assert Cursor.read(text) == Cursor()
 
 
 def test_a_cursor_is_read_as_it_was_written():
-    cursor = Cursor(seen="a", registered="b", asked=("scan x y",), is_settled=True)
+    cursor = Cursor(seen="a", registered="b", asked={"scan x y": "c"}, settled="d")
     assert Cursor.read(cursor.written()) == cursor
-    assert json.loads(cursor.written())["asked"] == ["scan x y"]
+    assert json.loads(cursor.written())["asked"] == {"scan x y": "c"}
 
 
 def test_the_state_of_a_hundred_thousand_files_is_known_within_seconds(world):
