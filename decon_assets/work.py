@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from dagster import AssetKey, DagsterInstance, MultiPartitionKey
 
+from decon_assets.gates import failed_checks
 from decon_assets.partitions import (
     BENCHMARK,
     BLEND,
@@ -76,6 +77,10 @@ class Known:
 
     def materialized(self, asset: str) -> Collection[str]:
         return self.instance.get_materialized_partitions(AssetKey(asset))
+
+    def failed(self, asset: str) -> list[str]:
+        """Checks that hold back what comes after it."""
+        return [check.name for check in failed_checks(self.instance, [asset])]
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,8 @@ def next_requests(today: Today, asked: Mapping[str, str]) -> tuple[list[Request]
     """The runs of the first stage that lacks anything that was not asked for as things are.
 
     With them, for the next time: of each run that was asked for and is still to be made, what
-    stages before it lacked then. When that is another, by whomever, the run is asked for again.
+    stages before it lacked then, and which checks had failed. When that is another, by whomever,
+    the run is asked for again.
     """
     lacking = sha256()
     still: dict[str, str] = {}
@@ -152,7 +158,8 @@ def next_requests(today: Today, asked: Mapping[str, str]) -> tuple[list[Request]
         still |= {request.name: state for request in todo}
         if fresh or (todo and asset in _FIRST):
             return fresh, still
-        lacking.update(repr([request.name for request in todo]).encode())
+        names = [request.name for request in todo]
+        lacking.update(repr((names, today.known.failed(asset))).encode())
     return [], still
 
 

@@ -1,12 +1,15 @@
 """What a failed check holds back: in the run that failed, in the next one, and in a backfill."""
 
 import pytest
-from dagster import AssetKey
+from dagster import AssetCheckKey, AssetKey
 
 from decon_assets.checks import CHECKS
 from decon_assets.definitions import build_definitions
 from decon_assets.gates import BEFORE, BLOCKING
 from decon_assets.pipeline import PipelineError
+from decon_assets.work import Known, Today, next_requests
+from decon_core.config import load_config
+from decon_core.registry import list_packs
 
 AFTER_THE_SCAN = ("common", "mixtures", "clean", "report")
 
@@ -53,6 +56,31 @@ def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(
             assert not made(world)
     world.run()
     assert made(world) == {*AFTER_THE_SCAN}
+
+
+def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monkeypatch):
+    def asked_for(before):
+        config, store = load_config(world.config_path), world.store
+        today = Today(config, store, tuple(list_packs(store)), Known(world.instance))
+        found, after = next_requests(today, before)
+        return {request.asset for request in found}, after
+
+    with monkeypatch.context() as patched:
+        patched.setattr("decon_core.canaries._scores", lambda *_, **__: {})
+        with pytest.raises(PipelineError, match="canaries_are_found"):
+            world.run()
+        asked: dict[str, str] = {}
+        for stage in ("common_ngrams", "mixture", "clean_benchmark", "report"):
+            fresh, asked = asked_for(asked)
+            assert fresh == {stage}
+        assert asked_for(asked)[0] == set()
+    job = build_definitions(
+        config_path=str(world.config_path)
+    ).resolve_implicit_global_asset_job_def()
+    check = AssetCheckKey(AssetKey("scan"), "canaries_are_found")
+    again = job.get_subset(asset_selection=frozenset(), asset_check_selection={check})
+    assert again.execute_in_process(instance=world.instance).success
+    assert asked_for(asked)[0] == {"common_ngrams"}
 
 
 @pytest.fixture
