@@ -17,6 +17,7 @@ from dagster import AssetKey, DagsterInstance
 
 from decon_assets.cli import main
 from decon_assets.instance import ensure_home
+from tests.assets.ticks import Daemon
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NO_POSTGRES = (
@@ -124,6 +125,18 @@ def test_nothing_is_done_twice_with_postgres(in_postgres, capsys):
     assert "nothing is missing" in capsys.readouterr().out
     assert main(["status"]) == 0
     assert in_postgres.tiles() == before
+
+
+def test_the_sensor_brings_a_new_benchmarks_column_with_postgres(in_postgres):
+    with DagsterInstance.get() as instance:
+        daemon = Daemon(in_postgres, instance)
+        stages = [daemon.tick() for _ in range(6)]
+        assert stages[-1] == ["scan"]
+        in_postgres.add_benchmark("orchard")
+        asked = [daemon.tick() for _ in range(5)]
+        cells = set(instance.get_materialized_partitions(AssetKey("scan")))
+    assert asked[1:] == [["inventory"], ["records"], ["index"], ["scan"]]
+    assert {key.split("|")[0] for key in cells} == {"harbor", "ledger", "orchard"}
 
 
 def test_the_settings_in_deploy_are_those_that_are_written_here(tmp_path):

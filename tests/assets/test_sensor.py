@@ -1,88 +1,15 @@
-"""The sensor, tick after tick on an ephemeral instance, with the runs that it asks for."""
+"""What the sensor asks for, tick after tick, with the runs executed on an ephemeral instance."""
 
 import json
 import time
 
 import pytest
-from dagster import AssetKey, DagsterRunStatus, build_sensor_context
+from dagster import AssetKey, DagsterRunStatus
 
-from decon_assets.definitions import build_definitions
-from decon_assets.partitions import STAGES
 from decon_assets.registration import register_outside
-from decon_assets.resources import Decon
 from decon_assets.sensors import Cursor, keep_up, state_of_files
-from decon_assets.work import Known, Request, Today, requests
 from decon_core.config import load_config
-from decon_core.registry import list_packs
-
-ALL_DONE = "no file changed since all was done"
-AFTER_SCAN = ["common_ngrams", "mixture", "clean_benchmark", "report", "report_page"]
-SETTLED = (ALL_DONE, "still missing, though asked for")
-
-
-class Daemon:
-    """Ticks the sensor, and executes what it asks for, as Dagster's daemon does."""
-
-    def __init__(self, world):
-        world.write_config()
-        self.world = world
-        definitions = build_definitions(config_path=str(world.config_path))
-        self.jobs = definitions.get_repository_def()
-        self.cursor = None
-        self.asked = []
-
-    def tick(self, *, end=None):
-        """One tick; the assets that were asked for, or the reason for none.
-
-        With `end` their runs are not executed, but come to that.
-        """
-        context = build_sensor_context(
-            instance=self.world.instance,
-            cursor=self.cursor,
-            resources={"decon": Decon(config_path=str(self.world.config_path))},
-        )
-        with context:
-            result = keep_up(context)
-        self.cursor = result.cursor
-        if result.skip_reason:
-            return result.skip_reason.skip_message
-        for request in result.run_requests:
-            job = self.jobs.get_job(request.job_name)
-            if end:
-                end(self.world.instance.create_run_for_job(job, tags=request.tags))
-                continue
-            job.execute_in_process(
-                instance=self.world.instance, tags=request.tags, raise_on_error=False
-            )
-        names = [one.job_name.removeprefix("keep_up_") for one in result.run_requests]
-        self.asked += names
-        return names
-
-    def press(self, asset, **config):
-        """What an asset lacks, as somebody who presses "Materialize" has it."""
-        now = world_today(self.world)
-        todo = requests(now, asset) if asset in STAGES else []
-        for request in todo or [Request(asset)]:
-            self.jobs.get_job("__ASSET_JOB").get_subset(
-                asset_selection={AssetKey(asset)}
-            ).execute_in_process(
-                instance=self.world.instance,
-                tags=request.tags,
-                run_config={"ops": {asset: {"config": config}}} if config else None,
-            )
-
-    def settle(self):
-        """Ticks until there is nothing to do any more; what was asked for."""
-        self.asked = []
-        for _ in range(40):
-            if str(self.tick()).startswith(SETTLED):
-                return self.asked
-        raise AssertionError(f"no end: {self.asked}")
-
-
-def world_today(world):
-    config = load_config(world.config_path)
-    return Today(config, world.store, tuple(list_packs(world.store)), Known(world.instance))
+from tests.assets.ticks import ALL_DONE, Daemon
 
 
 def cut_off_scan(world, daemon):
