@@ -43,6 +43,7 @@ def test_the_public_names_are_the_listed_ones() -> None:
         "files_by_split",
         "fingerprint_of",
         "load_recipes",
+        "local_paths",
         "normalize",
         "normalize_rows",
     ]
