@@ -37,10 +37,10 @@ from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
 from decon_core.verdicts import Verdicts, read_verdicts
 
-# What one cell's events cost, written to SQLite on the machine of docs/benchmarks-grid.md; Postgres
-# takes half to twice as long.
-CELL_SECONDS = 0.037
-MANY_CELLS = 10_000  # of a grid; a first fill of so many takes six minutes
+# What one cell's events cost, written to SQLite on the machine of docs/benchmarks-grid.md; to
+# Postgres four times that, or as much where they are written in batches.
+CELL_SECONDS = 0.012
+MANY_CELLS = 10_000  # of a grid; a first fill of so many takes two minutes
 
 
 @dataclass(frozen=True)
