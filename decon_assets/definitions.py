@@ -8,7 +8,6 @@ from decon_assets.assets import benchmarks, inputs, products, scanning, scorecar
 from decon_assets.checks import CHECKS
 from decon_assets.resources import Decon
 from decon_assets.sensors import JOBS, keep_up
-from decon_assets.sqlite_history import write_quickly
 
 ASSETS = load_assets_from_modules(
     [inputs, benchmarks, scanning, products, scorecard], include_specs=True
@@ -31,8 +30,5 @@ def build_definitions(
         executor=in_process_executor,
     )
 
-
-# Whoever executes a run comes by here: the command line, and the processes that a daemon starts.
-write_quickly()
 
 definitions = build_definitions()

@@ -25,6 +25,7 @@ from decon_assets.definitions import build_definitions
 from decon_assets.gates import BLOCKING, failed_checks, required_shortfalls
 from decon_assets.instance import COMMAND_LINE_TAG
 from decon_assets.registration import Registration, register_outside
+from decon_assets.sqlite_history import write_quickly
 from decon_assets.work import Known, Request, Today, grid_requests, requests
 from decon_core.idf import current_snapshot, require_frozen_from
 
@@ -39,6 +40,7 @@ class Pipeline:
     """Stages of one configuration, run in order on one instance."""
 
     def __init__(self, config_path: Path, instance: DagsterInstance, echo: Echo) -> None:
+        write_quickly()  # thousands of events are written before a run begins
         self._config_path = config_path
         self._instance = instance
         self._echo = echo

@@ -46,6 +46,9 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     @contextmanager
     def at_work(self) -> Iterator[tuple[Config, Store]]:
         """The configuration, and its store to write: kept when the block ends, well or not."""
+        from decon_assets.sqlite_history import write_quickly  # brings SQLAlchemy
+
+        write_quickly()  # whoever works tells Dagster of it
         config = self.config()
         with at_work(config) as store:
             yield config, store
