@@ -16,10 +16,8 @@ from dagster._core.storage.asset_check_execution_record import (
 )
 
 from decon_core.config import Config
+from decon_core.demands import required_shortfalls
 from decon_core.errors import IncompleteError, Problem
-from decon_core.index import has_part, index_fingerprint
-from decon_core.indexability import Visibility, visibilities
-from decon_core.records import current_version
 from decon_core.store import Store
 
 BLOCKING = {
@@ -76,35 +74,4 @@ def _has_failed(instance: Instance, check: AssetCheckKey) -> bool:
     evaluation = tried[0].evaluation if tried else None
     return bool(
         evaluation and not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
-    )
-
-
-# What is demanded of benchmarks -------------------------------------------------------------------
-
-
-def required_shortfalls(config: Config, store: Store) -> list[Problem]:
-    """Required benchmarks of which rules see less than is demanded."""
-    seen = seen_of(config, store, config.required)
-    return [shortfall(one, config) for one in seen if is_few(one, config)]
-
-
-def seen_of(config: Config, store: Store, names: Iterable[str]) -> list[Visibility]:
-    """What each rule sees of those benchmarks that have an index."""
-    index = index_fingerprint(store, config.policy)
-    versions = [
-        current_version(store, name) for name in names if store.current_records(name).is_file()
-    ]
-    with_index = [version for version in versions if has_part(store, version, index)]
-    return visibilities(store, with_index, config.policy)
-
-
-def is_few(seen: Visibility, config: Config) -> bool:
-    return seen.share < config.least_indexable_share
-
-
-def shortfall(seen: Visibility, config: Config) -> Problem:
-    return Problem(
-        f"{seen.benchmark}, {seen.rule}",
-        f"{seen.n_visible} of {seen.n_items} items visible",
-        f"a share of {config.least_indexable_share}",
     )

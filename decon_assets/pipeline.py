@@ -22,11 +22,12 @@ from dagster import (
 )
 
 from decon_assets.definitions import build_definitions
-from decon_assets.gates import BLOCKING, failed_checks, required_shortfalls
+from decon_assets.gates import BLOCKING, failed_checks
 from decon_assets.instance import COMMAND_LINE_TAG
 from decon_assets.registration import Registration, register_outside
 from decon_assets.sqlite_history import write_quickly
 from decon_assets.work import Known, Request, Today, grid_requests, requests
+from decon_core.demands import required_shortfalls
 from decon_core.idf import current_snapshot, require_frozen_from
 
 Echo = Callable[[str], None]

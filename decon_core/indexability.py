@@ -90,6 +90,18 @@ class Visibility:
         """Of a benchmark without items nothing is seen."""
         return self.n_visible / self.n_items if self.n_items else 0.0
 
+    @property
+    def told(self) -> dict[str, object]:
+        """As a row for people."""
+        return {
+            "benchmark": self.benchmark,
+            "rule": self.rule,
+            "items": self.n_items,
+            "visible": self.n_visible,
+            "why not": "; ".join(f"{reason}: {n}" for reason, n in self.why_not.items()),
+            "share": self.share,
+        }
+
 
 def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> list[Visibility]:
     """Of each benchmark and each chosen rule."""

@@ -158,17 +158,7 @@ def _tell_of_index(
     seen = visibilities(store, versions, config.policy)
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:
-        rows = [
-            {
-                "rule": one.rule,
-                "items": one.n_items,
-                "visible": one.n_visible,
-                "share": one.share,
-                "why not": "; ".join(f"{reason}: {n}" for reason, n in one.why_not.items()),
-            }
-            for one in seen
-            if one.benchmark == version.benchmark
-        ]
+        rows = [one.told for one in seen if one.benchmark == version.benchmark]
         lost = dropped[version.benchmark]
         told = {
             "dagster/row_count": version.n_records,

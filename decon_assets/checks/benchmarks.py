@@ -4,9 +4,9 @@ from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.benchmarks import index, records
 from decon_assets.findings import finding, looked
-from decon_assets.gates import is_few, required_shortfalls, seen_of, shortfall
 from decon_assets.provenance import preview
 from decon_assets.resources import Decon
+from decon_core.demands import seen_of, shortfalls
 from decon_core.errors import Problem
 from decon_core.faults import changed_faults_of_records
 from decon_core.index import has_part, index_fingerprint, open_part
@@ -54,22 +54,9 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     Of a benchmark that is not required, a smaller share is a warning.
     """
     config, store = decon.at_hand()
-    blocking = required_shortfalls(config, store)
     seen = seen_of(config, store, benchmarks_of(config))
-    others = [
-        shortfall(one, config)
-        for one in seen
-        if is_few(one, config) and one.benchmark not in config.required
-    ]
-    rows = [
-        {
-            "benchmark": one.benchmark,
-            "rule": one.rule,
-            "items": one.n_items,
-            "visible": one.n_visible,
-            "why not": "; ".join(f"{reason}: {n}" for reason, n in one.why_not.items()),
-        }
-        for one in sorted(seen, key=lambda one: one.share)
-    ]
+    blocking = shortfalls(config, (one for one in seen if one.benchmark in config.required))
+    others = shortfalls(config, (one for one in seen if one.benchmark not in config.required))
+    rows = [one.told for one in sorted(seen, key=lambda one: one.share)]
     problems = [*blocking, *others]
     return finding(problems, is_warning=not blocking, indexability=preview(rows))

@@ -678,4 +678,4 @@ def test_records_and_index_say_what_is_in_them_and_what_can_be_found(world):
         event = world.instance.get_latest_materialization_event(AssetKey(asset))
         told |= event.asset_materialization.metadata
     assert "| test | 5 | 5 |" in told["splits"].value
-    assert "| decon | 5 | 5 | 1.000 |  |" in told["indexable"].value
+    assert "| harbor | decon | 5 | 5 |  | 1.000 |" in told["indexable"].value

@@ -11,6 +11,8 @@ from decon_assets.sensors import Cursor, keep_up, state_of_files
 from decon_core.config import load_config
 from tests.assets.ticks import ALL_DONE, Daemon
 
+AFTER_THE_SCAN = ["common_ngrams", "mixture", "clean_benchmark", "report", "report_page"]
+
 
 def cut_off_scan(world, daemon):
     """A new shard, and the process of the scan that is asked for dies."""
@@ -144,13 +146,7 @@ def test_what_was_asked_for_too_early_is_asked_for_again_when_a_second_try_scann
     cut_off_scan(world, daemon)
     assert daemon.tick() == ["mixture"]  # before Dagster's daemon tries again; it is refused
     daemon.press("scan")
-    assert daemon.settle() == [
-        "common_ngrams",
-        "mixture",
-        "clean_benchmark",
-        "report",
-        "report_page",
-    ]
+    assert daemon.settle() == AFTER_THE_SCAN
     assert daemon.tick() == ALL_DONE
 
 
@@ -160,13 +156,7 @@ def test_what_somebody_mends_by_hand_after_all_was_tried_is_gone_on_from(world, 
     daemon.settle()
     assert daemon.tick().startswith("still missing, though asked for: `scan`")
     daemon.press("scan")
-    assert daemon.settle() == [
-        "common_ngrams",
-        "mixture",
-        "clean_benchmark",
-        "report",
-        "report_page",
-    ]
+    assert daemon.settle() == AFTER_THE_SCAN
 
 
 def test_what_fails_is_not_asked_for_again_because_a_run_ended_that_changed_nothing(world, daemon):
