@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import (
+    AssetExecutionContext,
     DagsterInstance,
     DynamicPartitionsDefinition,
     MultiPartitionKey,
@@ -32,7 +33,7 @@ STAGES = (
 )
 
 # Of one run. One that dies is begun again from its first cell; its tiles are all there, so that
-# takes seconds, and its events are written once more, at some 40 ms for each cell.
+# takes seconds, and its events are written once more (`CELL_SECONDS` each).
 MOST_CELLS = 1_000
 
 BENCHMARK = "benchmark"
@@ -46,6 +47,11 @@ mixtures = DynamicPartitionsDefinition(name=MIXTURE)
 blends = DynamicPartitionsDefinition(name=BLEND)
 cells = MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
 shares = MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
+
+
+def in_order(context: AssetExecutionContext) -> list[str]:
+    """The partitions of a run. Dagster keeps them in a set, in another order in each process."""
+    return sorted(context.partition_keys)
 
 
 def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:

@@ -17,7 +17,7 @@ from decon_assets.assets.inputs import benchmark_files
 from decon_assets.failures import told_failures
 from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
-from decon_assets.partitions import benchmarks
+from decon_assets.partitions import benchmarks, in_order
 from decon_assets.provenance import OWNERS, Teller, preview, record_preview
 from decon_assets.resources import Decon
 from decon_core.config import Config as Settings
@@ -45,7 +45,7 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
     with told_failures(), decon.at_work() as (config, store):
         teller = Teller(context)
-        for name in context.partition_keys:
+        for name in in_order(context):
             benchmark = benchmark_of(config, name)
             origin = benchmark.origin()  # before reading: a file that changes meanwhile is stale
             table = benchmark.normalized()
@@ -134,7 +134,7 @@ def index(context: AssetExecutionContext, decon: Decon) -> None:
     with told_failures(), decon.at_work() as (config, store):
         require_unblocked(context, config, store)
         snapshot = current_snapshot(store, config.policy)
-        versions = [current_version(store, name) for name in context.partition_keys]
+        versions = [current_version(store, name) for name in in_order(context)]
         dropped = {}
         for version in versions:
             name = version.benchmark

@@ -28,6 +28,7 @@ from decon_assets.partitions import (
     benchmarks,
     blends,
     halves_of_share,
+    in_order,
     share,
     shares,
 )
@@ -96,7 +97,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     with told_failures(), decon.at_work() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
-        keys = [halves_of_share(key) for key in context.partition_keys]
+        keys = [halves_of_share(key) for key in in_order(context)]
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
         wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
         errors: list[DeconError] = []
@@ -164,7 +165,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
     with told_failures(), decon.at_work() as (config, store):
         require_unblocked(context, config, store)
         blender = blender_of(config, store)
-        wanted = [blend_named(config.blends, name) for name in context.partition_keys]
+        wanted = [blend_named(config.blends, name) for name in in_order(context)]
         problems: list[Problem] = []
         teller = Teller(context)
         for one, found in build_blends(blender, wanted, workers=wanted_workers()):
@@ -222,7 +223,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
         teller = Teller(context)
-        for name in context.partition_keys:
+        for name in in_order(context):
             summary = build_clean_benchmark(builder, current_version(builder.store, name))
             context.log.info(f"{name}: {summary.n_items_left} of {summary.n_items} items left")
             told = {

@@ -19,7 +19,7 @@ from decon_assets.assets.inputs import corpus
 from decon_assets.failures import told_failures
 from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
-from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves
+from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves, in_order
 from decon_assets.plots import scores
 from decon_assets.provenance import OWNERS, RATE, Teller, preview
 from decon_assets.resources import Decon
@@ -95,7 +95,7 @@ def _tell_of_whole_cells(context: AssetExecutionContext, config: Config, store: 
     """Of a run that fails Dagster would take all cells for failed, also those that are done."""
     packs = {pack.name: pack for pack in list_packs(store)}
     fingerprint = scan_fingerprint(store, config.policy)
-    for key in context.partition_keys:
+    for key in in_order(context):
         pack, benchmark = halves(key)
         version = current_version(store, benchmark)
         if not missing_tiles(store, [packs[pack]], [version], fingerprint):
@@ -104,7 +104,7 @@ def _tell_of_whole_cells(context: AssetExecutionContext, config: Config, store: 
 
 def _benchmarks_by_pack(context: AssetExecutionContext) -> dict[str, set[str]]:
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for key in context.partition_keys:
+    for key in in_order(context):
         pack, benchmark = halves(key)
         wanted[pack].add(benchmark)
     return wanted
@@ -175,11 +175,12 @@ def _describe(
     )
     fingerprint = scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
-    told = [halves(key) for key in context.partition_keys]
+    keys = in_order(context)
+    told = [halves(key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in told)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in told})
     teller = Teller(context)
-    for key, (pack, benchmark) in zip(context.partition_keys, told, strict=True):
+    for key, (pack, benchmark) in zip(keys, told, strict=True):
         if teller.is_done:
             break
         counts = count_cell(store, packs[pack], current_version(store, benchmark), config.policy)
