@@ -23,11 +23,7 @@ def score_bins(
 
     Reads every tile of them: for the cells of a run, not for those of a grid.
     """
-    entries = [
-        sight.entries(shard, versions, source=pack.source.name)
-        for pack in packs
-        for shard in pack.shards
-    ]
+    entries = [table for _, _, table in sight.found(packs, versions)]
     frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
     number = (pl.col("score") * _BINS).floor().clip(upper_bound=_BINS - 1)
     counted = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))

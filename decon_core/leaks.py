@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,18 @@ def entries_of_shards(
     return entries_of(
         store, tiles, policy, scan, source=source, verdicts=verdicts, is_swept=is_swept
     )
+
+
+def by_shard(entries: pa.Table) -> dict[str, pa.Table]:
+    """Entries of several shards apart: they stand one shard after the other."""
+    counted = entries["shard"].value_counts()
+    shards = counted.field("values").to_pylist()
+    counts = counted.field("counts").to_pylist()
+    firsts = accumulate(counts, initial=0)
+    return {
+        shard: entries.slice(first, n)
+        for shard, first, n in zip(shards, firsts, counts, strict=False)
+    }
 
 
 def entries_of(

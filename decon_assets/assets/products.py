@@ -42,7 +42,7 @@ from decon_core.blends import blend_named
 from decon_core.config import Config
 from decon_core.errors import DeconError, IncompleteError, Problem
 from decon_core.mixtures.build import REMOVED_FILE, Summary, build_shares
-from decon_core.mixtures.clean_evals import build_clean_benchmark
+from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.verify import changed_damage
 from decon_core.records import current_version
 from decon_core.registry import (
@@ -223,8 +223,9 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
         teller = Teller(context)
-        for name in in_order(context):
-            summary = build_clean_benchmark(builder, current_version(builder.store, name))
+        versions = [current_version(builder.store, name) for name in in_order(context)]
+        for summary in build_clean_benchmarks(builder, versions):
+            name = summary.benchmark
             context.log.info(f"{name}: {summary.n_items_left} of {summary.n_items} items left")
             told = {
                 "items": summary.n_items,

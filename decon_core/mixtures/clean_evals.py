@@ -11,7 +11,7 @@ chosen rules can see.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -152,35 +152,43 @@ class CleanSummary:
     was_there: bool
 
 
-def build_clean_benchmark(builder: Builder, version: Version) -> CleanSummary:
-    """Write a benchmark without what leaked into any pack, unless it stands already.
+def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Iterator[CleanSummary]:
+    """Write benchmarks without what leaked into any pack, unless they stand already.
 
-    Refused while a shard was not scanned against it, or rows could not be read: any of them may
+    Refused while a shard was not scanned against them, or rows could not be read: any of them may
     hold any item.
     """
-    folder = builder.store.clean_benchmark(version.benchmark)
     for pack in builder.packs:
-        require_scanned(builder.sight, pack, [version])
+        require_scanned(builder.sight, pack, [])
         require_readable(builder.sight, pack)
-    if not (was_there := has_clean_benchmark(builder, version)):
-        leaked, sight = Leaked(builder.policy), builder.sight
-        for pack, shard in builder.shards:
-            leaked.add(
-                f"{pack.source.name}/{shard.name}",
-                sight.entries(shard, [version], source=pack.source.name),
-            )
-        with aside(folder, drafts=builder.store.drafts) as draft:
-            draft.mkdir(parents=True)
-            manifest = {
-                "fingerprint": _fingerprint(builder, version),
-                "rules": builder.policy.thresholds,
-                "n_unreadable_rows": _n_unreadable(builder),
-                **_written(draft, builder.store, version, leaked),
-                "files": _sizes(draft, version),
-            }
-            write_json(draft / MANIFEST, manifest)
-    told = read_json(folder / MANIFEST)
-    return CleanSummary(version.benchmark, told["n_items"], told["n_items_left"], folder, was_there)
+    n_unreadable = _n_unreadable(builder)
+    for version in versions:
+        for pack in builder.packs:
+            require_scanned(builder.sight, pack, [version])
+        if not (was_there := has_clean_benchmark(builder, version)):
+            _build(builder, version, n_unreadable)
+        folder = builder.store.clean_benchmark(version.benchmark)
+        told = read_json(folder / MANIFEST)
+        yield CleanSummary(
+            version.benchmark, told["n_items"], told["n_items_left"], folder, was_there
+        )
+
+
+def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
+    leaked = Leaked(builder.policy)
+    for pack, shard, entries in builder.sight.found(builder.packs, [version]):
+        leaked.add(f"{pack.source.name}/{shard.name}", entries)
+    folder = builder.store.clean_benchmark(version.benchmark)
+    with aside(folder, drafts=builder.store.drafts) as draft:
+        draft.mkdir(parents=True)
+        manifest = {
+            "fingerprint": _fingerprint(builder, version),
+            "rules": builder.policy.thresholds,
+            "n_unreadable_rows": n_unreadable,
+            **_written(draft, builder.store, version, leaked),
+            "files": _sizes(draft, version),
+        }
+        write_json(draft / MANIFEST, manifest)
 
 
 def has_clean_benchmark(builder: Builder, version: Version) -> bool:

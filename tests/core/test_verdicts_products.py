@@ -10,7 +10,7 @@ from decon_core.blending.build import Blender
 from decon_core.config import load_config
 from decon_core.errors import ConfigError
 from decon_core.folder_scan import Request, scan_folder
-from decon_core.mixtures.clean_evals import build_clean_benchmark, has_clean_benchmark
+from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
 from decon_core.mixtures.verify import verify
 from decon_core.policy import Policy
 from decon_core.registry import verdicts_of
@@ -184,11 +184,14 @@ def test_a_mixture_can_go_by_what_people_confirmed_alone(leaky):
 
 
 def test_a_clean_benchmark_goes_by_verdicts(leaky):
-    (version,) = leaky.versions
-    assert build_clean_benchmark(leaky.builder(), version).n_items_left == 1
+    def n_items_left():
+        (summary,) = build_clean_benchmarks(leaky.builder(), leaky.versions)
+        return summary.n_items_left
+
+    assert n_items_left() == 1
     leaky.verdicts = saying({pair_in(leaky, 1): "common source"})
-    assert not has_clean_benchmark(leaky.builder(), version)
-    assert build_clean_benchmark(leaky.builder(), version).n_items_left == 2
+    assert not has_clean_benchmark(leaky.builder(), leaky.versions[0])
+    assert n_items_left() == 2
 
 
 def test_a_report_is_of_yesterday_after_any_verdict_and_any_note(leaky):
