@@ -17,7 +17,7 @@ from decon_core.corpus import Pack, Shard
 from decon_core.errors import DeconError, Problem
 from decon_core.records import Version, current_version, fingerprint_of_records
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
-from decon_core.store import Store, has_no_rows, read_json, write_json
+from decon_core.store import Store, has_no_rows, no_rows, read_json, write_json
 from decon_core.verified import FORM, Looked, Stamp, digest_of_files, look, noted, stamp_of_files
 
 _AGAIN = "delete it, and `decon-assets run` makes it again"
@@ -252,7 +252,7 @@ def _read(
         return Problem(str(path), "no such file", "a table", _AGAIN)
     try:
         if has_no_rows(path, schema):
-            return schema.empty_table()
+            return no_rows(schema)
         with pq.ParquetFile(path) as file:
             found = file.schema_arrow
             if not found.equals(schema):

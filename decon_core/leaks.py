@@ -18,7 +18,7 @@ from decon_core.index import index_fingerprint, twins_of
 from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.schemas import ENTRIES, MATCHES
-from decon_core.store import Store, has_no_rows
+from decon_core.store import Store, has_no_rows, no_rows
 from decon_core.sweep import holds_to
 from decon_core.verdicts import Verdicts
 
@@ -88,7 +88,7 @@ def entries_of(
     """The same for matches that are at hand, by benchmark."""
     with_rows = [(version, rows) for version, rows in matches if rows.num_rows]
     if not with_rows:
-        return ENTRIES.empty_table()
+        return no_rows(ENTRIES)
     index = index_fingerprint(store, policy)
     common = {}
     if policy.leave_out_common:
@@ -119,7 +119,7 @@ def _read(tiles: list[Path]) -> pa.Table:
     """Tiles one after the other. One by one they would take four times as long."""
     tiles = [tile for tile in tiles if not has_no_rows(tile, MATCHES)]
     if not tiles:
-        return MATCHES.empty_table()
+        return no_rows(MATCHES)
     return pl.scan_parquet(tiles, glob=False).collect().to_arrow().cast(MATCHES)
 
 

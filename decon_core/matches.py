@@ -20,6 +20,7 @@ from decon_core.pair_names import digest_of, pair_name
 from decon_core.policy import RULES, Policy
 from decon_core.schemas import MATCHES
 from decon_core.search import Search
+from decon_core.store import no_rows
 from decon_core.text import clean
 from decon_core.words import Encoder
 
@@ -125,7 +126,7 @@ def tile_of(
     own = [np.flatnonzero(columns["part"] == number) for columns in batches]
     n = sum(rows.size for rows in own)
     if not n:
-        return MATCHES.empty_table()
+        return no_rows(MATCHES)
     joined = {
         name: np.concatenate(
             [columns[name][rows] for columns, rows in zip(batches, own, strict=True)]

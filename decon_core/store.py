@@ -290,9 +290,18 @@ def _empty_parquet(schema: bytes) -> bytes:
     Most tiles of a grid are such, and putting one together takes longer than writing it.
     """
     sink = pa.BufferOutputStream()
-    empty = pa.ipc.read_schema(pa.py_buffer(schema)).empty_table()
-    pq.write_table(empty, sink, compression="zstd")
+    pq.write_table(_empty_table(schema), sink, compression="zstd")
     return bytes(sink.getvalue())
+
+
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """A table without rows; of forty columns, half a millisecond is spent on making one."""
+    return _empty_table(schema.serialize().to_pybytes())
+
+
+@lru_cache(maxsize=64)
+def _empty_table(schema: bytes) -> pa.Table:
+    return pa.ipc.read_schema(pa.py_buffer(schema)).empty_table()
 
 
 def has_no_rows(path: Path, schema: pa.Schema) -> bool:
