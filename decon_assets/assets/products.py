@@ -24,6 +24,7 @@ from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
 from decon_assets.partitions import (
     BENCHMARK,
+    MOST_CELLS,
     PACK,
     benchmarks,
     blends,
@@ -80,7 +81,7 @@ _LEFT = ("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", 
         AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
     ],
     partitions_def=shares,
-    backfill_policy=BackfillPolicy.single_run(),
+    backfill_policy=BackfillPolicy.multi_run(MOST_CELLS),
     group_name=GROUP,
     owners=OWNERS,
     kinds={"file"},

@@ -37,7 +37,7 @@ from decon_core.leaks import pairs_of
 from decon_core.mixtures.attributes import attribute_file, stem_of, write_attributes
 from decon_core.mixtures.card import CARD, DATA, Share, card_of, leaked_of, listed
 from decon_core.mixtures.choice import Choice, Sight, Sizes, choose, refuse
-from decon_core.mixtures.control import Draw, draw, draw_fingerprint
+from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
@@ -210,27 +210,38 @@ class Builder:
             require_readable(self.sight, pack)
 
     def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
-        treatment = treatment_of(mixture, self.mixtures)
-        packs = self._packs_beside(pack)
-        shards = [shard for one in packs for shard in one.shards]
-        settings = self.settings(self.sight.needed_by(treatment), shards)
-        return draw_fingerprint(packs, mixture, treatment, settings)
+        """The same for all packs of a source, and many of them ask."""
+        key = mixture, pack.source.name
+        if key not in self._known_draws:
+            treatment = treatment_of(mixture, self.mixtures)
+            packs = self._packs_beside(pack)
+            shards = [shard for one in packs for shard in one.shards]
+            settings = self.settings(self.sight.needed_by(treatment), shards)
+            self._known_draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
+        return self._known_draws[key]
+
+    @cached_property
+    def _known_draws(self) -> dict[tuple[Mixture, str], str]:
+        return {}
 
     def _packs_beside(self, pack: Pack) -> list[Pack]:
         """All packs of the source of one."""
         return [one for one in self.packs if one.source.name == pack.source.name]
 
     def draw_for(self, mixture: Mixture, pack: Pack) -> Draw | None:
-        """What a control leaves out of all packs of a source; drawn once, then read."""
+        """What a control leaves out of a pack: drawn once from all of its source, then read."""
         if mixture.take != "control":
             return None
         treatment = treatment_of(mixture, self.mixtures)
         if not treatment.has_source(pack.source.name):
             return None
+        fingerprint = self._draw_fingerprint(mixture, pack)
+        found = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
+        if found is not None:
+            return found
         packs = self._packs_beside(pack)
         for one in packs:
             require_scanned(self.sight, one, self.sight.needed_by(treatment))
-        fingerprint = self._draw_fingerprint(mixture, pack)
         return draw(self.sight, packs, mixture, treatment, fingerprint)
 
     def with_packs(self, *packs: Pack) -> Builder:

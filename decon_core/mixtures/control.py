@@ -12,11 +12,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.corpus import Pack, Shard
@@ -24,7 +24,7 @@ from decon_core.mixtures.choice import Sight, Sizes, choose, leaks_of, refuse
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import RowsOfShard
 from decon_core.schemas import DRAWN
-from decon_core.store import read_json, write_parquet
+from decon_core.store import Store, read_json, write_parquet
 from decon_core.variants import Mixture
 
 Integers = npt.NDArray[np.int64]
@@ -75,29 +75,31 @@ def draw_fingerprint(
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
+def read_draw(store: Store, fingerprint: str, shards: Sequence[str]) -> Draw | None:
+    """What was drawn before from shards, by their names, if that is there and whole."""
+    own = pc.field("shard").isin(pa.array(shards, pa.string()))
+    try:
+        return _told(pq.read_table(store.draw(fingerprint), filters=own))
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return None
+
+
 def draw(
     sight: Sight, packs: Sequence[Pack], control: Mixture, treatment: Mixture, fingerprint: str
 ) -> Draw:
-    """Draw from all packs of a source, unless that was done before: each has its share of it."""
-    path = sight.store.draw(fingerprint)
-    found = _drawn(path)
-    if found is None:
-        table, matched = _draw_from(sight, packs, control.seed, treatment)
-        about = {_MATCHED: json.dumps(vars(matched)).encode()}
-        write_parquet(path, table.replace_schema_metadata(about))
-        found = pq.read_table(path)
+    """Draw from all packs of a source, of which each has its share, and keep it to be read."""
+    table, matched = _draw_from(sight, packs, control.seed, treatment)
+    about = {_MATCHED: json.dumps(vars(matched)).encode()}
+    table = table.replace_schema_metadata(about)
+    write_parquet(sight.store.draw(fingerprint), table)
+    return _told(table)
+
+
+def _told(table: pa.Table) -> Draw:
     rows: dict[str, list[int]] = {}
-    for shard, row in zip(*(column.to_pylist() for column in found.columns), strict=True):
+    for shard, row in zip(*(column.to_pylist() for column in table.columns), strict=True):
         rows.setdefault(shard, []).append(row)
-    return Draw(rows, Matched(**json.loads(found.schema.metadata[_MATCHED])))
-
-
-def _drawn(path: Path) -> pa.Table | None:
-    """What was drawn before, if it is there and whole."""
-    try:
-        return pq.read_table(path)
-    except (FileNotFoundError, pa.ArrowInvalid):
-        return None
+    return Draw(rows, Matched(**json.loads(table.schema.metadata[_MATCHED])))
 
 
 def _draw_from(

@@ -9,6 +9,7 @@ from dagster import AssetKey
 from decon_assets.checks import CHECKS
 from decon_assets.definitions import definitions
 from decon_assets.lineage import FROM, SCHEMAS
+from decon_assets.partitions import MOST_CELLS
 from decon_assets.provenance import OWNERS
 
 _COST = """
@@ -58,6 +59,22 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         assert node.owners == OWNERS, key
         assert node.kinds, key
         assert node.code_version, key
+
+
+def test_a_grid_is_filled_in_runs_of_so_many_cells_and_all_else_in_one_run():
+    graph = definitions.resolve_asset_graph()
+    most = {
+        key.to_user_string(): policy.max_partitions_per_run
+        for key in graph.get_all_asset_keys()
+        if (policy := graph.get(key).backfill_policy) is not None
+    }
+    grids = {key for key, n in most.items() if n is not None}
+    assert grids == {"scan", "mixture"}
+    assert {most[key] for key in grids} == {MOST_CELLS}
+    partitioned = {k.to_user_string() for k in graph.materializable_asset_keys} & {
+        key.to_user_string() for key in graph.get_all_asset_keys() if graph.get(key).is_partitioned
+    }
+    assert partitioned <= most.keys()  # without a policy each cell would be a run of its own
 
 
 def test_names_are_words_with_underscores_and_every_check_says_what_must_hold():

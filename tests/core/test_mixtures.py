@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,13 +14,16 @@ from decon_core import workers as workers_module
 from decon_core.config import Source
 from decon_core.corpus import Pack, ShardFile, find_shards, hash_file, read_shard
 from decon_core.errors import CorpusError, MissingError
+from decon_core.mixtures import build as build_module
 from decon_core.mixtures import rewrite as rewrite_module
 from decon_core.mixtures.build import (
     MANIFEST,
     REMOVED_FILE,
     build_shares,
     damage,
+    require_scanned,
 )
+from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.verify import verify
 from decon_core.policy import DECISION_FIELDS, RULES, Policy
 from decon_core.store import remove
@@ -557,6 +561,37 @@ def test_a_control_waits_for_every_pack_of_its_source_and_a_treatment_for_its_ow
         place.build(CONTROL, first)
     with pytest.raises(MissingError, match="not scanned"):
         place.build(Mixture(name="everything", take="everything"), second)
+
+
+def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
+    leaky, make_words, monkeypatch
+):
+    place, leaks = leaky
+    for at in range(6):
+        texts = [clean_text(make_words, (at, n), 20 + n) for n in range(9)]
+        pack = place.put({f"{at}/s.jsonl": [*texts, leaks[at % 3]]}, name=f"web{at}")
+        object.__setattr__(pack, "source", replace(pack.source, name="web"))
+    place.scan()
+    looked: list[str] = []
+    drawn: list[object] = []
+
+    def looking(sight, pack, versions):
+        looked.append(pack.name)
+        require_scanned(sight, pack, versions)
+
+    def drawing(*given):
+        drawn.append(given)
+        return draw_fingerprint(*given)
+
+    monkeypatch.setattr(build_module, "require_scanned", looking)
+    monkeypatch.setattr(build_module, "draw_fingerprint", drawing)
+    builder = place.builder()
+    wanted = [(CONTROL, pack) for pack in place.packs]
+    removed = sum(future.result().n_removed for _, _, future in build_shares(builder, wanted))
+    assert removed == 6
+    assert Counter(looked) == dict.fromkeys((pack.name for pack in place.packs), 2)
+    assert len(drawn) <= 2  # of the control as it was declared, and with what it has of another
+    assert verify(place.builder(), CONTROL).problems == []
 
 
 def test_a_shard_that_joins_one_source_leaves_the_control_of_another_as_it_is(leaky, make_words):
