@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config import Source
-from decon_core.corpus import Document, find_shards, read_shard
+from decon_core.corpus import find_shards
 from decon_core.evals import load_recipes, normalize
 from decon_core.policy import Policy
+from decon_core.reading.documents import Document
+from decon_core.reading.shards import read_shard
 from decon_core.records import records_of
 from decon_core.reference import (
     Index,

@@ -16,23 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config import Source
-from decon_core.corpus import (
-    LINE_FORMATS,
-    Document,
-    LineBlock,
-    Shard,
-    Unreadable,
-    blocks_of,
-    line_blocks,
-    open_shard,
-    row_of_line,
-    rows_of_table,
-    table_batches,
-)
+from decon_core.corpus import Shard
 from decon_core.kernels import json_lines
 from decon_core.places import place
+from decon_core.reading.documents import Document, Unreadable
+from decon_core.reading.lines import LineBlock, blocks_of, line_blocks, row_of_line
+from decon_core.reading.shard_file import open_shard
+from decon_core.reading.tables import rows_of_table, table_batches
 from decon_core.room import room_for
-from decon_core.streams import format_of
+from decon_core.streams import LINE_FORMATS, format_of
 
 _BLOCK_BYTES = 4 << 20
 

@@ -35,8 +35,10 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.config import Source
-from decon_core.corpus import Document, Shard, read_shard
+from decon_core.corpus import Shard
 from decon_core.policy import Policy
+from decon_core.reading.documents import Document
+from decon_core.reading.shards import read_shard
 from decon_core.text import clean
 
 _WORDS_BEFORE = 30

@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from decon_core.common import freeze_common
 from decon_core.compat import write_report
 from decon_core.config import Source
-from decon_core.corpus import FORMATS, LINE_FORMATS, Pack, Shard, require_names_in_utf8, shard_at
+from decon_core.corpus import Pack, Shard, require_names_in_utf8, shard_at
 from decon_core.errors import (
     ConfigError,
     CorpusError,
@@ -51,7 +51,7 @@ from decon_core.records import Version, load_records, save_records
 from decon_core.scan import Progress, let_go, scan_packs
 from decon_core.schemas import ENTRIES
 from decon_core.store import Store, aside, read_json, remove, write_json, write_parquet
-from decon_core.streams import format_of
+from decon_core.streams import FORMATS, LINE_FORMATS, format_of
 from decon_core.tiles import missing_tiles, scan_fingerprint
 from decon_core.verdicts import NO_VERDICTS, Verdicts
 

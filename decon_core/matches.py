@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.batches import Batch
-from decon_core.corpus import Document
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.found import Found, Span
 from decon_core.kernels import clusters
 from decon_core.pair_names import digest_of, pair_name
 from decon_core.policy import RULES, Policy
+from decon_core.reading.documents import Document
 from decon_core.schemas import MATCHES
 from decon_core.search import Search
 from decon_core.store import no_rows

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.batches import Batch, Block
-from decon_core.corpus import Document
 from decon_core.index import index_fingerprint
 from decon_core.leaks import entries_of
 from decon_core.matches import Columns
 from decon_core.policy import Policy
+from decon_core.reading.documents import Document
 from decon_core.records import Version
 from decon_core.scan import Scanner, in_order, prepare
 from decon_core.schemas import ENTRIES

@@ -27,7 +27,7 @@ import pyarrow as pa
 from decon_core.batches import Batch, Block, compile_reader, read_blocks
 from decon_core.common import GramCounts, gram_counts
 from decon_core.config import Source
-from decon_core.corpus import Document, Pack, Shard, Unreadable
+from decon_core.corpus import Pack, Shard
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.index import has_part, missing_part
@@ -35,6 +35,7 @@ from decon_core.kernels import word_stream
 from decon_core.kernels.jit import is_new
 from decon_core.matches import LABELS, Columns, tile_of
 from decon_core.policy import Policy
+from decon_core.reading.documents import Document, Unreadable
 from decon_core.records import Version, load_records
 from decon_core.rules import Rules
 from decon_core.schemas import DOCUMENTS

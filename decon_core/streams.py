@@ -22,6 +22,9 @@ import zstandard
 from isal import igzip_lib
 
 COMPRESSIONS = (".gz", ".zst", ".zstd", ".bz2", ".xz")
+LINE_FORMATS = (".jsonl", ".json", ".ndjson")
+TABLE_FORMATS = (".parquet", ".arrow", ".feather")
+FORMATS = (*LINE_FORMATS, *TABLE_FORMATS)
 
 
 class DamagedStreamError(Exception):

@@ -19,11 +19,13 @@ import pyarrow.parquet as pq
 from decon_core.blending.build import REPLACED_FILE, TEXTS_FILE
 from decon_core.blends import Blend
 from decon_core.config import Showing
-from decon_core.corpus import Document, Pack, Shard, Unreadable, read_shard
+from decon_core.corpus import Pack, Shard
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder
 from decon_core.mixtures.choice import Sizes
+from decon_core.reading.documents import Document, Unreadable
+from decon_core.reading.shards import read_shard
 from decon_core.records import Version, load_records
 from decon_core.report.evidence import PARTS, shown
 from decon_core.schemas import BLENDED, REMOVED, REPLACED

@@ -18,10 +18,12 @@ from typing import Any
 
 from decon_assets.bench.peers import peak_bytes
 from decon_core.config import Source
-from decon_core.corpus import Document, Pack, read_shard
+from decon_core.corpus import Pack
 from decon_core.folder_scan import STORE_FOLDER, pack_of
 from decon_core.index import index_fingerprint
 from decon_core.policy import Policy
+from decon_core.reading.documents import Document
+from decon_core.reading.shards import read_shard
 from decon_core.records import Version, current_version
 from decon_core.scan import scan_packs
 from decon_core.store import Store, remove

@@ -15,10 +15,11 @@ from decon_core.blending.items import Item, Said, parts_of, said_of
 from decon_core.blending.plan import Contaminated, Plan, PlannedPart, TokenCount
 from decon_core.blends import Contamination, Write
 from decon_core.config import Source
-from decon_core.corpus import Document, Shard, document_of, hash_file
+from decon_core.corpus import Shard, hash_file
 from decon_core.errors import CorpusError
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
 from decon_core.policy import Policy
+from decon_core.reading.documents import Document, document_of
 from decon_core.workers import advance
 
 _CHANGED = "remove this folder of the mixture, and `decon-assets run` builds it anew"

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.common import current_common
-from decon_core.corpus import LineBlock, Pack, Shard, hash_file
+from decon_core.corpus import Pack, Shard, hash_file
 from decon_core.errors import CorpusError, DeconError, IncompleteError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.leaks import pairs_of
@@ -43,6 +43,7 @@ from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
 from decon_core.mixtures.rows import Rows, RowsOfBlock, RowsOfShard
 from decon_core.policy import Policy
+from decon_core.reading.lines import LineBlock
 from decon_core.records import Version
 from decon_core.rescan import Rescan
 from decon_core.schemas import REMOVED

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config import Source
-from decon_core.corpus import Document, Part, document_of, no_document
 from decon_core.errors import CorpusError
 from decon_core.mixtures.choice import Choice, Reason, reason_of
 from decon_core.mixtures.rows import Rows, Value
 from decon_core.places import place
+from decon_core.reading.documents import Document, Part, document_of, no_document
 from decon_core.rescan import Rescan
 from decon_core.variants import Mixture
 

@@ -24,19 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config import Source
-from decon_core.corpus import (
-    BYTE_ORDER_MARK,
-    LINE_FORMATS,
-    Document,
-    Shard,
-    document_of,
-    id_of,
-    line_blocks,
-    lines_of,
-    open_shard,
-    table_batches,
-    without_lone_surrogates,
-)
+from decon_core.corpus import Shard
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.rewrite import (
     Changes,
@@ -45,7 +33,11 @@ from decon_core.mixtures.rewrite import (
     with_values,
 )
 from decon_core.places import place
-from decon_core.streams import create, format_of
+from decon_core.reading.documents import Document, document_of, id_of, without_lone_surrogates
+from decon_core.reading.lines import BYTE_ORDER_MARK, line_blocks, lines_of
+from decon_core.reading.shard_file import open_shard
+from decon_core.reading.tables import table_batches
+from decon_core.streams import LINE_FORMATS, create, format_of
 
 Kind = Literal["dolma", "parquet"]
 Value = dict[str, Any]

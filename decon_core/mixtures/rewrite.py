@@ -22,23 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config import Source
-from decon_core.corpus import (
-    BYTE_ORDER_MARK,
-    LINE_FORMATS,
-    Document,
-    LineBlock,
-    Shard,
-    id_of,
-    line_blocks,
-    lines_of,
-    open_arrow,
-    open_shard,
-    readable,
-    row_of_line,
-)
+from decon_core.corpus import Shard
 from decon_core.errors import CorpusError, Problem
 from decon_core.places import place
-from decon_core.streams import compression_of, create, format_of
+from decon_core.reading.documents import Document, id_of
+from decon_core.reading.lines import BYTE_ORDER_MARK, LineBlock, line_blocks, lines_of, row_of_line
+from decon_core.reading.shard_file import open_shard
+from decon_core.reading.tables import open_arrow, readable
+from decon_core.streams import LINE_FORMATS, compression_of, create, format_of
 
 _BLOCK_BYTES = 4 << 20
 

@@ -12,8 +12,10 @@ from typing import Any, Protocol
 
 from decon_core.batches import Batch, read_blocks, read_lines
 from decon_core.config import Source
-from decon_core.corpus import LineBlock, Shard, values_of, values_of_lines
+from decon_core.corpus import Shard
 from decon_core.places import place
+from decon_core.reading.lines import LineBlock, values_of_lines
+from decon_core.reading.shards import values_of
 
 Value = dict[str, Any]
 

@@ -17,9 +17,11 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.config import Showing, Source
-from decon_core.corpus import Document, Pack, Shard, document_of, values_of
+from decon_core.corpus import Pack, Shard
 from decon_core.errors import DeconError
 from decon_core.mixtures.choice import Sight
+from decon_core.reading.documents import Document, document_of
+from decon_core.reading.shards import values_of
 from decon_core.records import load_records
 from decon_core.report.evidence import MOST_OF_PART, PARTS, Spans, shown
 from decon_core.report.rows import filled

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from decon_core.config import Source
-from decon_core.corpus import FORMATS, Document, Pack, Shard, find_shards, read_shard
+from decon_core.corpus import Pack, Shard, find_shards
 from decon_core.errors import InputError, MissingError, Problem
+from decon_core.reading.documents import Document
+from decon_core.reading.shards import read_shard
 from decon_core.scorecard.plan import in_turn
-from decon_core.streams import format_of
+from decon_core.streams import FORMATS, format_of
 
 One = TypeVar("One")
 

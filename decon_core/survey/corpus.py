@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from decon_core.config import Source
-from decon_core.corpus import FORMATS, Unreadable, document_of, require_names_in_utf8
+from decon_core.corpus import require_names_in_utf8
 from decon_core.errors import CorpusError, Problem
 from decon_core.names import folded
-from decon_core.streams import compression_of, format_of
+from decon_core.reading.documents import Unreadable, document_of
+from decon_core.streams import FORMATS, compression_of, format_of
 from decon_core.survey.overlap import named_twice
 from decon_core.survey.rows import Field, Row, Sample, fields_of, leaves, sample
 

@@ -12,8 +12,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.corpus import BYTE_ORDER_MARK, TABLE_FORMATS, open_arrow
-from decon_core.streams import DAMAGE, format_of, open_bytes
+from decon_core.reading.lines import BYTE_ORDER_MARK
+from decon_core.reading.tables import open_arrow
+from decon_core.streams import DAMAGE, TABLE_FORMATS, format_of, open_bytes
 
 Row = Mapping[str, Any]
 

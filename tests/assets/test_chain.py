@@ -16,8 +16,8 @@ from decon_assets.partitions import STAGES, cell
 from decon_assets.pipeline import Pipeline, PipelineError
 from decon_assets.registration import register
 from decon_assets.resources import Decon
-from decon_core.corpus import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
+from decon_core.reading.shards import read_shard
 from decon_core.registry import list_packs
 
 

@@ -20,10 +20,11 @@ from decon_assets.cli import main
 from decon_assets.pipeline import Pipeline
 from decon_core.batches import read_blocks
 from decon_core.config import Source, load_config
-from decon_core.corpus import find_shards, read_shard
+from decon_core.corpus import find_shards
 from decon_core.errors import ConfigError, CorpusError
 from decon_core.mirror import Mirror, files_in
 from decon_core.places import listed, place, use_options
+from decon_core.reading.shards import read_shard
 from decon_core.registry import input_files, list_packs
 from decon_core.store import Store
 from decon_core.streams import create

@@ -10,8 +10,10 @@ import pytest
 
 from decon_core.batches import read_blocks
 from decon_core.config import Source
-from decon_core.corpus import Unreadable, find_shards, read_shard
+from decon_core.corpus import find_shards
 from decon_core.errors import CorpusError
+from decon_core.reading.documents import Unreadable
+from decon_core.reading.shards import read_shard
 from decon_core.streams import COMPRESSIONS, create
 
 TEXT = Source(name="web", path="*", text="text", id="id")

@@ -1,216 +1,28 @@
-"""Reading shards: every row is a document or is accounted for."""
+"""Shards found and packed: packs never change their members."""
 
-import gzip
 import json
-import os
 import random
 from collections import Counter
 from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.config import Packing, Source, load_config
-from decon_core.corpus import (
-    Document,
-    Pack,
-    Part,
-    Shard,
-    Unreadable,
-    find_shards,
-    plan_packs,
-    read_shard,
-)
-from decon_core.errors import ConfigError, CorpusError
-from decon_core.streams import compression_of, create
+from decon_core.config import Packing, Source
+from decon_core.corpus import Pack, Shard, find_shards, plan_packs
+from decon_core.errors import CorpusError
 
 TEXT = Source(name="web", path="*", text="text", id="id")
 
 
-def rows_of(path, source=TEXT):
-    source = Source(**{**source.__dict__, "path": path.name})
-    (shard,) = find_shards(source, folder=path.parent, known={})
-    return list(read_shard(shard, source))
-
-
-def lines(tmp_path, *rows, name="a.jsonl"):
-    path = tmp_path / name
-    path.write_bytes(b"".join(row if isinstance(row, bytes) else row.encode() for row in rows))
-    return path
-
-
-def test_rows_keep_their_number_their_id_and_their_bytes(tmp_path):
-    first, second = '{"text": "one", "id": 7}\n', '{"id": "x", "text": "two", "other": [1]}\n'
-    assert rows_of(lines(tmp_path, first, "\n", second)) == [
-        Document(0, "7", "one", first.encode()),
-        Document(2, "x", "two", second.encode()),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("line", "reason", "detail"),
-    [
-        ("{not json\n", "not JSON", "Expecting property name"),
-        ("[1, 2]\n", "not an object", "list"),
-        ('{"id": 1}\n', "field missing", "text"),
-        ('{"text": null}\n', "field is null", "text"),
-        ('{"text": 5}\n', "field is not text", "text is int"),
-        ('{"text": ["a"]}\n', "field is not text", "text is list"),
-    ],
-)
-def test_a_row_that_is_no_document_is_kept_apart_with_place_and_reason(
-    tmp_path, line, reason, detail
-):
-    good = '{"text": "fine"}\n'
-    document, bad, after = rows_of(lines(tmp_path, good, line, good))
-    assert isinstance(document, Document)
-    assert isinstance(after, Document)
-    assert isinstance(bad, Unreadable)
-    assert (bad.row, bad.offset, bad.reason) == (1, len(good), reason)
-    assert detail in bad.detail
-
-
-def test_an_id_that_changes_its_type_and_metadata_that_drifts_break_nothing(tmp_path):
-    rows = rows_of(
-        lines(
-            tmp_path,
-            '{"text": "a", "id": 1, "meta": {"x": 1}}\n',
-            '{"text": "b", "id": "two", "meta": "none"}\n',
-            '{"text": "c", "id": null, "meta": [NaN]}\n',
-        )
-    )
-    assert [(row.id, row.text) for row in rows] == [("1", "a"), ("two", "b"), (None, "c")]
-
-
-def test_bytes_that_are_not_utf8_and_lone_surrogates_become_replacement_characters(tmp_path):
-    rows = rows_of(
-        lines(tmp_path, b'{"text": "caf\xe9"}\n', '{"text": "x\\ud800y \\ud83d\\ude80"}\n')
-    )
-    assert [row.text for row in rows] == ["caf\ufffd", "x\ufffdy \U0001f680"]
-
-
-def test_nested_fields_are_found_and_so_are_keys_that_hold_dots(tmp_path):
-    source = Source(name="web", path="", text="metadata.body", id="m.id")
-    path = lines(
-        tmp_path, '{"metadata": {"body": "deep"}, "m.id": 3}\n', '{"metadata.body": "flat"}\n'
-    )
-    assert [(row.id, row.text) for row in rows_of(path, source)] == [("3", "deep"), (None, "flat")]
-
-
-def test_a_conversation_is_one_document_of_all_turns(tmp_path):
-    source = Source(name="chat", path="", messages="messages")
-    turns = [
-        {"role": "user", "content": "Question?"},
-        {"role": "assistant", "content": None, "tool_calls": []},
-        {"role": "assistant", "content": [{"type": "text", "text": "Answer"}]},
-    ]
-    path = lines(tmp_path, json.dumps({"messages": turns}) + "\n")
-    assert [row.text for row in rows_of(path, source)] == ["Question?\n\nAnswer"]
-
-
-@pytest.mark.parametrize(
-    ("messages", "reason"),
-    [
-        ("hello", "not a list of messages"),
-        ([{"role": "user"}], "message without content"),
-        (["hello"], "message without content"),
-        ([{"role": "user", "content": 5}], "field is not text"),
-    ],
-)
-def test_a_conversation_of_another_shape_is_kept_apart(tmp_path, messages, reason):
-    source = Source(name="chat", path="", messages="messages")
-    (row,) = rows_of(lines(tmp_path, json.dumps({"messages": messages}) + "\n"), source)
-    assert isinstance(row, Unreadable)
-    assert row.reason == reason
-
-
-def test_turns_keep_their_places_in_the_text(tmp_path):
-    source = Source(name="chat", path="", messages="chat.turns")
-    turns = [
-        {"role": "system", "content": ""},
-        {"role": "user", "content": "Naïve?"},
-        {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"text": "b"}]},
-    ]
-    (row,) = rows_of(lines(tmp_path, json.dumps({"chat": {"turns": turns}}) + "\n"), source)
-    assert row.text == "Naïve?\n\na\nb"
-    assert row.parts == (Part("chat.turns[1]", 0, 6), Part("chat.turns[2]", 8, 11))
-    assert [row.text[part.start : part.stop] for part in row.parts] == ["Naïve?", "a\nb"]
-
-
-def test_only_the_turns_of_the_named_roles_are_read(tmp_path):
-    turns = [
-        {"role": "system", "content": "Be nice."},
-        {"role": "user", "content": "Q"},
-        {"role": "tool", "content": 5},
-        {"role": "assistant", "content": "A"},
-    ]
-    path = lines(tmp_path, json.dumps({"messages": turns}) + "\n")
-    source = Source(name="chat", path="", messages="messages", roles=("user", "assistant"))
-    (row,) = rows_of(path, source)
-    assert row.text == "Q\n\nA"
-    assert [part.path for part in row.parts] == ["messages[1]", "messages[3]"]
-    (unread,) = rows_of(
-        lines(tmp_path, '{"messages": [{"content": "whose?"}]}\n', name="b.jsonl"), source
-    )
-    assert (unread.reason, unread.detail) == ("message without a role", "messages[0]")
-
-
-def test_turns_may_be_written_as_from_and_value(tmp_path):
-    turns = [{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]
-    path = lines(tmp_path, json.dumps({"conversations": turns}) + "\n")
-    everyone = Source(name="chat", path="", messages="conversations")
-    assert [row.text for row in rows_of(path, everyone)] == ["Q\n\nA"]
-    answers = Source(name="chat", path="", messages="conversations", roles=("gpt",))
-    assert [row.text for row in rows_of(path, answers)] == ["A"]
-
-
-PAIRS = Source(name="pairs", path="", text=("prompt", "chosen", "rejected"), id="id")
-
-
-def test_a_preference_pair_is_one_document_of_all_its_fields(tmp_path):
-    plain = {"prompt": "Q", "chosen": "good", "rejected": "bad", "id": 1}
-    turns = {
-        "prompt": "Q",
-        "chosen": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "good"}],
-        "rejected": [{"role": "assistant", "content": "bad"}],
-    }
-    first, second = rows_of(
-        lines(tmp_path, *(json.dumps(row) + "\n" for row in (plain, turns))), PAIRS
-    )
-    assert (first.id, first.text) == ("1", "Q\n\ngood\n\nbad")
-    assert first.parts == (Part("prompt", 0, 1), Part("chosen", 3, 7), Part("rejected", 9, 12))
-    assert second.text == "Q\n\nQ\n\ngood\n\nbad"
-    assert [part.path for part in second.parts] == [
-        "prompt",
-        "chosen[0]",
-        "chosen[1]",
-        "rejected[0]",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("row", "reason", "detail"),
-    [
-        ({"prompt": "Q", "chosen": "A"}, "field missing", "rejected"),
-        ({"prompt": "Q", "chosen": None, "rejected": "B"}, "field is null", "chosen"),
-        ({"prompt": 5, "chosen": "A", "rejected": "B"}, "field is not text", "prompt is int"),
-        (
-            {"prompt": "Q", "chosen": [{"role": "user"}], "rejected": "B"},
-            "message without content",
-            "chosen[0]",
-        ),
-    ],
-)
-def test_a_pair_that_lacks_one_of_its_fields_is_kept_apart(tmp_path, row, reason, detail):
-    (unread,) = rows_of(lines(tmp_path, json.dumps(row) + "\n"), PAIRS)
-    assert (unread.reason, unread.detail) == (reason, detail)
+def write(folder, name, text):
+    (folder / name).write_text(text)
 
 
 def test_a_source_comes_back_from_json_as_it_was():
-    sources = [PAIRS, Source(name="chat", path="*", messages="m", roles=("user",)), TEXT]
+    pairs = Source(name="pairs", path="*", text=("prompt", "chosen", "rejected"))
+    sources = [pairs, Source(name="chat", path="*", messages="m", roles=("user",)), TEXT]
     for source in sources:
         pack = Pack(name="p-0000", source=source, shards=())
         assert Pack.from_json(json.loads(json.dumps(pack.to_json()))) == pack
@@ -218,13 +30,13 @@ def test_a_source_comes_back_from_json_as_it_was():
 
 
 def test_the_shard_s_fingerprint_depends_on_roles_and_on_all_fields(tmp_path):
-    path = lines(tmp_path, '{"messages": [], "a": "", "b": ""}\n')
+    write(tmp_path, "a.jsonl", '{"messages": [], "a": "", "b": ""}\n')
     sources = [
-        Source(name="web", path=path.name, messages="messages"),
-        Source(name="web", path=path.name, messages="messages", roles=("user",)),
-        Source(name="web", path=path.name, text="a"),
-        Source(name="web", path=path.name, text=("a",)),
-        Source(name="web", path=path.name, text=("a", "b")),
+        Source(name="web", path="a.jsonl", messages="messages"),
+        Source(name="web", path="a.jsonl", messages="messages", roles=("user",)),
+        Source(name="web", path="a.jsonl", text="a"),
+        Source(name="web", path="a.jsonl", text=("a",)),
+        Source(name="web", path="a.jsonl", text=("a", "b")),
     ]
     found = [find_shards(source, folder=tmp_path, known={})[0].fingerprint for source in sources]
     assert len(set(found)) == len(found)
@@ -240,292 +52,21 @@ def test_the_same_bytes_under_a_compressed_name_are_another_shard(tmp_path):
 
 
 def test_the_fingerprint_of_a_plain_source_is_what_it_always_was(tmp_path):
-    lines(tmp_path, '{"text": "a"}\n')
+    write(tmp_path, "a.jsonl", '{"text": "a"}\n')
     (shard,) = find_shards(TEXT, folder=tmp_path, known={})
     assert shard.fingerprint == "da2560a67b7ca6e6a26edda210232b15"
-
-
-SOURCE = """
-[evals]
-recipes = ["evals.yaml"]
-[[corpus.source]]
-name = "web"
-path = "*"
-"""
-
-
-def test_fields_and_roles_are_taken_from_decon_toml(tmp_path):
-    path = tmp_path / "decon.toml"
-    path.write_text(SOURCE + 'text = ["prompt", "chosen"]\n')
-    assert load_config(path).sources[0].text == ("prompt", "chosen")
-    path.write_text(SOURCE + 'messages = "m"\nroles = ["user"]\n')
-    assert load_config(path).sources[0].roles == ("user",)
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ("text = []", r"source\[0\]\.text: found \[\]; expected a list of one or more names"),
-        ('text = ["a", "a"]', r"source\[0\]\.text: found 'a' more than once"),
-        ('text = ["a", 5]', r"source\[0\]\.text: found .*; expected a list of one or more names"),
-        ("text = 5", r"source\[0\]\.text: found 5; expected the name of a field, or a list"),
-        ('text = "a"\nroles = ["user"]', r"roles: found no 'messages'"),
-        ('messages = "m"\nroles = "user"', r"roles: found user; expected a list of one or more"),
-        ('messages = "m"\nroles = []', r"roles: found \[\]; expected a list of one or more"),
-        ('messages = ["m"]', r"messages: found \['m'\]; expected the name of a field"),
-    ],
-)
-def test_fields_and_roles_that_make_no_sense_are_refused(tmp_path, settings, said):
-    path = tmp_path / "decon.toml"
-    path.write_text(f"{SOURCE}{settings}\n")
-    with pytest.raises(ConfigError, match=said):
-        load_config(path)
-
-
-def test_parquet_rows_are_read_by_name_with_nested_fields(tmp_path):
-    path = tmp_path / "a.parquet"
-    table = pa.table({"id": [1, 2, 3], "meta": [{"text": "a"}, {"text": None}, {"text": "c"}]})
-    pq.write_table(table, path, row_group_size=2)
-    source = Source(name="web", path="", text="meta.text", id="id")
-    first, second, third = rows_of(path, source)
-    assert (first.row, first.id, first.text) == (0, "1", "a")
-    assert isinstance(second, Unreadable)
-    assert (third.row, third.text) == (2, "c")
-
-
-def write_arrow(path, table, *, is_file=True):
-    with (pa.ipc.new_file if is_file else pa.ipc.new_stream)(str(path), table.schema) as writer:
-        writer.write_table(table, max_chunksize=2)
-
-
-@pytest.mark.parametrize("name", ["a.arrow", "a.feather"])
-@pytest.mark.parametrize("is_file", [True, False])
-def test_arrow_files_and_streams_are_read_like_parquet(tmp_path, name, is_file):
-    table = pa.table(
-        {"x": [0, 0, 0], "id": [1, 2, 3], "meta": [{"text": "a"}, {"text": None}, {"text": "c"}]}
-    )
-    write_arrow(tmp_path / name, table, is_file=is_file)
-    source = Source(name="web", path="", text="meta.text", id="id")
-    first, second, third = rows_of(tmp_path / name, source)
-    assert (first.row, first.id, first.text) == (0, "1", "a")
-    assert (second.row, second.reason) == (1, "field is null")
-    assert (third.row, third.id, third.text) == (2, "3", "c")
-
-
-@pytest.mark.parametrize(
-    "name", ["a.jsonl.gz", "a.jsonl.zst", "a.jsonl.bz2", "a.jsonl.xz", "a.parquet", "a.arrow"]
-)
-@pytest.mark.parametrize("kept", [slice(0, -10), slice(0, 0), slice(0, 30)])
-def test_a_damaged_shard_raises_with_its_place(tmp_path, name, kept):
-    path = tmp_path / name
-    match path.suffix:
-        case ".parquet":
-            pq.write_table(pa.table({"text": ["x"] * 100}), path)
-        case ".arrow":
-            write_arrow(path, pa.table({"text": ["x"] * 100}))
-        case compression:
-            with create(path, compression) as file:
-                file.write(b'{"text": "x"}\n' * 5000)
-    path.write_bytes(path.read_bytes()[kept])
-    with pytest.raises(CorpusError, match=name):
-        rows_of(path)
-
-
-def test_what_stands_before_the_damage_is_read_and_the_damage_says_where_it_is(tmp_path):
-    path = tmp_path / "a.jsonl.gz"
-    whole = gzip.compress(b'{"text": "x"}\n' * 100)
-    path.write_bytes(whole + gzip.compress(b'{"text": "y"}\n' * 100)[:-9])
-    (shard,) = find_shards(
-        Source(name="web", path=path.name, text="text"), folder=tmp_path, known={}
-    )
-    rows = []
-    with pytest.raises(CorpusError, match=r"after 200 rows, byte 2800 .*damaged or cut off"):
-        rows.extend(read_shard(shard, TEXT))
-    assert len(rows) == 200
-
-
-@pytest.mark.parametrize("compression", [".gz", ".zst", ".bz2", ".xz"])
-def test_what_stands_behind_the_end_of_a_compressed_shard_is_damage(tmp_path, compression):
-    path = tmp_path / f"a.jsonl{compression}"
-    with create(path, compression) as file:
-        file.write(b'{"text": "x"}\n')
-    path.write_bytes(path.read_bytes() + b'{"text": "y"}\n')
-    with pytest.raises(CorpusError, match=r"after 1 rows, byte 14 .*damaged or cut off"):
-        rows_of(path)
-
-
-def test_an_arrow_stream_without_its_end_is_cut_off(tmp_path):
-    path = tmp_path / "a.arrow"
-    write_arrow(path, pa.table({"text": ["x"] * 100}), is_file=False)
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(CorpusError, match="the stream has no end mark"):
-        rows_of(path)
-
-
-@pytest.mark.parametrize(
-    ("suffix", "cell"),
-    [
-        (".parquet", "text"),
-        (".parquet", "meta.text"),
-        (".parquet", "views"),
-        (".arrow", "text"),
-        (".arrow", "meta.text"),
-        (".arrow", "views"),
-        (".arrow", "words"),
-    ],
-)
-def test_one_text_that_is_not_utf8_does_not_cost_the_table(tmp_path, cell, suffix):
-    views = [b"good", b"caf\xe9, in the longer form of a view"]
-    latin = pa.Array.from_buffers(
-        pa.string(), 2, pa.array([b"good", b"caf\xe9"], pa.binary()).buffers()
-    )
-    table = pa.table(
-        {
-            "text": latin,
-            "meta": pa.StructArray.from_arrays([latin], names=["text"]),
-            "words": pa.DictionaryArray.from_arrays(pa.array([0, 1]), latin),
-            "views": pa.array(views, pa.binary_view()).view(pa.string_view()),
-        }
-    )
-    path = tmp_path / f"a{suffix}"
-    if suffix == ".parquet":
-        pq.write_table(table.drop_columns("words"), path)  # the library refuses such a dictionary
-    else:
-        write_arrow(path, table)
-    good, bad = rows_of(path, Source(name="web", path="", text=cell))
-    assert good.text == "good"
-    assert bad.text.startswith("caf\ufffd")
-
-
-MISNAMED = [
-    ("a.jsonl", "gz", "a gzip file", r"\.jsonl", r"rename it to a\.jsonl\.gz"),
-    ("a.jsonl", "zst", "a zstd file", r"\.jsonl", r"rename it to a\.jsonl\.zst"),
-    ("a.jsonl", "bz2", "a bzip2 file", r"\.jsonl", r"rename it to a\.jsonl\.bz2"),
-    ("a.jsonl", "xz", "an xz file", r"\.jsonl", r"rename it to a\.jsonl\.xz"),
-    ("a.jsonl", "parquet", "a parquet file", r"\.jsonl", r"rename it to a\.parquet"),
-    ("a.jsonl", "arrow", "an Arrow file", r"\.jsonl", r"rename it to a\.arrow"),
-    ("a.jsonl.gz", "", "plain text", r"\.jsonl\.gz", r"rename it to a\.jsonl, if"),
-    ("a.jsonl.gz", "zst", "a zstd file", r"\.jsonl\.gz", r"rename it to a\.jsonl\.zst"),
-    ("a.jsonl.zst", "parquet", "a parquet file", r"\.jsonl\.zst", r"rename it to a\.parquet"),
-    ("a.parquet", "", "plain text", r"\.parquet", r"rename it to a\.jsonl, if"),
-    ("a.parquet", "gz", "a gzip file", r"\.parquet", r"rename it to a\.jsonl\.gz"),
-    ("a.parquet", "arrow", "an Arrow file", r"\.parquet", r"rename it to a\.arrow"),
-    ("a.feather", "parquet", "a parquet file", r"\.feather", r"rename it to a\.parquet"),
-]
-
-
-@pytest.mark.parametrize(("name", "made_as", "found", "expected", "remedy"), MISNAMED)
-def test_a_file_that_is_not_what_its_name_says_is_refused(
-    tmp_path, name, made_as, found, expected, remedy
-):
-    path = tmp_path / name
-    table = pa.table({"text": ["x"] * 9})
-    match made_as:
-        case "parquet":
-            pq.write_table(table, path)
-        case "arrow":
-            write_arrow(path, table)
-        case _:
-            with create(path, f".{made_as}") as file:
-                file.write(b'{"text": "x"}\n' * 9)
-    said = (
-        rf"{name}: found the bytes of {found}; expected what the name says, {expected}\. {remedy}"
-    )
-    with pytest.raises(CorpusError, match=said):
-        rows_of(path)
-
-
-def test_what_was_compressed_must_be_text_too(tmp_path):
-    path = tmp_path / "a.jsonl.gz"
-    path.write_bytes(gzip.compress(gzip.compress(b'{"text": "x"}\n')))
-    with pytest.raises(CorpusError, match=r"the bytes of a gzip file"):
-        rows_of(path)
-
-
-def test_an_empty_plain_file_has_no_rows_and_an_empty_compressed_one_is_cut_off(tmp_path):
-    assert rows_of(lines(tmp_path)) == []
-    with pytest.raises(CorpusError, match=r"b\.jsonl\.zst.*the file is empty"):
-        rows_of(lines(tmp_path, name="b.jsonl.zst"))
-
-
-def test_nul_characters_are_text_when_escaped_and_a_broken_line_when_not(tmp_path):
-    escaped, bare = rows_of(lines(tmp_path, '{"text": "a\\u0000b"}\n', '{"text": "a\x00b"}\n'))
-    assert escaped.text == "a\x00b"
-    assert (bare.row, bare.reason) == (1, "not JSON")
-
-
-def test_documents_of_one_id_are_told_apart_by_their_rows(tmp_path):
-    rows = rows_of(lines(tmp_path, '{"text": "a", "id": 1}\n' * 2))
-    assert [(row.row, row.id) for row in rows] == [(0, "1"), (1, "1")]
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"])
-def test_a_shard_that_changes_while_it_is_read_raises_before_the_end(tmp_path, name):
-    """Same size and same time: only its bytes tell."""
-    path = tmp_path / name
-    source = Source(name="web", path=name, text="text")
-
-    def write(letter):
-        rows = [{"text": letter * 50} for _ in range(30_000)]
-        if name.endswith("parquet"):
-            pq.write_table(
-                pa.Table.from_pylist(rows), path, compression="none", use_dictionary=False
-            )
-        else:
-            with create(path, compression_of(path)) as file:
-                file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-
-    write("a")
-    status = path.stat()
-    (shard,) = find_shards(source, folder=tmp_path, known={})
-    assert len(list(read_shard(shard, source))) == 30_000
-    write("b")
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(CorpusError, match="other content"):
-        list(read_shard(shard, source))
-
-
-def test_a_line_nested_too_deeply_and_an_id_of_half_a_character_stop_nothing(tmp_path):
-    deep = '{"text": "x", "meta": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
-    row, odd = rows_of(lines(tmp_path, deep, '{"text": "y", "id": "a\\ud800"}\n'))
-    assert isinstance(row, Unreadable)
-    assert row.reason == "not JSON"
-    assert odd.id == "a\ufffd"
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_line_s_json_but_of_its_bytes(tmp_path):
-    first = b'\xef\xbb\xbf{"text": "a"}\n'
-    (row,) = rows_of(lines(tmp_path, first))
-    assert (row.text, row.raw) == ("a", first)
-
-
-def test_a_folder_with_brackets_in_its_name_is_a_folder(tmp_path):
-    folder = tmp_path / "v[1]"
-    folder.mkdir()
-    (row,) = rows_of(lines(folder, '{"text": "a"}\n'))
-    assert row.text == "a"
-
-
-def test_a_parquet_page_that_is_damaged_raises_with_its_file(tmp_path):
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": [f"row {n} of many" for n in range(20_000)]}), path)
-    damaged = bytearray(path.read_bytes())
-    damaged[2000:2200] = bytes(200)
-    path.write_bytes(damaged)
-    with pytest.raises(CorpusError, match=r"a\.parquet"):
-        rows_of(path)
 
 
 def test_a_glob_that_finds_nothing_or_a_strange_format_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match="no file matches"):
         find_shards(TEXT, folder=tmp_path / "nowhere", known={})
-    lines(tmp_path, "x", name="a.docx")
+    write(tmp_path, "a.docx", "x")
     with pytest.raises(CorpusError, match=r"format '\.docx'.*expected one of"):
         find_shards(TEXT, folder=tmp_path, known={})
 
 
 def test_the_same_text_read_in_another_way_is_another_shard(tmp_path):
-    lines(tmp_path, '{"text": "a", "body": "b"}\n')
+    write(tmp_path, "a.jsonl", '{"text": "a", "body": "b"}\n')
     (one,) = find_shards(TEXT, folder=tmp_path, known={})
     (two,) = find_shards(Source(name="web", path="*", text="body"), folder=tmp_path, known={})
     assert one.content == two.content
@@ -537,7 +78,7 @@ TWO = Packing(shards=2)
 
 def shards(tmp_path, *names):
     for name in names:
-        lines(tmp_path, json.dumps({"text": name}) + "\n", name=f"{name}.jsonl")
+        write(tmp_path, f"{name}.jsonl", json.dumps({"text": name}) + "\n")
     return find_shards(TEXT, folder=tmp_path, known={})
 
 
@@ -588,9 +129,9 @@ def test_a_name_taken_over_by_another_content_is_no_rename(tmp_path):
 
 def test_of_files_with_one_content_each_pack_keeps_the_one_it_had(tmp_path):
     for name in ("a", "b"):
-        lines(tmp_path, '{"text": "twice"}\n', name=f"{name}.jsonl")
+        write(tmp_path, f"{name}.jsonl", '{"text": "twice"}\n')
     first, _ = plan_packs(TEXT, shards(tmp_path), existing=[], packing=Packing(shards=1))
-    lines(tmp_path, '{"text": "twice"}\n', name="0.jsonl")
+    write(tmp_path, "0.jsonl", '{"text": "twice"}\n')
     (tmp_path / "a.jsonl").rename(tmp_path / "c.jsonl")
     second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=Packing(shards=1))
     assert not gone

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from decon_core import workers as workers_module
 from decon_core.config import Source
-from decon_core.corpus import Document, Pack, document_of, find_shards, hash_file, read_shard
+from decon_core.corpus import Pack, find_shards, hash_file
 from decon_core.errors import CorpusError
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, build_shares, damage
@@ -28,6 +28,8 @@ from decon_core.mixtures.card import CARD, listed
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
 from decon_core.mixtures.verify import verify
 from decon_core.policy import Policy
+from decon_core.reading.documents import Document, document_of
+from decon_core.reading.shards import read_shard
 from decon_core.scan import scan_packs
 from decon_core.streams import create
 from decon_core.variants import Licenses, Mixture

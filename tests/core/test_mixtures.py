@@ -12,7 +12,7 @@ import pytest
 
 from decon_core import workers as workers_module
 from decon_core.config import Source
-from decon_core.corpus import Pack, ShardFile, find_shards, hash_file, read_shard
+from decon_core.corpus import Pack, find_shards, hash_file
 from decon_core.errors import CorpusError, MissingError
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures import rewrite as rewrite_module
@@ -26,6 +26,8 @@ from decon_core.mixtures.build import (
 from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.verify import verify
 from decon_core.policy import DECISION_FIELDS, RULES, Policy
+from decon_core.reading.shard_file import ShardFile
+from decon_core.reading.shards import read_shard
 from decon_core.store import remove
 from decon_core.variants import Leaks, Licenses, Mixture
 

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 from decon_core.config import Showing, load_config
-from decon_core.corpus import values_of
 from decon_core.errors import ConfigError
 from decon_core.mixtures.build import Builder
+from decon_core.reading.shards import values_of
 from decon_core.report import pairs as pairs_module
 from decon_core.report.build import build_report, is_current
 from decon_core.scan import scan_packs

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from decon_core.batches import read_blocks
-from decon_core.corpus import read_shard
 from decon_core.decisions import decide
 from decon_core.errors import CorpusError, MissingError, StaleError
 from decon_core.idf import current_snapshot, freeze
 from decon_core.index import index_fingerprint, open_part
 from decon_core.policy import Policy
+from decon_core.reading.shards import read_shard
 from decon_core.records import load_records
 from decon_core.reference import (
     Record,

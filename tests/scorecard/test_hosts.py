@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from decon_core.corpus import find_shards, read_shard
+from decon_core.corpus import find_shards
+from decon_core.reading.shards import read_shard
 from decon_core.scorecard.hosts import TRUTH, read_truth, sources, write_world
 from decon_core.scorecard.plan import plan
 
