@@ -24,7 +24,7 @@ from decon_core.blends import Blend, blend_named
 from decon_core.config import load_config
 from decon_core.errors import DeconError, Problem, told
 from decon_core.mirror import at_hand
-from decon_core.mixtures.build import MANIFEST
+from decon_core.mixtures.standing import MANIFEST
 from decon_core.registry import blender_of
 from decon_core.store import read_json
 from decon_core.workers import wanted_workers

@@ -12,7 +12,8 @@ from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import Problem, told
 from decon_core.mirror import at_hand
-from decon_core.mixtures.build import MANIFEST, Builder
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import Verdict, verify
 from decon_core.registry import builder_of
 from decon_core.store import read_json

@@ -22,8 +22,9 @@ from decon_core.config import Showing
 from decon_core.corpus import Pack, Shard
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.idf import current_snapshot_fingerprint
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder
+from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.reading.documents import Document, Unreadable
 from decon_core.reading.shards import read_shard
 from decon_core.records import Version, load_records

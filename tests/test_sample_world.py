@@ -20,7 +20,7 @@ from decon_core.blending.build import Blender
 from decon_core.blending.plan import plan_blend
 from decon_core.blending.verify import verify_blend
 from decon_core.config import load_config
-from decon_core.mixtures.build import MANIFEST
+from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import verify
 from decon_core.registry import blender_of
 from decon_core.scores.account import score_gap

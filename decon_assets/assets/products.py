@@ -42,8 +42,9 @@ from decon_core.blending.verify import changed_blend_damage
 from decon_core.blends import blend_named
 from decon_core.config import Config
 from decon_core.errors import DeconError, IncompleteError, Problem
-from decon_core.mixtures.build import REMOVED_FILE, Summary, build_shares
+from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
+from decon_core.mixtures.standing import REMOVED_FILE, Summary
 from decon_core.mixtures.verify import changed_damage
 from decon_core.records import current_version
 from decon_core.registry import (

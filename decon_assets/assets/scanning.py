@@ -29,8 +29,8 @@ from decon_core.corpus import Pack
 from decon_core.distribution import score_bins
 from decon_core.errors import CorpusError, Problem
 from decon_core.index import index_fingerprint
-from decon_core.mixtures.build import require_scanned
 from decon_core.mixtures.choice import Sight
+from decon_core.mixtures.needs import require_scanned
 from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.scan import ScanSummary, scan_packs

@@ -9,8 +9,8 @@ from decon_assets.todays import moved_on
 from decon_core.blending.verify import changed_blend_damage
 from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.mixtures.build import MANIFEST
 from decon_core.mixtures.control import Matched
+from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import changed_damage
 from decon_core.publish.drift import drift_of
 from decon_core.registry import builder_of, current_versions, list_packs, plan

@@ -39,8 +39,9 @@ from decon_core.blends import Blend
 from decon_core.corpus import Pack, hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.idf import current_snapshot_fingerprint
-from decon_core.mixtures.build import MANIFEST, Builder, strays
+from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
+from decon_core.mixtures.standing import MANIFEST, strays
 from decon_core.schemas import BLENDED
 from decon_core.store import aside, read_json, write_json, write_parquet, write_tables
 from decon_core.variants import Mixture, mixture_named

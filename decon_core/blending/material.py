@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard, shard_at
 from decon_core.errors import MissingError, Problem
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder
+from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.schemas import REMOVED
 from decon_core.store import read_json
 from decon_core.variants import Mixture

@@ -24,10 +24,10 @@ from decon_core.blends import Blend
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard, shard_at
 from decon_core.errors import DeconError, Problem
-from decon_core.mixtures.build import MANIFEST
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
+from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import scan_again
 from decon_core.scan import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED

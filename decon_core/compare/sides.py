@@ -13,8 +13,9 @@ from decon_core.config import Showing, load_config
 from decon_core.errors import InputError, MissingError, Problem, StaleError
 from decon_core.exchange.folder import is_scan, read_folder
 from decon_core.folder_scan import load_policy
-from decon_core.mixtures.build import Builder, require_scanned
+from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sight
+from decon_core.mixtures.needs import require_scanned
 from decon_core.policy import DECISION_FIELDS, Policy
 from decon_core.registry import builder_of
 from decon_core.report.database import write_database

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from decon_core.compat import report_name, write_report
 from decon_core.errors import InputError, MissingError, Problem
-from decon_core.mixtures.build import Builder, require_scanned
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.needs import require_scanned
 from decon_core.records import load_records
 from decon_core.store import aside, write_json
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.errors import DeconError
-from decon_core.mixtures.build import Builder, require_readable, require_scanned
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.needs import require_readable, require_scanned
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
 from decon_core.store import Store, aside, read_json, write_json

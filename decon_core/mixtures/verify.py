@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 from decon_core.config import Source
 from decon_core.corpus import Pack, shard_at
 from decon_core.errors import CorpusError, Problem
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
+from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.scan import Progress, scan_packs
 from decon_core.store import Store, read_json
 from decon_core.variants import Mixture

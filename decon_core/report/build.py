@@ -16,7 +16,8 @@ from decon_core.blends import Blend
 from decon_core.config import Showing
 from decon_core.corpus import Pack
 from decon_core.errors import MissingError, Problem
-from decon_core.mixtures.build import Builder, require_scanned
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.needs import require_scanned
 from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.report.database import form, write_database

@@ -23,8 +23,9 @@ from decon_core.idf import read_current
 from decon_core.index import index_fingerprint, open_part
 from decon_core.indexability import indexability
 from decon_core.leaks import entries_of_shards
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder
+from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sight
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.records import Version, load_records
 from decon_core.report.tables import ACCOUNT, TABLES
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED

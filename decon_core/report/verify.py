@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from decon_core.blending.build import Blender
 from decon_core.config import Showing
 from decon_core.errors import Problem
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
 from decon_core.report.gather import settings
 from decon_core.report_file import opened, rows_of

@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 
 from decon_core.config import Source
 from decon_core.corpus import Pack, find_shards
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.scan import scan_packs
 from decon_core.streams import create
 from decon_core.variants import Mixture

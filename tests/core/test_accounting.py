@@ -14,7 +14,8 @@ import zstandard
 
 from decon_core.config import Source
 from decon_core.corpus import Pack, find_shards
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.policy import Policy
 from decon_core.scan import scan_packs
 from decon_core.streams import create

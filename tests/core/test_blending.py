@@ -26,7 +26,7 @@ from decon_core.corpus import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
 from decon_core.evals import fingerprint_of
 from decon_core.idf import freeze
-from decon_core.mixtures.build import MANIFEST, damage
+from decon_core.mixtures.standing import MANIFEST, damage
 from decon_core.policy import Policy
 from decon_core.records import save_records
 from decon_core.schemas import RECORDS

@@ -23,9 +23,10 @@ from decon_core.config import Source
 from decon_core.corpus import Pack, find_shards, hash_file
 from decon_core.errors import CorpusError
 from decon_core.mixtures import build as build_module
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, build_shares, damage
+from decon_core.mixtures.build import Builder, build_shares
 from decon_core.mixtures.card import CARD, listed
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.mixtures.verify import verify
 from decon_core.policy import Policy
 from decon_core.reading.documents import Document, document_of

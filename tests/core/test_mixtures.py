@@ -16,14 +16,10 @@ from decon_core.corpus import Pack, find_shards, hash_file
 from decon_core.errors import CorpusError, MissingError
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures import rewrite as rewrite_module
-from decon_core.mixtures.build import (
-    MANIFEST,
-    REMOVED_FILE,
-    build_shares,
-    damage,
-    require_scanned,
-)
+from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
+from decon_core.mixtures.needs import require_scanned
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.mixtures.verify import verify
 from decon_core.policy import DECISION_FIELDS, RULES, Policy
 from decon_core.reading.shard_file import ShardFile

@@ -14,7 +14,8 @@ from decon_core.corpus import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.evals import fingerprint_of
 from decon_core.idf import freeze
-from decon_core.mixtures.build import MANIFEST, REMOVED_FILE, Builder, damage
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.policy import Policy
 from decon_core.records import save_records
 from decon_core.report.build import build_report

@@ -11,7 +11,7 @@ from dagster import DagsterInstance
 from playwright.sync_api import Locator, Page, expect
 
 from decon_assets.registration import register
-from decon_core.mixtures.build import MANIFEST
+from decon_core.mixtures.standing import MANIFEST
 from decon_core.records import current_version
 from decon_core.store import read_json
 from decon_core.tiles import scan_fingerprint
