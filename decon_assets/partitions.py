@@ -33,7 +33,7 @@ STAGES = (
 )
 
 # Of one run. One that dies is begun again from its first cell; its tiles are all there, so that
-# takes seconds, and its events are written once more (`CELL_SECONDS` each).
+# takes seconds, and its events are written once more (`registry.CELL_SECONDS` each).
 MOST_CELLS = 1_000
 
 BENCHMARK = "benchmark"

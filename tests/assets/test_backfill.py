@@ -188,7 +188,7 @@ def test_a_dry_run_counts_cells_that_a_new_history_does_not_know(at_home, capsys
     said = capsys.readouterr().out
     assert "6 cells in 3 packs, 2 runs" in said
     assert "0 shards to read once, 0.0 MB" in said
-    assert "events: 0 s at 12 ms for each cell" in said
+    assert "events: 0 s at 13 ms for each cell" in said
     assert main(["backfill", "--missing", "--cells-per-run", "4"]) == 0
     assert "2 runs" in capsys.readouterr().out
     assert main(["backfill", "--missing", "--dry-run"]) == 0
