@@ -58,6 +58,7 @@ _REMEDY = "delete it, and what was lost is made again by the next run"
 
 _DAY_SECONDS = 86_400
 _ROWS_PER_GROUP = 1 << 16
+_DRAFT = ".tmp"
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,14 @@ class Store:
         """Whoever else wants to scan this shard waits until the block ends, in any process.
 
         The system takes the lock back when a process dies, however it dies. Where a file system
-        knows no locks two may do the same work: the same bytes twice, and nothing wrong.
+        knows no locks two may do the same work: the same bytes twice, and nothing wrong. Elsewhere
+        drafts that lie there now are of processes that were killed, and go.
         """
         self.drafts.mkdir(parents=True, exist_ok=True)
-        with _locked(self.drafts / f".{scan}-{shard}.lock"):
+        with _locked(self.drafts / f".{scan}-{shard}.lock") as is_held:
+            for name in self.tiles_there(scan, shard) if is_held else ():
+                if name.startswith(".") and name.endswith(_DRAFT):
+                    remove(self.tiles(scan) / shard / name)
             yield
 
     def gram_counts(self, scan: str, shard: str, version: str) -> Path:
@@ -183,16 +188,18 @@ class Store:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock on a file that is there only as long as anybody wants it."""
+def _locked(path: Path) -> Iterator[bool]:
+    """Hold a lock on a file that is there only as long as anybody wants it; whether it is held."""
     while True:
         with path.open("w") as file:
+            is_held = False
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
+                is_held = True
             if not _leads_to(path, file.fileno()):
                 continue  # whoever held it has removed it meanwhile
             try:
-                yield
+                yield is_held
             finally:
                 path.unlink(missing_ok=True)
             return
@@ -215,7 +222,7 @@ def aside(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = drafts or path.parent
-    draft = folder / f".{path.name}.{uuid4().hex[:12]}.tmp"
+    draft = folder / f".{path.name}.{uuid4().hex[:12]}{_DRAFT}"
     try:
         yield draft
         if draft.is_dir():
