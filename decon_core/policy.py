@@ -30,7 +30,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 VERDICT_VERSION = 3
 
 # Counted up when a tile says more, or says it in another way: it is scanned again, not indexed.
-TILE_VERSION = 4
+TILE_VERSION = 5
 
 # Fields that decide what is indexed, and with which weight.
 _INDEX_FIELDS = (

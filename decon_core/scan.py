@@ -40,7 +40,7 @@ from decon_core.records import Version, load_records
 from decon_core.rules import Rules
 from decon_core.schemas import DOCUMENTS
 from decon_core.search import build_search, open_search
-from decon_core.store import Store, growing_parquet, write_json, write_parquet
+from decon_core.store import Store, growing_parquet, write_json, write_tile
 from decon_core.tiles import lacking_tiles, missing_tiles
 from decon_core.tokens import load_tokenizer
 from decon_core.verbatim import build_verbatim, open_verbatim
@@ -274,11 +274,11 @@ def _scan_alone(store: Store, job: ShardJob) -> ShardScan:
     scanner = scanners[0]
     counts = gram_counts([each.take_counts() for each in scanners], scanner.search, job.policy)
     for number, version in enumerate(job.versions):
-        write_parquet(
+        write_tile(
             store.gram_counts(job.scan, job.shard.fingerprint, version.fingerprint), counts[number]
         )
         path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
-        write_parquet(path, scanner.tile(found, number, job.shard.fingerprint))
+        write_tile(path, scanner.tile(found, number, job.shard.fingerprint))
     # Last: where there is a ledger, there is all of it.
     write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
     advance(job.shard.n_bytes - position)

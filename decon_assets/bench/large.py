@@ -21,7 +21,7 @@ from decon_core.index import build_part
 from decon_core.policy import Policy
 from decon_core.records import Version, save_records
 from decon_core.schemas import MATCHES, RECORDS
-from decon_core.store import Store, write_json, write_parquet
+from decon_core.store import Store, write_json, write_tile
 from decon_core.tiles import scan_fingerprint
 from decon_core.workers import run_jobs, usable_cores
 
@@ -128,7 +128,7 @@ def _write(job: _Job) -> None:
     for shard in range(job.first, last):
         for number, version in enumerate(job.versions):
             tile = _tile(rng, int(rng.poisson(per_tile)), shard, number, job)
-            write_parquet(store.tile(job.scan, _fingerprint(shard), version.fingerprint), tile)
+            write_tile(store.tile(job.scan, _fingerprint(shard), version.fingerprint), tile)
         write_json(store.ledger(job.scan, _fingerprint(shard)), _ledger(shard))
 
 

@@ -159,13 +159,14 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
     Refused while a shard was not scanned against them, or rows could not be read: any of them may
     hold any item.
     """
-    for pack in builder.packs:
-        require_scanned(builder.sight, pack, [])
-        require_readable(builder.sight, pack)
-    n_unreadable = _n_unreadable(builder)
+    n_unreadable = None
     for version in versions:
         for pack in builder.packs:
             require_scanned(builder.sight, pack, [version])
+        if n_unreadable is None:  # the same for all of them
+            for pack in builder.packs:
+                require_readable(builder.sight, pack)
+            n_unreadable = _n_unreadable(builder)
         if not (was_there := has_clean_benchmark(builder, version)):
             _build(builder, version, n_unreadable)
         folder = builder.store.clean_benchmark(version.benchmark)

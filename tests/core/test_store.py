@@ -1,11 +1,19 @@
 """Outputs appear whole or not at all."""
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.schemas import MATCHES
-from decon_core.store import aside, growing_parquet, read_json, write_json, write_parquet
+from decon_core.schemas import GRAM_COUNTS, MATCHES
+from decon_core.store import (
+    aside,
+    growing_parquet,
+    has_no_rows,
+    read_json,
+    write_json,
+    write_tile,
+)
 
 
 def leftovers(folder):
@@ -46,15 +54,32 @@ def test_a_folder_replaces_another_whole(tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_a_table_without_rows_is_the_file_that_arrow_would_write(tmp_path):
+def test_a_tile_without_rows_is_the_file_that_arrow_would_write(tmp_path):
     told = pa.schema([pa.field("a", pa.int64(), metadata={"unit": "token"})], {"made": "today"})
     untold = pa.schema([pa.field("a", pa.int64())])
     one = pa.table({"a": pa.array([1])}).slice(0, 0)
     for table in (told.empty_table(), untold.empty_table(), MATCHES.empty_table(), one):
-        write_parquet(tmp_path / "ours", table)
-        pq.write_table(table, tmp_path / "theirs", compression="zstd")
+        write_tile(tmp_path / "ours", table)
+        pq.write_table(table, tmp_path / "theirs", compression="zstd", store_schema=False)
         assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
-        assert pq.read_schema(tmp_path / "ours").equals(table.schema, check_metadata=True)
+        assert pq.read_schema(tmp_path / "ours").equals(table.schema)
+        assert has_no_rows(tmp_path / "ours", table.schema)
+    assert not has_no_rows(tmp_path / "ours", MATCHES)
+
+
+@pytest.mark.parametrize("schema", [MATCHES, GRAM_COUNTS])
+def test_a_tile_has_the_declared_columns_and_is_small_without_rows(tmp_path, schema):
+    ones = pa.array([1, 1, 1])
+    columns = [
+        pa.nulls(3, field.type) if field.nullable else ones.cast(field.type) for field in schema
+    ]
+    for table in (schema.empty_table(), pa.table(columns, schema=schema)):
+        write_tile(tmp_path / "tile", table)
+        assert pq.read_table(tmp_path / "tile").equals(table)
+        assert pl.read_parquet(tmp_path / "tile").to_arrow().cast(schema).equals(table)
+        assert has_no_rows(tmp_path / "tile", schema) == (table.num_rows == 0)
+    write_tile(tmp_path / "tile", schema.empty_table())
+    assert (tmp_path / "tile").stat().st_size < 4096  # a block of most file systems
 
 
 def test_how_rows_came_leaves_no_trace_in_a_file_that_grows(tmp_path, monkeypatch):
