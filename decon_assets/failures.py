@@ -7,6 +7,7 @@ dagster.yaml says.
 """
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,6 +39,14 @@ def told_failures() -> Iterator[None]:
     except network_errors() as error:
         raise RetryRequested(_MOST_RETRIES, _SECONDS_BEFORE_RETRY) from error
     except OSError as error:
-        if error.errno not in _PASSING:
+        if _number_of(error) not in _PASSING:
             raise
         raise RetryRequested(_MOST_RETRIES, _SECONDS_BEFORE_RETRY) from error
+
+
+def _number_of(error: OSError) -> int | None:
+    """Polars has it in the text alone."""
+    if error.errno is not None:
+        return error.errno
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else None

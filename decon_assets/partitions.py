@@ -32,8 +32,8 @@ STAGES = (
     "report_page",
 )
 
-# Of one run. One that dies is begun again from its first cell; its tiles are all there, so that
-# takes seconds, and its events are written once more (`registry.CELL_SECONDS` each).
+# Of one run. One that dies is begun again from its first cell: tiles that are there are kept, which
+# takes seconds, and mixtures, whose bytes are hashed; the events are written once more.
 MOST_CELLS = 1_000
 
 BENCHMARK = "benchmark"

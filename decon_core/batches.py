@@ -1,4 +1,4 @@
-"""Shards in, batches of texts out: `corpus.read_shard` for whole stretches at a time.
+"""Shards in, batches of texts out: `reading.shards.read_shard` for whole stretches at a time.
 
 The rows, the texts and what is refused are the same, to the letter. Most lines are taken apart by a
 kernel, most table columns not at all; the careful reader decides about whatever is unusual.

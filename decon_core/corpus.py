@@ -73,7 +73,10 @@ class Pack:
 
 
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:
-    """The shards that a source's glob finds today, by name. `known` (by path) saves re-hashing."""
+    """The shards that a source's glob finds today, by name.
+
+    One that is `known` (by path) is read again only if its size or time changed since.
+    """
     found = files_of(source, folder=folder)
     require_names_in_utf8(path for path, _ in found)
     problems = [

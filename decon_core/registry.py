@@ -38,7 +38,7 @@ from decon_core.variants import unknown_names
 from decon_core.verdicts import Verdicts, read_verdicts
 
 # What one cell's events cost, written to SQLite on the machine of docs/benchmarks-grid.md; to
-# Postgres four times that, or as much where they are written in batches.
+# Postgres more than three times that, or as much where they are written in batches.
 CELL_SECONDS = 0.013
 MANY_CELLS = 10_000  # of a grid; a first fill of so many takes two minutes
 

@@ -26,7 +26,7 @@
       checks/matches-<scan fp>.json                  how many each tile had when it was found right
       drafts/                                        mixtures that are being written
 
-Paths are made here and nowhere else. Names that hold a fingerprint never change their content, so a
+Paths are made here and nowhere else. Names that hold a fingerprint never change what they say, so a
 file that is present is right, and writing it again is harmless.
 """
 
@@ -111,14 +111,14 @@ class Store:
         """Whoever else wants to scan this shard waits until the block ends, in any process.
 
         The system takes the lock back when a process dies, however it dies. Where a file system
-        knows no locks two may do the same work: the same bytes twice, and nothing wrong. Elsewhere
-        drafts that lie there now are of processes that were killed, and go.
+        knows no locks, or only those of one machine, two may do the same work: the same bytes
+        twice, and nothing wrong. So drafts that lie there go only when they are old.
         """
         self.drafts.mkdir(parents=True, exist_ok=True)
-        with _locked(self.drafts / f".{scan}-{shard}.lock") as is_held:
-            for name in self.tiles_there(scan, shard) if is_held else ():
+        with _locked(self.drafts / f".{scan}-{shard}.lock"):
+            for name in self.tiles_there(scan, shard):
                 if name.startswith(".") and name.endswith(_DRAFT):
-                    remove(self.tiles(scan) / shard / name)
+                    _sweep(self.tiles(scan) / shard / name)
             yield
 
     def gram_counts(self, scan: str, shard: str, version: str) -> Path:
@@ -161,10 +161,9 @@ class Store:
         return self.root / "drafts"
 
     def sweep_drafts(self) -> None:
-        """Remove what processes that were killed left behind; nobody works on one for a day."""
+        """Remove what processes that were killed left behind."""
         for draft in self.drafts.glob(".*"):
-            if time.time() - draft.stat().st_mtime > _DAY_SECONDS:
-                remove(draft)
+            _sweep(draft)
 
     @property
     def report(self) -> Path:
@@ -187,19 +186,24 @@ class Store:
         return self.root / "checks" / f"{what}.json"
 
 
+def _sweep(draft: Path) -> None:
+    """Remove a draft that was not written to for a day: of a process that was killed."""
+    with suppress(FileNotFoundError):  # another one was quicker
+        if time.time() - draft.stat().st_mtime > _DAY_SECONDS:
+            remove(draft)
+
+
 @contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Hold a lock on a file that is there only as long as anybody wants it; whether it is held."""
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a file that is there only as long as anybody wants it."""
     while True:
         with path.open("w") as file:
-            is_held = False
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
-                is_held = True
             if not _leads_to(path, file.fileno()):
                 continue  # whoever held it has removed it meanwhile
             try:
-                yield is_held
+                yield
             finally:
                 path.unlink(missing_ok=True)
             return

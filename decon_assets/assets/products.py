@@ -225,7 +225,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
         teller = Teller(context)
-        versions = [current_version(builder.store, name) for name in in_order(context)]
+        versions = (current_version(builder.store, name) for name in in_order(context))
         for summary in build_clean_benchmarks(builder, versions):
             name = summary.benchmark
             context.log.info(f"{name}: {summary.n_items_left} of {summary.n_items} items left")

@@ -199,14 +199,24 @@ class Builder:
         treatment = treatment_of(mixture, self.mixtures)
         if not treatment.has_source(pack.source.name):
             return None
+        self._require_source(treatment, pack)
         fingerprint = self._draw_fingerprint(mixture, pack)
         found = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
         if found is not None:
             return found
-        packs = self._packs_beside(pack)
-        for one in packs:
-            require_scanned(self.sight, one, self.sight.needed_by(treatment))
-        return draw(self.sight, packs, mixture, treatment, fingerprint)
+        return draw(self.sight, self._packs_beside(pack), mixture, treatment, fingerprint)
+
+    def _require_source(self, treatment: Mixture, pack: Pack) -> None:
+        """Raise unless all packs of a source were scanned; looked up once for all of them."""
+        key = treatment, pack.source.name
+        if key not in self._scanned_sources:
+            for one in self._packs_beside(pack):
+                require_scanned(self.sight, one, self.sight.needed_by(treatment))
+            self._scanned_sources.add(key)
+
+    @cached_property
+    def _scanned_sources(self) -> set[tuple[Mixture, str]]:
+        return set()
 
     def with_packs(self, *packs: Pack) -> Builder:
         return replace(self, packs=packs, n_known=self._n_packs)

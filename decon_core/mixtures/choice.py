@@ -29,7 +29,7 @@ Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
 
 _SAID = "a person called it a leak"
-_SHARDS_AT_ONCE = 200  # of which what was found is in memory
+_SHARDS_AT_ONCE = 64  # of which what was found is in memory
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 

@@ -59,7 +59,7 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """The rows that a control leaves out of a source, by name of the shard."""
+    """The rows that a control leaves out, by name of the shard: of those asked for, or of all."""
 
     rows: dict[str, list[int]]
     matched: Matched

@@ -38,6 +38,21 @@ def test_what_may_pass_is_tried_three_times_and_told_in_the_end(monkeypatch, num
     assert "of a disk or a network" in told.error.to_string()
 
 
+@pytest.mark.parametrize(
+    ("error", "n_expected"),
+    [
+        (OSError("Stale file handle (os error 116): /mnt/tile.parquet"), 3),  # as polars tells it
+        (OSError("No such file or directory (os error 2): /mnt/tile.parquet"), 1),
+        (OSError("something else"), 1),
+    ],
+)
+def test_an_error_whose_number_stands_in_its_text_is_taken_for_what_it_is(
+    monkeypatch, error, n_expected
+):
+    monkeypatch.setattr(failures, "_SECONDS_BEFORE_RETRY", 0)
+    assert tries_of(error)[0] == n_expected
+
+
 def test_a_store_that_nobody_reaches_is_tried_again(monkeypatch):
     monkeypatch.setattr(failures, "_SECONDS_BEFORE_RETRY", 0)
     error = EndpointConnectionError(endpoint_url="http://127.0.0.1:1")

@@ -590,6 +590,13 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
     assert Counter(looked) == dict.fromkeys((pack.name for pack in place.packs), 2)
     assert len(drawn) <= 2  # of the control as it was declared, and with what it has of another
     assert verify(place.builder(), CONTROL).problems == []
+    # What was drawn before is no way round a shard that is to be scanned again.
+    gone, asked = place.packs[0], place.packs[5]
+    bench = place.bench
+    bench.store.tile(bench.scan, gone.shards[0].fingerprint, place.versions[0].fingerprint).unlink()
+    remove(bench.store.mixture(CONTROL.name, asked.name))
+    with pytest.raises(MissingError, match=r"web0-0000.*not scanned against a"):
+        place.build(CONTROL, asked)
 
 
 def test_a_shard_that_joins_one_source_leaves_the_control_of_another_as_it_is(leaky, make_words):
