@@ -37,8 +37,8 @@ from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
 from decon_core.verdicts import Verdicts, read_verdicts
 
-# What one cell's events cost, written to SQLite on the machine of docs/benchmarks-grid.md; to
-# Postgres more than three times that, or as much where they are written in batches.
+# What one cell's events cost at most, on the machine of docs/benchmarks-grid.md: in SQLite, or in
+# Postgres in batches. One by one they take more than three times that there.
 CELL_SECONDS = 0.013
 MANY_CELLS = 10_000  # of a grid; a first fill of so many takes two minutes
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard
-from decon_core.leaks import by_shard, entries_of_shard, entries_of_shards
+from decon_core.leaks import by_shard, entries_of_shards
 from decon_core.mixtures.licenses import refused
 from decon_core.mixtures.rows import Rows
 from decon_core.policy import Policy
@@ -93,15 +93,7 @@ class Sight:
 
     def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
         """What was found of these benchmarks in a shard, as it counts today."""
-        return entries_of_shard(
-            self.store,
-            shard,
-            versions,
-            self.policy,
-            self.scan,
-            source=source,
-            verdicts=self.verdicts,
-        )
+        return self._entries([shard.fingerprint], versions, source=source)
 
     def found(
         self, packs: Iterable[Pack], versions: Sequence[Version]
@@ -114,19 +106,24 @@ class Sight:
             shards = [(pack, shard) for pack in group for shard in pack.shards]
             for at in range(0, len(shards), _SHARDS_AT_ONCE):
                 own = shards[at : at + _SHARDS_AT_ONCE]
-                entries = entries_of_shards(
-                    self.store,
-                    [*dict.fromkeys(shard.fingerprint for _, shard in own)],  # two may be the same
-                    versions,
-                    self.policy,
-                    self.scan,
-                    source=source,
-                    verdicts=self.verdicts,
-                )
-                tables = by_shard(entries)
-                for pack, shard in own:
+                fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in own)]
+                tables = by_shard(self._entries(fingerprints, versions, source=source))
+                for pack, shard in own:  # of which two may hold the same bytes
                     if shard.fingerprint in tables:
                         yield pack, shard, tables[shard.fingerprint]
+
+    def _entries(
+        self, shards: Sequence[str], versions: Sequence[Version], *, source: str
+    ) -> pa.Table:
+        return entries_of_shards(
+            self.store,
+            shards,
+            versions,
+            self.policy,
+            self.scan,
+            source=source,
+            verdicts=self.verdicts,
+        )
 
 
 def leaks_of(
