@@ -10,9 +10,10 @@ from pathlib import Path
 
 from decon_assets.command import Command, Say, add_config, add_workers
 from decon_assets.tables import text_table
-from decon_assets.world_command import add_retire, hand_down_workers
+from decon_assets.world_command import add_retire, add_verbose, hand_down_workers, stage_lines
 from decon_core.config import load_config
 from decon_core.errors import ConfigError, Problem
+from decon_core.wording import counted
 
 DESCRIPTION = """\
 Scan the cells of the grid, packs by benchmarks, that lack a tile. Benchmarks and packs are
@@ -85,13 +86,13 @@ def _scan(options: argparse.Namespace, say: Say) -> int:
 
     with open_instance(home_for(options.config)) as instance:
         try:
-            n_runs = Pipeline(options.config, instance, say).scan(
+            n_runs = Pipeline(options.config, instance, say, lines=stage_lines(options, say)).scan(
                 wanted, most_cells=options.cells_per_run, may_retire=options.retire
             )
         except PipelineError as error:
             sys.stderr.write(f"{error}\n")
             return 1
-    say(f"{n_runs} runs" if n_runs else "nothing is missing")
+    say(counted(n_runs, "run") if n_runs else "nothing is missing")
     say("`decon-assets run` brings mixtures and report up to date")
     return 0
 
@@ -123,8 +124,11 @@ def _estimate(options: argparse.Namespace, say: Say) -> int:
         )
     )
     say("")
-    say(f"{cost.n_cells} cells in {cost.n_packs} packs, {cost.n_runs} runs")
-    say(f"{cost.n_shards} shards to read once, {cost.n_bytes / 1e6:.1f} MB as stored")
+    say(
+        f"{counted(cost.n_cells, 'cell')} in {counted(cost.n_packs, 'pack')}, "
+        f"{counted(cost.n_runs, 'run')}"
+    )
+    say(f"{counted(cost.n_shards, 'shard')} to read once, {cost.n_bytes / 1e6:.1f} MB as stored")
     say(f"reading: {_duration(reading)} at {rate:.1f} MB/s ({source})")
     say(f"Dagster's events: {_duration(telling)} at {CELL_SECONDS * 1000:.0f} ms for each cell")
     for note in cost.notes:
@@ -159,5 +163,5 @@ def _duration(seconds: float) -> str:
 
 
 COMMAND = Command(
-    backfill, (add_arguments, add_retire, add_workers, add_config), DESCRIPTION, EPILOG
+    backfill, (add_arguments, add_retire, add_verbose, add_workers, add_config), DESCRIPTION, EPILOG
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from decon_assets.active_run import active_run
 from decon_assets.command import Command, Say, add_config, add_workers
 from decon_assets.folders import name_of, undeclared
 from decon_assets.tables import text_table
@@ -27,6 +28,8 @@ from decon_core.mirror import at_hand
 from decon_core.mixtures.standing import MANIFEST
 from decon_core.registry import blender_of
 from decon_core.store import read_json
+from decon_core.variants import mixture_named
+from decon_core.wording import counted
 from decon_core.workers import wanted_workers
 
 DESCRIPTION = """\
@@ -45,7 +48,7 @@ examples:
   decon-assets blend verify                     all of them
   decon-assets blend verify .decon/blends/garlic
 
-Exit codes: 0 all is as it says, 1 something is not, 2 an input is wrong.
+Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
 """
 
 
@@ -77,10 +80,12 @@ def blend(options: argparse.Namespace, say: Say) -> int:
             problems += _say_plan(blender, one, say)
             continue
         found = verify_blend(blender, one, workers=options.workers or wanted_workers())
-        say(_verdict(one, found))
+        say(_verdict(blender, one, found))
         problems += found.problems
     if problems:
         sys.stderr.write(f"\n{told(problems)}\n")
+    if problems and (run := active_run(options.config)):
+        sys.stderr.write(f"{run}\n")
     return 1 if problems else 0
 
 
@@ -90,7 +95,7 @@ _ROW = ("blend", "of", "built", "documents", "tokens", "test items", "of tokens"
 def _row(blender: Blender, one: Blend) -> tuple[str, ...]:
     folder = blender.builder.store.blend(one.name)
     if not blender.stands(one):
-        state = "not today's" if (folder / MANIFEST).is_file() else "no"
+        state = "out of date" if (folder / MANIFEST).is_file() else "no"
         return (one.name, one.of, state, *("–" for _ in _ROW[3:]))
     manifest = read_json(folder / MANIFEST)
     totals = manifest["totals"]
@@ -122,16 +127,24 @@ def _say_plan(blender: Blender, one: Blend, say: Say) -> list[Problem]:
     return []
 
 
-def _verdict(one: Blend, found: BlendVerdict) -> str:
-    state = "as it says" if not found.problems else f"{len(found.problems)} problems"
+def _verdict(blender: Blender, one: Blend, found: BlendVerdict) -> str:
+    builder = blender.builder
+    known = [version.benchmark for version in builder.versions]
+    leaks = mixture_named(builder.mixtures, one.of).leaks.described(known)
+    state = (
+        "matches its manifest" if not found.problems else counted(len(found.problems), "problem")
+    )
     text = (
-        f"{one.name}: {state}; {found.n_documents:,} documents, {found.n_tokens:,} tokens, "
-        f"{found.n_leaks:,} of the mixture's documents with a leak"
+        f"{one.name}: {state}; {counted(found.n_documents, 'document')}, "
+        f"{counted(found.n_tokens, 'token')}, "
+        f"{found.n_leaks:,} of the mixture's documents with a leak of {leaks}"
     )
     if found.n_test_texts:
         text += f"; {found.n_found:,} of {found.n_test_texts:,} texts of test items found"
     if found.n_given_away:
-        text += f", and {found.n_given_away:,} items that are to stay unseen are in them, too"
+        text += (
+            f", and {counted(found.n_given_away, 'item')} that are to stay unseen are in them, too"
+        )
     return text
 
 

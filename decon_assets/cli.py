@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pkgutil import resolve_name
 
 from decon_assets.command import Command
-from decon_core.errors import DeconError
-from decon_core.places import network_errors
+from decon_core.errors import DeconError, MissingError, StaleError
+from decon_core.places import cause_of, library_errors, remedy_for
 
 _EPILOG = """\
 examples:
@@ -35,12 +35,17 @@ examples:
   decon-assets scorecard --out card         what each rule finds of leaks planted on purpose
 
 Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration. Exit codes: 0
-done, 1 a stage failed or something is incomplete, 2 an input is wrong.
+done, 1 a stage failed, something is incomplete, or a run is still making it, 2 an input is wrong.
 """
 
 
+# Commands that read what a run makes, and take --config.
+_READING = frozenset(
+    {"blend", "card", "check", "gap", "mixture", "report", "review", "status", "why"}
+)
+
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_STOPPED = "stopped; what was written is whole, and the same command begins where it can"
+_STOPPED = "stopped; run it again to go on: what is finished is kept"
 
 # Each word: what it does, and where. Only the one that is called is imported: most bring half of
 # the package with them, and Dagster.
@@ -113,26 +118,40 @@ _COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `decon-assets`."""
     given = sys.argv[1:] if arguments is None else arguments
-    options = _parser(given[0] if given else "").parse_args(given)
     try:
+        options = _parser(given[0] if given else "").parse_args(given)
         return int(options.command(options, _say))
     except DeconError as error:
-        print(_inert(f"{type(error).__name__}: {error}"), file=sys.stderr)
-        return 2
+        return _refuse(error, given[0], options)
     except BrokenPipeError:
         _fall_silent()  # `| head` had enough
         return 0
     except OSError as error:
         return _give_up(error)
-    except network_errors() as error:
+    except library_errors() as error:
         return _give_up(error)
     except KeyboardInterrupt:
         print(_STOPPED, file=sys.stderr)
         return 130
 
 
-def _give_up(error: Exception) -> int:
+def _refuse(error: DeconError, called: str, options: argparse.Namespace) -> int:
+    """2; but 1 where a run that is at work has not made yet what a command reads."""
+    if called in _READING and isinstance(error, MissingError | StaleError):
+        from decon_assets.active_run import active_run
+
+        if run := active_run(options.config):
+            first = error.problems[0]
+            print(_inert(f"not there yet: {first.where}: {first.found}\n{run}"), file=sys.stderr)
+            return 1
     print(_inert(f"{type(error).__name__}: {error}"), file=sys.stderr)
+    return 2
+
+
+def _give_up(error: Exception) -> int:
+    """One line of what the system or a library says, whatever it wrote, and what to do."""
+    remedy = remedy_for(error)
+    print(_inert(f"{cause_of(error)}{f'. {remedy}' if remedy else ''}"), file=sys.stderr)
     return 1
 
 

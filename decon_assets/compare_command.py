@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from decon_assets.command import Command, Say
 from decon_assets.tables import text_table
 from decon_core.errors import InputError, Problem
-from decon_core.store import aside, write_json
+from decon_core.report_file import coverage_of
+from decon_core.store import aside, write_plain_json
 
 if TYPE_CHECKING:
     from decon_core.compare.differences import Comparison
@@ -23,7 +24,8 @@ could not read) is not a difference of calls: those are counted apart.
 
 Each of the two is a report's database (contamination.duckdb), a decon.toml (its report), or a
 folder that `decon-assets scan` wrote. With --policy, what was scanned for one decon.toml is judged
-once by its own policy and once by the other one; nothing is scanned again.
+once by its own policy and once by the other one; nothing is scanned again, and what was not scanned
+is left out and named.
 """
 
 EPILOG = """\
@@ -67,13 +69,14 @@ def compare(options: argparse.Namespace, say: Say) -> int:
     if options.limit < 0:
         raise InputError(Problem("--limit", str(options.limit), "0 or more"))
     found = _compared(options)
-    say(f"first:  {found['first']}\nsecond: {found['second']}\n\n{headline(found)}")
+    notes = "".join(f"{note}\n" for note in found["notes"])
+    say(f"first:  {found['first']}\nsecond: {found['second']}\n{notes}\n{headline(found)}")
     for one in sections(found, most=options.limit):
         more = f"\n… and {one.n_more:,} more" if one.n_more else ""
         about = f"{one.about}\n" if one.about else ""
         say(f"\n{one.title}\n{about}\n{text_table(one.heads, one.rows)}{more}")
     if options.json:
-        write_json(options.json, found)
+        write_plain_json(options.json, found)
         say(f"\n{options.json}")
     if options.html:
         with aside(options.html) as draft:
@@ -92,13 +95,17 @@ def _compared(options: argparse.Namespace) -> Comparison:
     named = {"first": str(options.first), "second": str(options.second or options.policy)}
     with TemporaryDirectory(prefix="decon-compare-") as folder:
         works = [Path(folder) / f"{name}.duckdb" for name in named]
+        notes: list[str] = []
         if options.policy:
-            judge_twice(options.first, options.policy, works)
+            notes = judge_twice(options.first, options.policy, works)
         else:
             sides = zip((options.first, options.second), works, strict=True)
             works = [database_of(side, work) for side, work in sides]
         found = compare(*works, most=max(options.limit, _MOST_WRITTEN))
-    return {**named, **found}
+        for side, work in zip(named, works, strict=True):
+            if notice := coverage_of(work).notice:
+                notes.append(f"{side}: {notice}")
+    return {**named, "notes": notes, **found}
 
 
 COMMAND = Command(compare, (add_arguments,), DESCRIPTION, EPILOG)

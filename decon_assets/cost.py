@@ -18,6 +18,7 @@ from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, plan, require_most_there, stale_benchmarks
 from decon_core.store import Store
 from decon_core.tiles import missing_tiles, scan_fingerprint
+from decon_core.wording import counted
 
 Choose = Callable[[str, Collection[str]], set[str]]
 _Lacking = Mapping[str, Sequence[tuple[str, Shard]]]  # by benchmark: packs, and shards to read
@@ -67,7 +68,7 @@ def cost_of(
     cost.n_shards, cost.n_bytes = _to_read(shard for of in lacking.values() for _, shard in of)
     cost.by_benchmark = _by_benchmark(cells, lacking)
     if today.new:
-        cost.notes.append(f"{len(today.new)} shards are new, and not registered yet")
+        cost.notes.append(f"not registered yet: {counted(len(today.new), 'new shard')}")
     return cost
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from decon_assets.instance import free_slots_of
+from decon_assets.instance import bury_dead_commands, free_slots_of
 from decon_core.errors import InputError, Problem
 
 _LOCK = "decon-daemon.lock"
@@ -26,6 +26,7 @@ def take_over(home: Path, say: Callable[[str], None]) -> None:
     """Make this process the home's only daemon, with nothing left over from the one before it."""
     become_sole_daemon(home)
     with DagsterInstance.from_config(str(home)) as instance:
+        bury_dead_commands(home, instance)
         for run in bury_orphans(instance):
             say(f"run {run} was cut off with the daemon that started it; it is called failed")
 
@@ -35,7 +36,7 @@ def become_sole_daemon(home: Path) -> None:
 
     Only one may start runs: two would start each backfill and each tick of a sensor twice.
     """
-    # Left open on purpose, and open across exec: the system takes the lock back, however it ends.
+    # Left open on purpose, and inherited by Dagster: the lock is free when both have ended.
     descriptor = os.open(home / _LOCK, os.O_WRONLY | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

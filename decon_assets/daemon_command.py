@@ -20,10 +20,11 @@ behind when it was killed are called failed first, and so tried again where the 
 
 def daemon(options: argparse.Namespace, say: Say) -> int:
     from decon_assets.daemon import take_over
-    from decon_assets.instance import HOME_VARIABLE, ensure_home, home_for
+    from decon_assets.instance import HOME_VARIABLE, ensure_history, ensure_home, home_for
 
     load_config(options.config)  # say what is wrong before anything starts
     home = ensure_home(home_for(options.config))
+    ensure_history(home)
     take_over(home, say)
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
     if options.workers:

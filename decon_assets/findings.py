@@ -7,6 +7,7 @@ from dagster import (
     AssetCheckResult,
     AssetCheckSeverity,
     AssetExecutionContext,
+    AssetKey,
     MetadataValue,
 )
 
@@ -52,9 +53,16 @@ def tell_without_step(context: AssetExecutionContext, check: str, result: AssetC
 
     Dagster leaves out the checks of such a step, and what it did make would go unchecked.
     """
+    tell_of_other(context, context.asset_key, check, result)
+
+
+def tell_of_other(
+    context: AssetExecutionContext, asset: AssetKey, check: str, result: AssetCheckResult
+) -> None:
+    """Report the result of a check of an asset that this step does not make."""
     context.instance.report_runless_asset_event(
         AssetCheckEvaluation(
-            asset_key=context.asset_key,
+            asset_key=asset,
             check_name=check,
             passed=result.passed,
             severity=result.severity,

@@ -13,6 +13,7 @@ from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import told
 from decon_core.mirror import at_hand
+from decon_core.report_file import coverage_of
 
 if TYPE_CHECKING:
     from decon_core.evals import Recipe
@@ -40,7 +41,7 @@ examples:
   decon-assets gap --results out/ --task "arc_c*=arc_challenge:test" --task gsm8k_cot=gsm8k
 
 A gap is a correlation: leaked items may be easier, or more popular. Exit codes: 0 done, 1 no row
-was joined with the report, 2 an input is wrong.
+was joined with the report or the report is incomplete, 2 an input is wrong.
 """
 
 _MOST_SUBSETS = 40
@@ -80,7 +81,10 @@ def gap(options: argparse.Namespace, say: Say) -> int:
         write(account, options.out)
         say(f"\n{options.out / 'gap.md'}")
     say(f"\n{WARNING}")
-    return 0 if any(count.ways for count in account.joins) else 1
+    notice = coverage_of(report).notice
+    if notice:
+        sys.stderr.write(f"\n{notice}\n")
+    return 0 if not notice and any(count.ways for count in account.joins) else 1
 
 
 def _recipes(config: Path) -> Mapping[str, Recipe]:

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dagster import AssetCheckKey, AssetCheckSeverity, AssetExecutionContext, AssetKey
+from dagster import (
+    AssetCheckKey,
+    AssetCheckSeverity,
+    AssetExecutionContext,
+    AssetKey,
+    OpExecutionContext,
+)
 from dagster import DagsterInstance as Instance
 from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecordStatus as Status,
@@ -45,10 +51,21 @@ _REMEDY = (
 )
 
 
-def require_unblocked(context: AssetExecutionContext, config: Config, store: Store) -> None:
-    """Raise while something that an asset is made from failed a check that blocks."""
-    (asset,) = context.assets_def.keys
-    before = BEFORE[asset.to_user_string()]
+def require_unblocked(
+    context: AssetExecutionContext | OpExecutionContext,
+    config: Config,
+    store: Store,
+    *,
+    asset: str = "",
+) -> None:
+    """Raise while something that an asset is made from failed a check that blocks.
+
+    `asset`: for an op that makes one; of an asset its own name is known.
+    """
+    if not asset:
+        (key,) = context.assets_def.keys
+        asset = key.to_user_string()
+    before = BEFORE[asset]
     problems = [
         Problem(f"{check.asset_key.to_user_string()}: {check.name}", "failed", "passed", _REMEDY)
         for check in failed_checks(context.instance, before)

@@ -16,7 +16,8 @@ from decon_core.registry import benchmarks_of
 from decon_core.store import aside
 from decon_core.survey.benchmarks import Written, survey_benchmarks
 from decon_core.survey.corpus import Found, survey_corpus
-from decon_core.survey.settings import counted, settings_text, size
+from decon_core.survey.settings import fields_left_out, settings_text
+from decon_core.wording import counted, size
 
 DESCRIPTION = """\
 Look at the first rows of shards and benchmarks, and write a decon.toml that reads them: sources by
@@ -64,14 +65,25 @@ def init(options: argparse.Namespace, say: Say) -> int:
     _require_free([options.out, *(one.path for one in written)], force=options.force)
     _write({**{one.path: one.text for one in written}, options.out: text})
     for one in written:
-        say(f"{one.path}: recipes for {', '.join(one.names)}, guessed: look at them")
+        _say_written(one, say)
     for source in found:
-        told = counted("shard", len(source.files))
+        told = counted(len(source.files), "shard")
         say(f"source {source.source.name}: {told}, {size(source.n_bytes)}")
+        for line in fields_left_out(source):
+            say(f"  {line}")
     _say_left_out(left_out, say)
     say(f"benchmarks: {', '.join(names)}")
     say(f"\n{options.out} is written; look it over, then: decon-assets run{_config(options.out)}")
     return 0
+
+
+def _say_written(one: Written, say: Say) -> None:
+    guessed = [name for name in one.names if name not in one.names_of_records]
+    if one.names_of_records:
+        names = ", ".join(one.names_of_records)
+        say(f"{one.path}: {names}: normalized records, read as they are")
+    if guessed:
+        say(f"{one.path}: recipes for {', '.join(guessed)}, guessed: look at them")
 
 
 def _names(
@@ -141,7 +153,7 @@ def _say_left_out(paths: Sequence[str], say: Say) -> None:
     if paths:
         told = ", ".join(paths[:_MOST_TOLD])
         more = f" and {len(paths) - _MOST_TOLD} more" if len(paths) > _MOST_TOLD else ""
-        say(f"left out, {counted('file', len(paths))} that nothing reads: {told}{more}")
+        say(f"left out, {counted(len(paths), 'file')} that nothing reads: {told}{more}")
 
 
 def _config(path: Path) -> str:

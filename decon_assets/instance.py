@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
+import yaml
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
+
+from decon_assets.sqlite_history import has_own_storage, is_to_be_made, make_history
+from decon_core.store import aside
 
 HOME_VARIABLE = "DAGSTER_HOME"
+LOCK = "decon-assets.lock"  # held while a command runs anything
 COMMAND_LINE_TAG = "decon/command_line"  # on every run that this program executes itself
+# Dagster's daemon begins a run again whose process died. Here that is for the next command to do.
+COMMAND_LINE_TAGS = {COMMAND_LINE_TAG: "true", "dagster/max_retries": "0"}
+
+# The code location, as `decon-assets dev` and the units for systemd name it, and Dagster's own name
+# for the definitions in it.
+LOCATION = "decon_assets.definitions"
+_REPOSITORY = "__repository__"
 
 _UNFINISHED = [
     DagsterRunStatus.NOT_STARTED,
@@ -55,9 +70,19 @@ def ensure_home(home: Path) -> Path:
     found = home.resolve()
     found.mkdir(parents=True, exist_ok=True)
     settings = found / "dagster.yaml"
-    if not settings.exists():
-        settings.write_text(_SETTINGS)
+    if not settings.exists() or not settings.stat().st_size:  # empty: a creation that was cut off
+        with aside(settings) as draft:
+            draft.write_text(_SETTINGS)
     return found
+
+
+def ensure_history(home: Path) -> None:
+    """Create the history of a home, or create it anew where an earlier creation was cut off."""
+    if has_own_storage(home) or not is_to_be_made(home):
+        return
+    with _alone(home):
+        if is_to_be_made(home):  # another process may have been quicker
+            make_history(home)
 
 
 @contextmanager
@@ -65,15 +90,39 @@ def open_instance(home: Path) -> Iterator[DagsterInstance]:
     """The persistent instance, for runs in this process and in no other one at the same time."""
     found = ensure_home(home)
     os.environ[HOME_VARIABLE] = str(found)
-    with _alone(found), DagsterInstance.get() as instance:
+    ensure_history(found)
+    with (
+        _alone(found),
+        _settings_of_commands(found) as settings,
+        DagsterInstance.from_config(str(found), str(settings)) as instance,
+    ):
         _bury_dead_runs(instance)
         yield instance
 
 
 @contextmanager
+def _settings_of_commands(home: Path) -> Iterator[Path]:
+    """The home's settings, but for the capture of what steps print.
+
+    Dagster captures it with two more processes for each step. They take a part of every Ctrl-C,
+    which they answer with tracebacks, and the terminal is none while they run. What assets say is
+    in the log of the run's events.
+    """
+    settings = yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8")) or {}
+    settings["compute_logs"] = {
+        "module": "dagster._core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    }
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "dagster.yaml"
+        path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        yield path
+
+
+@contextmanager
 def _alone(home: Path) -> Iterator[None]:
     """Hold the folder's lock. The system takes it back when a process dies, however it dies."""
-    with (home / "decon-assets.lock").open("w") as file:
+    with (home / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -92,6 +141,52 @@ def _bury_dead_runs(instance: DagsterInstance) -> None:
     for run in instance.get_runs(unfinished):
         instance.report_run_failed(run, "the process that ran it is gone")
         free_slots_of(instance, run.run_id)
+
+
+def bury_dead_commands(home: Path, instance: DagsterInstance) -> None:
+    """Call failed what killed commands left "started", unless a command is at work now."""
+    with (home / "decon-assets.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        _bury_dead_runs(instance)
+
+
+@contextmanager
+def alone_with(instance: DagsterInstance) -> Iterator[None]:
+    """Keep every command out of an instance that is open already."""
+    with _alone(Path(instance.root_directory)):
+        _bury_dead_runs(instance)
+        yield
+
+
+def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
+    """Say which code location a run is of: the UI's overview leaves out runs that do not say it.
+
+    A run that is executed in the process that asks for it has no origin. Dagster's own form of one
+    is a private class, and its stored form the same in every history.
+    """
+    run = instance.get_run_by_id(run_id)
+    if run is None or run.remote_job_origin is not None:
+        return
+    origin = {
+        "__class__": "ExternalPipelineOrigin",
+        "external_repository_origin": {
+            "__class__": "ExternalRepositoryOrigin",
+            "repository_location_origin": {
+                "__class__": "RegisteredRepositoryLocationOrigin",
+                "location_name": LOCATION,
+            },
+            "repository_name": _REPOSITORY,
+        },
+        "pipeline_name": run.job_name,
+    }
+    label = {".dagster/repository": f"{_REPOSITORY}@{LOCATION}", "dagster/code_location": LOCATION}
+    instance.add_run_tags(run_id, label)
+    origin_of_run: Any = deserialize_value(json.dumps(origin))
+    labelled = run.with_tags({**run.tags, **label})
+    instance.run_storage.replace_job_origin(labelled, origin_of_run)
 
 
 def free_slots_of(instance: DagsterInstance, run_id: str) -> None:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from decon_assets.active_run import active_run
 from decon_assets.command import Command, Say, add_config, add_workers
 from decon_assets.folders import name_of, undeclared
 from decon_assets.tables import text_table
@@ -17,14 +18,17 @@ from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import Verdict, verify
 from decon_core.registry import builder_of
 from decon_core.store import read_json
+from decon_core.tiles import refused
 from decon_core.variants import Mixture, mixture_named
+from decon_core.wording import counted
 from decon_core.workers import wanted_workers
 
 DESCRIPTION = """\
 The variants of the corpus that decon.toml declares with [[mixture]]; `decon-assets run` builds
 them. `list` shows what went into each and what is left of it. `verify` holds mixtures to their
 manifests (the bytes, the counts, the list of what is not there) and scans what is in them again:
-a clean one must hold no leak, one of leaks nothing else.
+a clean one must hold no leak of the benchmarks that it removes, one of leaks nothing else. Both
+name the benchmarks: leaks of others may be left.
 """
 
 EPILOG = """\
@@ -34,7 +38,7 @@ examples:
   decon-assets mixture verify decontaminated
   decon-assets mixture verify .decon/mixtures/decontaminated
 
-Exit codes: 0 all is as it says, 1 something is not, 2 an input is wrong.
+Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
 """
 
 
@@ -57,20 +61,27 @@ def mixture(options: argparse.Namespace, say: Say) -> int:
     chosen = [mixture_named(builder.mixtures, name) for name in names] or list(builder.mixtures)
     if options.what == "list":
         say(text_table(_ROW, [_row(builder, one) for one in chosen]))
+        for shard, problem in refused(builder.store, builder.packs):
+            say(f"its pack waits: {shard.name} could not be scanned: {problem}")
         for line in undeclared(folder, {one.name for one in builder.mixtures}):
             say(line)
         return 0
     problems: list[Problem] = []
     for one in chosen:
         found = verify(builder, one, workers=options.workers or wanted_workers())
-        say(_verdict(one, found))
+        say(_verdict(builder, one, found))
         problems += found.problems
     if problems:
         sys.stderr.write(f"\n{told(problems)}\n")
+    if problems and (run := active_run(options.config)):
+        sys.stderr.write(f"{run}\n")
     return 1 if problems else 0
 
 
-_ROW = ("mixture", "takes", "packs", "documents", "left", "cut", "tokens", "left of them")
+_ROW = (
+    *("mixture", "takes", "leaks of", "packs", "documents", "left", "cut", "tokens"),
+    "left of them",
+)
 
 
 def _row(builder: Builder, one: Mixture) -> Sequence[object]:
@@ -87,6 +98,7 @@ def _row(builder: Builder, one: Mixture) -> Sequence[object]:
     return (
         one.name,
         one.take if one.cut == "documents" else f"{one.take}, {one.cut} cut",
+        _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
         f"{n_standing} of {len(builder.packs)}",
         f"{totals['n_documents_in']:,}",
         f"{totals['n_documents_out']:,}",
@@ -96,11 +108,21 @@ def _row(builder: Builder, one: Mixture) -> Sequence[object]:
     )
 
 
-def _verdict(one: Mixture, found: Verdict) -> str:
-    state = "as it says" if not found.problems else f"{len(found.problems)} problems"
+def _leaks_of(builder: Builder, one: Mixture) -> str:
+    """Which leaks a mixture looks for, by the names of their benchmarks."""
+    return one.leaks.described([version.benchmark for version in builder.versions])
+
+
+def _verdict(builder: Builder, one: Mixture, found: Verdict) -> str:
+    state = (
+        "matches its manifest" if not found.problems else counted(len(found.problems), "problem")
+    )
     return (
-        f"{one.name}: {state}; {found.n_documents:,} documents, {found.n_tokens:,} tokens, "
-        f"{found.n_leaks:,} documents with a leak"
+        f"{one.name}: {state}; {counted(found.n_documents, 'document')}, "
+        f"{counted(found.n_tokens, 'token')}, "
+        f"{counted(found.n_leaks, 'document')} with a leak, {found.n_question_only:,} "
+        "question-only, "
+        f"of {_leaks_of(builder, one)}"
     )
 
 

@@ -14,6 +14,7 @@ from dagster import (
     AssetCheckKey,
     AssetCheckSeverity,
     AssetKey,
+    DagsterExecutionInterruptedError,
     DagsterInstance,
     ExecuteInProcessResult,
     InitLoggerContext,
@@ -21,16 +22,20 @@ from dagster import (
     logger,
 )
 
-from decon_assets.definitions import build_definitions
 from decon_assets.gates import BLOCKING, failed_checks
-from decon_assets.instance import COMMAND_LINE_TAG
+from decon_assets.graph import build_graph
+from decon_assets.instance import COMMAND_LINE_TAGS, show_in_timeline
+from decon_assets.interrupts import watch_interrupts
 from decon_assets.registration import Registration, register_outside
 from decon_assets.sqlite_history import write_quickly
+from decon_assets.stage_lines import StageLines
 from decon_assets.work import Known, Request, Today, grid_requests, requests
 from decon_core.demands import required_shortfalls
-from decon_core.idf import current_snapshot, require_frozen_from
+from decon_core.idf import current_snapshot, outdated_members, require_frozen_from
 
 Echo = Callable[[str], None]
+
+_RUN_CONFIG: Mapping[str, object] = {"loggers": {"console": {"config": {}}}}
 
 
 class PipelineError(Exception):
@@ -40,13 +45,21 @@ class PipelineError(Exception):
 class Pipeline:
     """Stages of one configuration, run in order on one instance."""
 
-    def __init__(self, config_path: Path, instance: DagsterInstance, echo: Echo) -> None:
+    def __init__(
+        self,
+        config_path: Path,
+        instance: DagsterInstance,
+        echo: Echo,
+        *,
+        lines: StageLines | None = None,
+    ) -> None:
         write_quickly()  # thousands of events are written before a run begins
         self._config_path = config_path
         self._instance = instance
-        self._echo = echo
-        definitions = build_definitions(
-            config_path=str(config_path.resolve()), loggers={"console": _echoing(echo)}
+        self._lines = lines or StageLines(echo)
+        definitions = build_graph(
+            config_path=str(config_path.resolve()),
+            loggers={"console": _telling(self._lines, instance)},
         )
         self._job = definitions.resolve_implicit_global_asset_job_def()
 
@@ -57,9 +70,8 @@ class Pipeline:
         refusals = self._do(registered, "scan")  # of some shards; what needs no other goes on
         for asset in ("common_ngrams", "mixture", "blend", "clean_benchmark"):
             refusals += self._do(registered, asset)
-        if not self._today(registered).unscanned:
-            refusals += self._do(registered, "report")  # it says which rows could not be read
-            refusals += self._do(registered, "report_page")
+        refusals += self._do(registered, "report")  # of what was read; it says what was not
+        refusals += self._do(registered, "report_page")
         if refusals:
             raise PipelineError("\n".join(refusals))
         return registered
@@ -83,7 +95,7 @@ class Pipeline:
 
     def _register(self, *, may_retire: bool = False) -> Registration:
         return register_outside(
-            self._config_path, self._instance, may_retire=may_retire, echo=self._echo
+            self._config_path, self._instance, may_retire=may_retire, echo=self._lines.line
         )
 
     def _prepare(self, registered: Registration, *, refreeze: bool = False) -> None:
@@ -92,10 +104,17 @@ class Pipeline:
         self._require(registered, "records")
         if refreeze:
             self._stage(Request("idf_snapshot"), config={"refreeze": True})
-        self._require(registered, "idf_snapshot")
+        else:
+            self._require(registered, "idf_snapshot")
+            self._say_what_is_outdated(registered)
         current_snapshot(store, config.policy)
         require_frozen_from(store, config.snapshot)
         self._require(registered, "index")
+
+    def _say_what_is_outdated(self, registered: Registration) -> None:
+        """The snapshot is kept on purpose, also when benchmarks changed since; say which did."""
+        for problem in outdated_members(registered.store):
+            self._lines.line(f"  {problem}")
 
     def _today(self, registered: Registration) -> Today:
         return Today(registered.config, registered.store, registered.packs, Known(self._instance))
@@ -117,20 +136,29 @@ class Pipeline:
         if asset == "index" and required_shortfalls(registered.config, registered.store):
             checks.append(AssetCheckKey(AssetKey("index"), "enough_is_indexable"))
         if not checks:
-            self._echo(f"{asset}: up to date")
+            is_outdated = asset == "idf_snapshot" and outdated_members(registered.store)
+            self._lines.line(
+                f"{asset}: {'kept, of earlier versions' if is_outdated else 'up to date'}"
+            )
             return []
-        self._echo(f"{asset}: checked again …")
         job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
-        result = job.execute_in_process(
-            instance=self._instance, tags={COMMAND_LINE_TAG: "true"}, raise_on_error=False
-        )
+        with watch_interrupts() as interrupts:
+            result = job.execute_in_process(
+                instance=self._instance,
+                tags=COMMAND_LINE_TAGS,
+                run_config=_RUN_CONFIG,
+                raise_on_error=False,
+            )
+            interrupts.check()
+        self._lines.line(f"{asset}: checked again")
         return [] if result.success and not _failed(result) else [_why(asset, result)]
 
     def _ask(self, todo: Sequence[Request]) -> list[str]:
         refusals = []
-        for request in todo:
+        for number, request in enumerate(todo, start=1):
+            name = request.asset if len(todo) == 1 else f"{request.asset} {number} of {len(todo)}"
             try:
-                self._stage(request)
+                self._stage(request, name=name)
             except PipelineError as error:
                 refusals.append(str(error))
         return refusals
@@ -139,24 +167,30 @@ class Pipeline:
         self,
         request: Request,
         *,
+        name: str = "",
         config: dict[str, object] | None = None,
     ) -> ExecuteInProcessResult:
         asset = request.asset
-        self._echo(f"{asset} …")
-        run_config: dict[str, object] = {"loggers": {"console": {"config": {}}}}
+        run_config = dict(_RUN_CONFIG)
         if config:
             run_config["ops"] = {asset: {"config": config}}
-        result = self._job.execute_in_process(
-            instance=self._instance,
-            asset_selection=[AssetKey(asset)],
-            tags={COMMAND_LINE_TAG: "true", **request.tags},
-            run_config=run_config,
-            raise_on_error=False,
-        )
-        if not result.success:
-            if _was_interrupted(result):
-                raise KeyboardInterrupt
-            raise PipelineError(_why(asset, result))
+        with self._lines.stage(name or asset), watch_interrupts() as interrupts:
+            try:
+                result = self._job.execute_in_process(
+                    instance=self._instance,
+                    asset_selection=[AssetKey(asset)],
+                    tags={**COMMAND_LINE_TAGS, **request.tags},
+                    run_config=run_config,
+                    raise_on_error=False,
+                )
+            except DagsterExecutionInterruptedError as error:
+                raise KeyboardInterrupt from error
+            # A Ctrl-C is a failed step, another error that it led to, or nothing at all.
+            interrupts.check()
+            if not result.success:
+                if _was_interrupted(result):  # by SIGTERM, which Dagster takes for a Ctrl-C
+                    raise KeyboardInterrupt
+                raise PipelineError(_why(asset, result))
         return result
 
 
@@ -192,18 +226,29 @@ def _failed(result: ExecuteInProcessResult) -> list[str]:
     ]
 
 
-def _echoing(echo: Echo) -> LoggerDefinition:
+def _telling(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
     """A logger that passes on what assets say, and leaves out what Dagster says about itself."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             meta = getattr(record, "dagster_meta", {})
-            if not meta.get("dagster_event"):  # failures are told once, in the end
-                echo(f"  {meta.get('orig_message') or record.getMessage()}")
+            if meta.get("dagster_event"):
+                return  # failures are told once, in the end
+            text = str(meta.get("orig_message") or record.getMessage())
+            if text.startswith("Dependencies for step ") and text.endswith("Not executing."):
+                return  # Dagster's own, for every check after a failed step
+            if record.levelno >= logging.WARNING:
+                lines.line(f"  {text}")
+            elif record.levelno >= logging.INFO:
+                lines.result(text)
+            else:
+                lines.detail(text)
 
     @logger(config_schema={})
-    def plain(_: InitLoggerContext) -> logging.Logger:
-        found = logging.Logger("decon_assets", level=logging.INFO)  # noqa: LOG001 - of this run only
+    def plain(context: InitLoggerContext) -> logging.Logger:
+        if context.run_id:  # the first that is heard of a run that was created here
+            show_in_timeline(instance, context.run_id)
+        found = logging.Logger("decon_assets", level=logging.DEBUG)  # noqa: LOG001 - of this run only
         found.addHandler(Handler())
         return found
 

@@ -15,7 +15,8 @@ from decon_assets.todays import NOT_TODAYS, is_report_todays
 from decon_core.config import load_config
 from decon_core.errors import InputError, Problem
 from decon_core.mirror import at_hand
-from decon_core.store import aside, write_json
+from decon_core.report_file import incomplete_notice
+from decon_core.store import aside, write_plain_json
 
 if TYPE_CHECKING:
     from decon_core.publish.limits import Case, Limits
@@ -33,7 +34,8 @@ examples:
   decon-assets card --out published              published/card.md and published/summary.json
   decon-assets card --report contamination.duckdb --out published
 
-docs/publishing.md says what stands in summary.json. Exit codes: 0 done, 2 an input is wrong.
+docs/publishing.md says what stands in summary.json. Exit codes: 0 done, 1 done, but the report is
+incomplete (shards were not scanned) or a run has not made it yet, 2 an input is wrong.
 """
 
 CHECK_DESCRIPTION = """\
@@ -41,7 +43,8 @@ Hold a report to limits, so that a build can fail when too much of a benchmark l
 
 It fails, too, where nobody can tell: when a required benchmark is not in the report, too few of its
 items can be found by any rule, rows could not be read, the report is empty, or is not that of
-today's corpus, benchmarks and policy (with --report: that is not asked).
+today's corpus, benchmarks and policy (with --report: that is not asked). Where shards were not
+scanned, a limit that holds for what was read is "unknown", and the command ends with 1.
 """
 
 CHECK_EPILOG = """\
@@ -50,8 +53,9 @@ examples:
   decon-assets check --max-rate 0.01 --benchmark gsm8k=0 --junit junit.xml
   decon-assets check --max-rate 0.01 --by upper       the 95 % interval must lie below the limit
   decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
+  decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
 
-Exit codes: 0 all is well, 1 something is not, 2 an input is wrong.
+Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong.
 """
 
 
@@ -66,7 +70,8 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-rate",
         type=float,
         metavar="SHARE",
-        help="of the items of each benchmark so many may have leaked: 0.01 is one in a hundred",
+        help="of the items of each benchmark so many may have leaked: 0.01 is one in a hundred; "
+        "question-only items are not among them",
     )
     parser.add_argument(
         "--benchmark",
@@ -80,6 +85,13 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         metavar="SHARE",
         help="so many of the documents may hold a leak",
+    )
+    parser.add_argument(
+        "--max-question-only-rate",
+        type=float,
+        metavar="SHARE",
+        help="of the items of each benchmark so many may be question-only: leaked nowhere, but a "
+        "document holds the question without its answer",
     )
     parser.add_argument(
         "--require",
@@ -130,12 +142,21 @@ def card(options: argparse.Namespace, say: Say) -> int:
     summary = _summary(options)
     if not options.report and not is_report_todays(load_config(options.config)):
         sys.stderr.write(f"note: {NOT_TODAYS}\n")
+    code = _code_of(summary)
     if not options.out:
         say(card_from(summary))
-        return 0
+        return code
     write_published(summary, options.out)
     say(f"{options.out / CARD}\n{options.out / SUMMARY}")
-    return 0
+    return code
+
+
+def _code_of(summary: Summary) -> int:
+    """1 for an incomplete report, with a note on stderr."""
+    notice = incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"])
+    if notice:
+        sys.stderr.write(f"{notice}\n")
+    return 1 if notice else 0
 
 
 def check(options: argparse.Namespace, say: Say) -> int:
@@ -150,13 +171,17 @@ def check(options: argparse.Namespace, say: Say) -> int:
     if options.junit:
         _write(options.junit, junit_of(cases))
     if options.json:
-        write_json(options.json, _as_json(cases, limits, summary))
+        write_plain_json(options.json, _as_json(cases, limits, summary))
     say(text_table(_HEADS, [_row(case) for case in cases]))
     failed = [case for case in cases if not case.is_passed]
     for case in failed:
         for wrong in case.wrong:
             say(f"\n{case.name}: {wrong}")
     say(f"\n{len(cases) - len(failed)} of {len(cases)} passed")
+    n = sum(one["n_question_only"] for one in summary["benchmarks"])
+    if n and limits.max_question_only_rate is None:
+        items = "1 item is" if n == 1 else f"{n:,} items are"
+        say(f"{items} question-only and had no limit (--max-question-only-rate)")
     return 1 if failed else 0
 
 
@@ -180,6 +205,7 @@ def _limits(options: argparse.Namespace) -> Limits:
         max_rate=options.max_rate,
         of_benchmark=dict(_limit_of(typed) for typed in options.benchmark),
         max_document_rate=options.max_document_rate,
+        max_question_only_rate=options.max_question_only_rate,
         required=options.require,
         least_indexable=0.5 if least is None else least,
         by=options.by,
@@ -196,7 +222,10 @@ def _limit_of(typed: str) -> tuple[str, float]:
         raise InputError(Problem("--benchmark", repr(typed), expected)) from None
 
 
-_HEADS = ("", "benchmark", "items", "leaked", "share", "95 % interval", "limit")
+_HEADS = (
+    *("", "benchmark", "items", "leaked", "share", "95 % interval", "limit"),
+    *("question-only", "question-only share", "question-only limit"),
+)
 
 
 def _row(case: Case) -> Sequence[object]:
@@ -204,13 +233,16 @@ def _row(case: Case) -> Sequence[object]:
 
     has_numbers = case.n_leaked is not None
     return (
-        "passed" if case.is_passed else "FAILED",
+        "passed" if case.is_passed else "unknown" if case.is_unknown else "FAILED",
         case.name,
         "" if case.n is None else f"{case.n:,}",
         "" if case.n_leaked is None else f"{case.n_leaked:,}",
         percent(case.rate) if has_numbers else "",
         f"{percent(case.low)} to {percent(case.high)}" if case.low is not None else "",
         "" if case.limit is None else percent(case.limit),
+        "" if case.n_question_only is None else f"{case.n_question_only:,}",
+        "" if case.n_question_only is None else percent(case.question_only_rate),
+        "" if case.question_only_limit is None else percent(case.question_only_limit),
     )
 
 
@@ -222,7 +254,8 @@ def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[st
         "limits": asdict(limits),
         "cases": [{**asdict(case), "is_passed": case.is_passed} for case in cases],
         "report": {
-            name: summary[name] for name in ("made_by", "state", "scan_fingerprint", "rules")
+            name: summary[name]
+            for name in ("made_by", "state", "scan_fingerprint", "rules", "is_complete")
         },
     }
 

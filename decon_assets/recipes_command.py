@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from decon_assets.command import Command, Say
+from decon_core.wording import counted
 
 CATALOG_DESCRIPTION = "List the shipped recipes, or print some as YAML to start your own file from."
 
@@ -35,7 +36,7 @@ def normalize(options: argparse.Namespace, say: Say) -> int:
             return 2
         table = normalized(recipes[name], base=options.recipes.parent, limit=options.limit)
         n_items = len(set(zip(*(table[key].to_pylist() for key in _ITEM), strict=True)))
-        say(f"{name}: {n_items} items, {table.num_rows} records")
+        say(f"{name}: {counted(n_items, 'item')}, {counted(table.num_rows, 'record')}")
         for record in table.slice(0, options.show).to_pylist():
             for key, value in record.items():
                 if value is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +17,6 @@ URL_VARIABLE = "DECON_REPORT_URL"  # the address of the folder that the report i
 _HOST = "127.0.0.1"
 _AWAY = 90  # from the port of the UI
 _NAMES = ("report.html", "card.md", "summary.json")
-_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def link_to(page: Path) -> str:
@@ -28,18 +26,10 @@ def link_to(page: Path) -> str:
 
 
 def serve_beside(folder: Path, *, port: int) -> str:
-    """Serve a folder's report from a process that ends with this one; its address."""
+    """Serve a folder's report from a thread, until this process ends; its address."""
     server = _bound(folder, port + _AWAY)
-    parent = os.getpid()
-    if os.fork():
-        address = f"http://{_HOST}:{server.server_port}"
-        server.socket.close()
-        return address
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    try:
-        server.serve_forever()
-    finally:
-        os._exit(0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://{_HOST}:{server.server_port}"
 
 
 def _bound(folder: Path, port: int) -> ThreadingHTTPServer:
@@ -48,12 +38,6 @@ def _bound(folder: Path, port: int) -> ThreadingHTTPServer:
         return ThreadingHTTPServer((_HOST, port), handler)
     except OSError:  # somebody else's
         return ThreadingHTTPServer((_HOST, 0), handler)
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-    os._exit(0)
 
 
 class _Handler(SimpleHTTPRequestHandler):

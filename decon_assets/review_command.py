@@ -61,6 +61,7 @@ examples:
   decon-assets review --sample 100              a fair sample of all calls, to measure precision by
   decon-assets review status --sample 100       what it says so far, with an interval
   decon-assets review --list json               the queue, for a script
+  decon-assets review --document page-17        what stands in one document
   decon-assets review set 4f0c93a1 template --note "a form letter"
   decon-assets review set 4f0c93a1 none         take it back
   decon-assets review import ~/Downloads/verdicts.jsonl
@@ -111,6 +112,13 @@ def _add_choice(parser: argparse.ArgumentParser, default: _Default) -> None:
         "--benchmark", [], action="append", metavar="NAME", help="only of this one; may be repeated"
     )
     add("--source", [], action="append", metavar="NAME", help="only in this one; may be repeated")
+    add(
+        "--document",
+        [],
+        action="append",
+        metavar="ID",
+        help="only what stands in the document of this id, be it shown or not; may be repeated",
+    )
     add("--rule", [], action="append", choices=RULES, help="only found by this one")
     add("--sample", type=_positive, metavar="N", help="so many calls, drawn fairly")
     add(
@@ -203,6 +211,8 @@ def review(options: argparse.Namespace, say: Say) -> int:
     """Run the command; `say` prints the answer."""
     actions = {"status": _status, "set": _set, "import": _import, None: _look}
     with _desk(options) as desk:
+        if notice := desk.report.coverage().notice:
+            sys.stderr.write(f"{notice}\n")
         return actions[options.action](desk, say)
 
 
@@ -329,6 +339,7 @@ def _wanted(desk: _Desk) -> Wanted:
         benchmarks=tuple(options.benchmark),
         sources=tuple(options.source),
         rules=tuple(options.rule),
+        documents=tuple(options.document),
     )
 
 
@@ -347,14 +358,16 @@ def _say_queue(queue: Sequence[About], desk: _Desk, say: Say) -> None:
     rows = [replace(one, verdict=now.get(one.pair)) for one in queue]
     if desk.options.list == "json":
         for one in rows:
-            say(json.dumps(asdict(one)))
+            documents = [asdict(place) for place in desk.report.documents(one.pair)]
+            say(json.dumps({**asdict(one), "documents": documents}))
         return
     say(
         text_table(
-            ("pair", "score", "documents", "verdict", "rules", "item", "first place"),
+            ("pair", "score", "class", "documents", "verdict", "rules", "item", "first place"),
             [
                 (
-                    *(one.pair, one.score, one.n_documents, one.verdict, one.rules),
+                    *(one.pair, one.score, one.called, one.n_documents),
+                    *(one.verdict, one.rules),
                     inert(one.item),
                     inert(f"{one.source}/{one.shard_name} row {one.row}"),
                 )
@@ -413,10 +426,11 @@ def _on_terminal(queue: Sequence[About], desk: _Desk, say: Say) -> int:
 def _told(pair: About, policy: Policy) -> str:
     """How the score compares, and how often it was found."""
     rules = [rule for rule in pair.rules.split(", ") if rule in RULES]
-    thresholds = " or ".join(f"{policy.threshold_of(rule):g} ({rule})" for rule in rules)
+    own = policy.for_benchmark(pair.benchmark)
+    thresholds = " or ".join(f"{own.threshold_of(rule):g} ({rule})" for rule in rules)
     n = pair.n_documents
     return (
-        f"{pair.item}  score {pair.score:.3f}, a leak from {thresholds} on  "
+        f"{pair.item}  {pair.called}, score {pair.score:.3f}, a leak from {thresholds} on  "
         f"in {n} document{'s' if n != 1 else ''}"
     )
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TextIO
 from decon_assets.command import Command, Say, filled, filled_path, positive
 from decon_assets.tables import text_table
 from decon_core.errors import InputError, Problem, told
-from decon_core.policy import RULES, Policy
+from decon_core.policy import PRESETS, RULES, Policy
+from decon_core.wording import counted, have, hold, size
 from decon_core.workers import usable_cores
 
 if TYPE_CHECKING:
@@ -44,11 +45,26 @@ examples:
   decon-assets scan ... --compat --fail-on-leak   in a test: 3 when something leaked
   duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
 
-exit codes: 0 done, whether or not something leaked; 1 a shard could not be read (all others were
-scanned, and the ledger says which), or not a single row could be; 2 an input is wrong; 3 something
-leaked, with --fail-on-leak. Rows that could not be read are counted, and named in the ledger; as
-long as others could be read, they do not change the exit code.
+Without --text and --messages, a file is read by its field text; a file that has none is read by the
+fields that its first rows have, as `init` does, and a line says which files and by which option.
+Names (of files and folders below PATH, or behind its wildcards) that begin with _ or . are no
+shards.
+
+exit codes: the first of these that holds
+  2  an input is wrong; nothing was scanned
+  1  a file was not looked at: it could not be read, or not one of its rows could (all others were
+     scanned; the message names the fields that it has)
+  3  something leaked, with --fail-on-leak
+  4  every file was read, but not every row; with --allow-unreadable these rows do not count
+  0  every row was looked at, whether or not something leaked
+Fields that were not read, and may hold a question or an answer by the first rows of a file, are
+named, but change no exit code.
+The last line says how much was not looked at, in files, bytes and rows; OUT/ledger.jsonl has the
+names and places.
 """
+
+
+_MOST_FIELDS_TOLD = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +88,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="TOML with policy settings (docs/detector.md), at its top or in [policy]",
+    )
+    parser.add_argument(
+        "--preset",
+        choices=PRESETS,
+        help="settings by one name, where --policy says nothing else; reference: the published "
+        "rule, without normalize_unicode and strip_markup",
     )
     parser.add_argument(
         "--verdicts",
@@ -99,8 +121,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--text",
         action="append",
         metavar="FIELD",
-        help="field that holds the text; nested: metadata.text (default: text). Given several "
-        "times (--text prompt --text chosen --text rejected), all of them make one document",
+        help="field that holds the text of all files; nested: metadata.text (default: text, or as "
+        "the first rows of a file look). Given several times (--text prompt --text chosen --text "
+        "rejected), all of them make one document",
     )
     content.add_argument(
         "--messages", metavar="FIELD", help="field that holds a conversation, instead of --text"
@@ -126,7 +149,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write OUT/clean/: the benchmarks without the items that leaked, and a manifest",
     )
     parser.add_argument(
-        "--fail-on-leak", action="store_true", help="end with exit code 3 when something leaked"
+        "--fail-on-leak",
+        action="store_true",
+        help="end with exit code 3 when something leaked; question-only items are not leaks",
+    )
+    parser.add_argument(
+        "--allow-unreadable",
+        action="store_true",
+        help="do not end with exit code 4 because of single rows that could not be read",
     )
 
 
@@ -173,36 +203,76 @@ def scan(options: argparse.Namespace, say: Say) -> int:
     for line in _answer(outcome, options.out, has_compat=options.compat):
         say(line)
     if options.clean_evals:
-        if outcome.n_shards_unread or outcome.has_read_nothing:
-            unread = "some shards" if outcome.n_shards_unread else "all rows"
-            say(f"benchmarks without what leaked: not written, for {unread} could not be read")
+        if outcome.is_blind:
+            say("benchmarks without what leaked: not written, because some files could not be read")
         else:
             say(f"benchmarks without what leaked: {options.out / CLEAN_FOLDER}")
-    if outcome.failed:
-        sys.stderr.write(f"\nnot read: {told(outcome.failed)}\n")
-        return 1
-    if outcome.has_read_nothing:
-        sys.stderr.write(f"\n{_read_nothing(options, outcome)}\n")
-        return 1
-    return 3 if options.fail_on_leak and outcome.n_leaks else 0
+    if unread := [*outcome.failed, *outcome.unread]:
+        sys.stderr.write(f"\nnot read: {told(unread)}\n")
+    say(_looked_at(outcome))
+    return _exit_code(options, outcome)
 
 
-def _read_nothing(options: argparse.Namespace, outcome: Outcome) -> str:
-    fields = [options.messages] if options.messages else options.text or ["text"]
-    return str(
-        Problem(
-            options.corpus,
-            f"{outcome.n_unreadable:,} rows, of which not one could be read",
-            f"documents in the field {', '.join(fields)}",
-            "--text or --messages names another; the ledger says what is wrong with each row",
+def _exit_code(options: argparse.Namespace, outcome: Outcome) -> int:
+    if outcome.failed or outcome.is_blind:
+        return 1
+    if options.fail_on_leak and outcome.n_leaks:
+        return 3
+    return 4 if outcome.n_unreadable and not options.allow_unreadable else 0
+
+
+def _looked_at(outcome: Outcome) -> str:
+    """The last line: how much was not looked at, of all that there was."""
+    n_unread = outcome.n_shards_unread + len(outcome.unread)
+    n_single = outcome.n_unreadable - outcome.n_rows_unread
+    left_out = []
+    if n_unread:
+        rows = f", {counted(outcome.n_rows_unread, 'row')}" if outcome.n_rows_unread else ""
+        how_much = size(outcome.n_bytes_unread)
+        left_out.append(f"{n_unread:,} of {counted(outcome.n_shards, 'shard')} ({how_much}{rows})")
+    if n_single:
+        left_out.append(
+            f"{counted(n_single, 'row')} of the other shards"
+            if n_unread
+            else f"{n_single:,} of {counted(outcome.n_rows, 'row')}"
         )
+    if outcome.skipped:
+        how_much = size(outcome.n_bytes_skipped)
+        left_out.append(f"{counted(len(outcome.skipped), 'file')} in other formats ({how_much})")
+    if outcome.n_set_aside:
+        left_out.append(
+            f"{counted(outcome.n_set_aside, 'file')} below names that begin with _ or ."
+        )
+    left_out += _unread_fields(outcome)
+    n_read = outcome.n_shards - n_unread
+    done = (
+        f"looked at {counted(outcome.n_documents, 'document')} in {n_read:,} of "
+        f"{counted(outcome.n_shards, 'shard')}"
     )
+    return f"{done}; NOT looked at: {', '.join(left_out)}" if left_out else f"{done}: all there is"
+
+
+def _unread_fields(outcome: Outcome) -> list[str]:
+    """Fields that may hold a question or an answer, and how many rows have them unread."""
+    files: dict[str, dict[str, int]] = {}
+    for one in outcome.unread_fields:
+        files.setdefault(one.name, {})[one.file] = one.n_rows
+    told = []
+    for name, rows in [*files.items()][:_MOST_FIELDS_TOLD]:
+        n_rows = sum(rows.values())
+        where = next(iter(rows)) if len(rows) == 1 else counted(len(rows), "file")
+        told.append(f"field {name!r} of {n_rows:,} row{'' if n_rows == 1 else 's'} in {where}")
+    if (n_more := len(files) - len(told)) > 0:
+        told.append(f"{n_more} more field{'' if n_more == 1 else 's'}")
+    return told
 
 
 def _policy(options: argparse.Namespace) -> Policy:
     from decon_core.folder_scan import load_policy
 
-    policy = load_policy(options.policy) if options.policy else Policy()
+    preset = {"preset": options.preset} if options.preset else {}
+    like = Policy.from_mapping(preset, where="--preset")
+    policy = load_policy(options.policy, like=like) if options.policy else like
     return replace(policy, detectors=options.detectors) if options.detectors else policy
 
 
@@ -217,10 +287,10 @@ def _verdicts(path: Path | None) -> Verdicts:
     return read_verdicts(path)
 
 
-def _fields(names: list[str] | None) -> str | tuple[str, ...]:
-    """One field is a plain text, with no parts."""
+def _fields(names: list[str] | None) -> str | tuple[str, ...] | None:
+    """One field is a plain text, with no parts; none named: each file as it looks."""
     if not names:
-        return "text"
+        return None
     return names[0] if len(names) == 1 else tuple(names)
 
 
@@ -261,13 +331,26 @@ def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
 
     yield _table(outcome)
     yield (
-        f"\n{outcome.n_contaminated_documents:,} of {outcome.n_documents:,} documents hold a leak; "
+        f"\n{outcome.n_contaminated_documents:,} of "
+        f"{counted(outcome.n_documents, 'document')} "
+        f"{hold(outcome.n_contaminated_documents)} a leak; "
         f"{outcome.n_too_short:,} were too short to hold anything"
     )
+    yield _question_only(outcome)
     if outcome.n_unreadable:
-        yield f"{outcome.n_unreadable:,} rows could not be read: {out / LEDGER_FILE} says which"
+        yield (
+            f"{counted(outcome.n_unreadable, 'row')} could not be read: {out / LEDGER_FILE} says "
+            "which"
+        )
+    if outcome.n_invalid_utf8:
+        yield (
+            f"{counted(outcome.n_invalid_utf8, 'document')} {have(outcome.n_invalid_utf8)} "
+            f"bytes that are not UTF-8, scanned as U+FFFD: {out / LEDGER_FILE} says where"
+        )
     if outcome.n_shards_unread:
-        yield f"{outcome.n_shards_unread:,} of {outcome.n_shards:,} shards could not be read"
+        yield (
+            f"{outcome.n_shards_unread:,} of {counted(outcome.n_shards, 'shard')} could not be read"
+        )
     if any(outcome.n_unseen.values()):
         told = ", ".join(f"{rule} {n:,}" for rule, n in outcome.n_unseen.items() if n)
         yield f"items that a rule cannot see: {told}; {out / INDEXABILITY_FILE} says why"
@@ -281,14 +364,21 @@ def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
         yield f"reference form: {out / COMPAT_FOLDER}"
 
 
+def _question_only(outcome: Outcome) -> str:
+    """Documents that are neither a leak nor clean; also said where there are none."""
+    n = outcome.n_question_only_documents
+    more = " (question-only): this is no leak, and not clean" if n else " (question-only)"
+    return f"{counted(n, 'document')} {hold(n)} a question without its answer{more}"
+
+
 def _table(outcome: Outcome) -> str:
-    """Per benchmark what leaked; of several rules, what each found and all of them did."""
+    """Per benchmark what leaked, by each rule and by all of them; and question-only items."""
     rules = [*outcome.benchmarks[0].n_items_by_rule] if outcome.benchmarks else []
     if len(rules) < 2:
         rules = []
     by_rule = (*rules, "all of them") if rules else ()
     return text_table(
-        ("benchmark", "items", "leaked", *by_rule, "leaks", "documents"),
+        ("benchmark", "items", "leaked", *by_rule, "question-only", "leaks", "documents"),
         [
             (
                 count.benchmark,
@@ -296,6 +386,7 @@ def _table(outcome: Outcome) -> str:
                 count.n_leaked_items,
                 *(count.n_items_by_rule[rule] for rule in rules),
                 *([count.n_items_by_all] if rules else []),
+                count.n_question_only_items,
                 count.n_leaks,
                 count.n_documents,
             )
@@ -322,7 +413,7 @@ class Progress:
         self._stream.flush()
 
     def begin(self, n_shards: int, n_bytes: int) -> None:
-        self.step(f"{n_shards:,} shards to scan, {_size(n_bytes)} on the disk")
+        self.step(f"{counted(n_shards, 'shard')} to scan, {size(n_bytes)} on the disk")
 
     def update(self, done: int, of: int, n_bytes: int, n_bytes_in_all: int, seconds: float) -> None:
         is_last = done == of
@@ -330,11 +421,11 @@ class Progress:
         if now - self._told_at < _SECONDS_BETWEEN[self._is_terminal] and not is_last:
             return
         self._told_at = now
-        line = f"{done:,} of {of:,} shards, {_size(n_bytes)}"
+        line = f"{done:,} of {counted(of, 'shard')}, {size(n_bytes)}"
         if n_bytes and seconds:
             rate = n_bytes / seconds
             left = (n_bytes_in_all - n_bytes) / rate
-            line += f" at {_size(rate)}/s"
+            line += f" at {size(rate)}/s"
             line += f" in {_span(seconds)}" if is_last else f", {_span(left)} left"
         self._stream.write(f"\r{line}\x1b[K" if self._is_terminal else f"{line}\n")
         self._stream.flush()
@@ -344,13 +435,6 @@ class Progress:
         if self._is_line_open:
             self._stream.write("\n")
             self._is_line_open = False
-
-
-def _size(n_bytes: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.1f} {unit}"
-    return f"{n_bytes:.0f} bytes"
 
 
 def _span(seconds: float) -> str:

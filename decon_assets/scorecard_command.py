@@ -174,20 +174,30 @@ def _command(options: argparse.Namespace) -> str:
 def _tables(marks: Marks) -> Iterator[str]:
     names = ("n", *marks.rules)
     rows: dict[tuple[str, str], list[object]] = {}
+    questions: dict[tuple[str, str], float | None] = {}
     for row in marks.recall.iter_rows(named=True):
-        shown = rows.setdefault((row["transformation"], row["grade"]), [row["n"]])
-        shown.append(_percent(row["recall"]))
+        key = row["transformation"], row["grade"]
+        rows.setdefault(key, [row["n"]]).append(_percent(row["recall"]))
+        if row["rule"] == "decon":
+            questions[key] = _percent(row["n_question_only"] / row["n"])
     yield "planted items found, in percent\n"
-    yield text_table(("transformation", "grade", *names), [(*key, *rows[key]) for key in rows])
+    heads = ("transformation", "grade", *names, "question-only")
+    yield text_table(heads, [(*key, *rows[key], questions.get(key)) for key in rows])
     alarms: dict[str, list[object]] = {}
+    pretended: dict[str, float | None] = {}
     for row in marks.negatives.iter_rows(named=True):
-        shown = alarms.setdefault(row["negative"], [row["n"]])
-        shown.append(_percent(row["false_alarm_rate"]))
+        alarms.setdefault(row["negative"], [row["n"]]).append(_percent(row["false_alarm_rate"]))
+        if row["rule"] == "decon":
+            pretended[row["negative"]] = _percent(row["n_question_only"] / row["n"])
     yield "\nhard negatives flagged, in percent\n"
-    yield text_table(("hard negative", *names), [(name, *alarms[name]) for name in alarms])
+    heads = ("hard negative", *names, "question-only")
+    yield text_table(heads, [(name, *alarms[name], pretended.get(name)) for name in alarms])
     yield ""
     yield text_table(
-        ("rule", "recall %", "precision %", "average precision", "background", "flagged"),
+        (
+            *("rule", "recall %", "precision %", "average precision", "background", "flagged"),
+            "question-only",
+        ),
         [
             (
                 row["rule"],
@@ -196,6 +206,7 @@ def _tables(marks: Marks) -> Iterator[str]:
                 row["average_precision"],
                 row["n_background"],
                 row["n_background_flagged"],
+                row["n_background_question_only"],
             )
             for row in marks.totals.iter_rows(named=True)
         ],

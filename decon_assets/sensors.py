@@ -30,6 +30,7 @@ from decon_assets.resources import Decon
 from decon_core.config import Config
 from decon_core.errors import DeconError, told
 from decon_core.store import Store
+from decon_core.wording import counted
 
 if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code location may
     from decon_assets.work import Request, Today
@@ -118,7 +119,7 @@ def step(
         # Whoever copies files is not done yet, perhaps: wait until they hold still for a tick.
         return Step(replace(cursor, seen=files), why_nothing="files changed; waiting for a tick")
     if n_at_work:
-        return Step(cursor, why_nothing=f"{n_at_work} runs are at work or waiting")
+        return Step(cursor, why_nothing=f"at work or waiting: {counted(n_at_work, 'run')}")
     if files != cursor.registered:
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
     if refusal:
@@ -139,7 +140,14 @@ def _why_settled(cursor: Cursor) -> str:
     )
 
 
-@sensor(name=NAME, jobs=[*JOBS.values()], minimum_interval_seconds=_SECONDS_BETWEEN_TICKS)
+@sensor(
+    name=NAME,
+    jobs=[*JOBS.values()],
+    minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
+    description="Keeps everything up to date: when files of benchmarks, shards, decon.toml or "
+    "verdicts are new or changed, it asks for `inventory`, then asset by asset for what is "
+    "missing. Off until it is switched on.",
+)
 def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
     """New and changed files of benchmarks, shards, decon.toml, verdicts: do what follows from them.
 

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
 _WIDTH = 60  # of one column
 
 
+_OF_BENCHMARKS = """\
+leaked: items with a leak; planted: leaks put into the corpus on purpose that should be found;
+found: those that were; false alarms: leaks that were not planted."""
+_OF_PHENOMENA = """\
+n: places in the corpus; flagged: called a leak; expected: should be called one; wrong: where the
+call is not the expected one."""
+
+
 def truth_tables(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> str:
     """What was planted and what was found, by benchmark and by phenomenon."""
     by_benchmark = text_table(
@@ -27,7 +35,7 @@ def truth_tables(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[Pheno
             for s in phenomena
         ],
     )
-    return f"\n{by_benchmark}\n\n{by_phenomenon}\n"
+    return f"\n{by_benchmark}\n{_OF_BENCHMARKS}\n\n{by_phenomenon}\n{_OF_PHENOMENA}\n"
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

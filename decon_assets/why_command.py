@@ -17,6 +17,7 @@ from decon_core.errors import Problem
 from decon_core.mirror import at_hand
 from decon_core.store import Store
 from decon_core.variants import mixture_named
+from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Tell of a document what was found of it, and for each mixture whether it was kept, removed or cut:
 by which rule, for which item, at which score; from which benchmark version, shard, settings and
-idf snapshot; and which Dagster runs made the tile and the mixture.
+idf snapshot; and which Dagster runs made the tile and the mixture. Every finding has the name of
+its pair, with the command for a reviewer who disagrees; a near miss says what it lacks to be a
+leak.
 
 Everything is read off the tiles, lists and manifests of the store: no report has to be there. An id
 is looked up among the documents of which anything was found; one that is not among them, in all
@@ -46,6 +49,7 @@ Exit codes: 0 told, 1 there is no such document, 2 an input is wrong.
 Told = dict[str, Any]
 
 _MOST_FOUND = 5  # of what was found, in the terminal
+_MOST_DOCUMENTS = 100  # of a pair, in the terminal
 _MOST_TEXT = 400  # characters of each text
 _CLOCK_SECONDS = 0.05  # by which the clocks of files and of events may differ
 
@@ -74,14 +78,22 @@ def why(options: argparse.Namespace, say: Say) -> int:
     for name in options.mixture:
         mixture_named(config.mixtures, name)
     builder = _builder(config, at_hand(config))
+    unread: list[Problem] = []
     places = places_of(
-        builder, options.document, shard=options.shard, is_everywhere=options.everywhere
+        builder,
+        options.document,
+        shard=options.shard,
+        is_everywhere=options.everywhere,
+        on_unread=unread.append,
     )
     with _history(config, options.config) as instance:
         told = [_account(config, builder, one, options.mixture, instance) for one in places]
     told = [one for one in told if one["document"]["is_there"]]
     if not told:
         sys.stderr.write(f"{_unknown(builder, options)}\n")
+    for problem in unread:
+        sys.stderr.write(f"note: not searched to its end: {problem}\n")
+    if not told:
         return 1
     if options.json:
         say(json.dumps(told, indent=1, ensure_ascii=False))
@@ -239,7 +251,7 @@ def _first_to_tell(instance: DagsterInstance, asset: str, key: str, written: flo
 
 def _lines(told: Told) -> Iterator[str]:
     one = told["document"]
-    size = "" if one["n_tokens"] is None else f", {one['n_tokens']:,} tokens"
+    size = "" if one["n_tokens"] is None else f", {counted(one['n_tokens'], 'token')}"
     yield f"{one['id'] or 'a row without an id'}: row {one['row']} of {one['shard']}{size}"
     yield f"  pack {one['pack']}, source {one['source']}, shard {one['shard_fingerprint']}"
     if one["why_unreadable"]:
@@ -262,32 +274,63 @@ def _lines(told: Told) -> Iterator[str]:
 
 def _lines_of_found(told: Told) -> Iterator[str]:
     if told["not_scanned_against"]:
-        yield f"not scanned against {', '.join(told['not_scanned_against'])}"
+        why = told["why_not_scanned"]
+        yield f"not scanned against {', '.join(told['not_scanned_against'])}: {why}"
     found = told["found"]
     if not found:
-        floor = told["settings"]["evidence_floor"]
-        yield f"nothing was found of any item, down to the evidence floor ({floor:g})"
+        yield _line_of_nothing(told)
         return
-    is_leak = any(entry["is_contaminated"] for entry in found)
-    yield "what was found:" if is_leak else "no leak; what came closest:"
+    yield _call_of_document(found)
     for entry in found[:_MOST_FOUND]:
         yield from _lines_of_entry(entry)
     if len(found) > _MOST_FOUND:
         yield f"  … and {len(found) - _MOST_FOUND} more (--json has all)"
 
 
+def _line_of_nothing(told: Told) -> str:
+    if not told["not_scanned_against"]:
+        settings = told["settings"]
+        floor = f"{settings['evidence_floor']:g}"
+        if settings["policy"]["keep_question_only"]:
+            floor += f", or {floor} for the question alone"
+        return f"nothing was found of any item, down to the evidence floor ({floor})"
+    unknown = "nothing is known of these benchmarks"
+    return f"{unknown}; of others nothing was found" if told["scanned_against"] else unknown
+
+
+def _call_of_document(found: Sequence[Told]) -> str:
+    if any(entry["is_contaminated"] for entry in found):
+        return "what was found:"
+    if any(entry["is_question_only"] for entry in found):
+        return "no leak, and not clean: it holds a question without its answer (question-only):"
+    return "no leak; what came closest:"
+
+
+def _call(entry: Told) -> str:
+    if entry["is_contaminated"]:
+        return "leak"
+    return "question-only" if entry["is_question_only"] else "no leak"
+
+
 def _lines_of_entry(entry: Told) -> Iterator[str]:
-    call = "leak" if entry["is_contaminated"] else "no leak"
+    call = _call(entry)
     item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
     score = f"score {entry['score']:.3f} (threshold {entry['threshold']:g})"
     yield f"  {call}: {item}, by {entry['detector']}, {score}"
     places = [_place(entry, part) for part in entry["characters"]]
     if places:
         yield f"    {'; '.join(places)}"
+    if entry["is_question_only"]:
+        yield "    its question stands here, verbatim or nearly so, without its answer"
+    if entry["missing"]:
+        yield f"    to be a leak by its score it lacks: {'; '.join(entry['missing'])}"
     if entry["said"]:
         said = entry["said"]
         who = f" by {said['by']}" if said["by"] else ""
         yield f"    a person{who} called it: {said['verdict']}{_noted(said['note'])}"
+    if len(entry["documents"]) > 1:
+        yield f"    {_documents(entry)}"
+    yield f"    pair {entry['pair']}; if you disagree: {_disagreement(entry)}"
     yield f"    benchmark version {entry['benchmark_version']}; {_ran('scanned', entry['run'])}"
     texts = entry["texts"]
     if texts:
@@ -303,6 +346,26 @@ def _place(entry: Told, part: str) -> str:
     overlap = entry[f"{part}_overlap"]
     share = "" if overlap is None else f" ({overlap:.2f})"
     return f"{part}{share} at characters {start}-{stop}{within}"
+
+
+def _documents(entry: Told) -> str:
+    """Every document in which the pair stands, this one among them."""
+    documents = entry["documents"]
+    named = [_document_name(one) for one in documents[:_MOST_DOCUMENTS]]
+    n_more = len(documents) - len(named)
+    more = f", and {n_more:,} more (--json has all)" if n_more else ""
+    return f"the same stands in {counted(len(documents), 'document')}: {', '.join(named)}{more}"
+
+
+def _document_name(one: Told) -> str:
+    place = f"{one['shard']}:{one['row']}"
+    return f"{one['id']} ({place})" if one["id"] else place
+
+
+def _disagreement(entry: Told) -> str:
+    """The command that clears a leak, or makes one of anything else."""
+    verdict = "template" if entry["is_contaminated"] else "leak"
+    return f"decon-assets review set {entry['pair']} {verdict}"
 
 
 def _noted(note: str) -> str:
@@ -332,11 +395,11 @@ def _lines_of_mixture(one: Told) -> Iterator[str]:
 
 
 def _reason(reason: Told) -> str:
-    if reason["why"] != "leak":
+    if reason["why"] not in ("leak", "question only"):
         return ": ".join(filter(None, (reason["why"], reason.get("detail"))))
     item = f"{reason['benchmark']} {reason['split']} {reason['instance_index']}"
     more = f"; {reason['detail']}" if reason.get("detail") else ""
-    return f"leak of {item}, by {reason['detector']}, score {reason['score']:.3f}{more}"
+    return f"{reason['why']} of {item}, by {reason['detector']}, score {reason['score']:.3f}{more}"
 
 
 def _line_of_blend(one: Told) -> str:

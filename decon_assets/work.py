@@ -36,7 +36,7 @@ from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, blender_of, current_versions, stale_benchmarks
 from decon_core.report.build import is_current
 from decon_core.store import Store
-from decon_core.tiles import missing_tiles, scan_fingerprint
+from decon_core.tiles import gaps_of, lacking_of, missing_tiles, scan_fingerprint
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
@@ -235,13 +235,17 @@ def _uncleaned(today: Today) -> list[str]:
 
 def _is_uncounted(today: Today) -> bool:
     """Whether common n-grams have to be frozen, and can be."""
-    if today.unscanned:
+    gaps = gaps_of(today.store, today.packs, today.versions, today.scan)
+    if not all(gap.is_refused for gap in gaps):
         return False
-    return not has_common(today.store, today.packs, today.versions, today.config.policy, today.scan)
+    return not has_common(
+        *(today.store, today.packs, today.versions, today.config.policy, today.scan),
+        lacking_of(gaps),
+    )
 
 
 def _is_unreported(today: Today) -> bool:
-    return not today.unscanned and not is_current(today.blender, today.config.showing)
+    return not is_current(today.blender, today.config.showing)
 
 
 def _is_unpaged(store: Store) -> bool:

@@ -6,25 +6,45 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from decon_assets.active_run import active_run
 from decon_assets.command import Command, Say, add_config, add_workers
+from decon_assets.stage_lines import StageLines
+from decon_core.checksums import REMEDY
 from decon_core.config import CONFIG_VARIABLE, Config, load_config
 from decon_core.corpus import Pack
-from decon_core.errors import DeconError
-from decon_core.mirror import at_hand
+from decon_core.errors import DeconError, MissingError, Problem, StaleError
+from decon_core.mirror import Mirror, at_hand, at_work
+from decon_core.publish.summary import called_in
+from decon_core.report_file import coverage_of
 from decon_core.store import Store
 from decon_core.verdicts import read_verdicts
+from decon_core.wording import counted
 from decon_core.workers import WORKERS_VARIABLE
+
+if TYPE_CHECKING:  # Dagster, which `status` does without
+    from decon_assets.registration import Registration
 
 RUN_DESCRIPTION = """\
 Register benchmarks and packs, then materialize records, idf snapshot, indexes, the missing cells of
 the scan, mixtures, blends, the report and its page. Running it again does only what is missing.
+
+A shard that cannot be read stops only what needs it: mixtures of its pack, controls of its source,
+blends. The report is made of all others and marked as incomplete.
+
+Exit codes: 0 all is made, 1 a stage failed or the report is incomplete, 2 an input is wrong.
 """
 
-_MOST_LISTED = 12
+
+_NAME = "decon-assets"
+
+# Dagster recommends `dg dev`, of a package for projects that `dg` has created. The command that it
+# replaces there is the one that takes a module.
+_NO_OTHER_PROGRAM = "ignore:Function `dev_command` is superseded:FutureWarning"
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +52,27 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--refreeze",
         action="store_true",
         help="count idf anew: every score changes, so everything is scanned again",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="read every file of the store first, and make again those that are damaged",
+    )
+
+
+def add_status_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="read every file of the store, and name those that are damaged",
+    )
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="a line for each benchmark, share of a mixture and blend as well",
     )
 
 
@@ -52,39 +93,100 @@ def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, say: Say) -> int:
+    registered = _run_pipeline(options, say)
+    if registered is None:
+        return 1
+    say("")
+    _say_products(registered, say)
+    say(f"report: {registered.store.report}")
+    say(f"page: {registered.store.report_page}")
+    return 0
+
+
+def _run_pipeline(options: argparse.Namespace, say: Say) -> Registration | None:
+    """Bring everything up to date; nothing where a stage failed, after saying why."""
     import duckdb
 
     # Before a history is begun beside a file that is not there; nor should a day of scanning end at
     # a line of verdicts that cannot be read.
     read_verdicts(load_config(options.config).verdicts)
     hand_down_workers(options)
+    from decon_assets.everything import run_as_job
     from decon_assets.instance import home_for, open_instance
     from decon_assets.pipeline import Pipeline, PipelineError
 
     with open_instance(home_for(options.config)) as instance:
+        if getattr(options, "verify", False):
+            _remove_damaged(load_config(options.config), say)
+        pipeline = Pipeline(options.config, instance, say, lines=stage_lines(options, say))
         try:
-            registered = Pipeline(options.config, instance, say).run(
-                refreeze=getattr(options, "refreeze", False),
-                may_retire=getattr(options, "retire", False),
+            registered = run_as_job(
+                instance,
+                lambda: pipeline.run(
+                    refreeze=getattr(options, "refreeze", False),
+                    may_retire=getattr(options, "retire", False),
+                ),
             )
         except PipelineError as error:
             _complain(error)
-            return 1
+            _say_what_is_incomplete(options.config, say)
+            return None
     with suppress(duckdb.Error):  # somebody may hold the new report open already
         _say_what_was_left_out(registered.store.report, say)
-    if registered.config.kept:
-        say(f"\nkept at {registered.config.kept}; what follows are its copies here")
-    say(f"\nreport: {registered.store.report}")
-    say(f"page: {registered.store.report_page}")
-    for mixture in registered.config.mixtures:
-        say(f"mixture: {registered.store.mixtures(mixture.name)}")
-    blends = [registered.store.blend(blend.name) for blend in registered.config.blends]
-    if len(blends) > _MOST_LISTED:
-        say(f"blends: {blends[0].parent} ({len(blends)} of them: decon-assets blend list)")
-        return 0
-    for folder in blends:
-        say(f"blend: {folder}")
-    return 0
+    with suppress(StaleError, MissingError):  # another program may hold the new report open
+        say(f"\n{called_in(registered.store.report)}")
+    return registered
+
+
+def stage_lines(options: argparse.Namespace, say: Say) -> StageLines:
+    """The progress of a pipeline: on a terminal it moves, in a log it is plain lines."""
+    terminal = sys.stdout if sys.stdout.isatty() else None
+    return StageLines(say, terminal=terminal, is_verbose=options.verbose)
+
+
+def _say_products(registered: Registration, say: Say) -> None:
+    """Where mixtures and blends are: a line for each kind, and the command that lists them."""
+    config, store = registered.config, registered.store
+    if config.kept:
+        say(f"kept at {config.kept}; what follows are its copies here")
+    for kind, folders in (
+        ("mixture", [store.mixtures(mixture.name) for mixture in config.mixtures]),
+        ("blend", [store.blend(blend.name) for blend in config.blends]),
+    ):
+        if len(folders) == 1:
+            say(f"{kind}: {folders[0]}")
+        elif folders:
+            say(f"{kind}s: {folders[0].parent} ({len(folders)} of them: decon-assets {kind} list)")
+
+
+def _remove_damaged(config: Config, say: Say) -> None:
+    from decon_core.integrity import remove_damaged, to_remove
+
+    with at_work(config) as store:
+        removed = remove_damaged(store, _damaged_files(store, say))
+        if removed and config.kept is not None:  # some are whole behind the URL
+            mirror = Mirror(config.store, config.kept)
+            mirror.pull()
+            fetched = {path for path in removed if path.exists()}
+            damaged = remove_damaged(store, _damaged_files(store, say)) if fetched else []
+            mirror.discard(to_remove(store, damaged))
+            for path in sorted(fetched - {*damaged}):
+                say(f"  fetched again: {path}")
+            removed = [path for path in removed if path not in fetched or path in damaged]
+    for path in removed:
+        say(f"  removed, and made again: {path}")
+
+
+def _damaged_files(store: Store, say: Say) -> list[Problem]:
+    """Read every file of a store; those that are damaged."""
+    from decon_core.integrity import verify_store
+
+    found = [*verify_store(store)]
+    problems = [problem for problem in found if problem]
+    say(f"{counted(len(found), 'file')} of the store read, {len(problems)} damaged")
+    for problem in problems:
+        say(f"  {problem.where}: {problem.found}")
+    return problems
 
 
 def hand_down_workers(options: argparse.Namespace) -> None:
@@ -100,9 +202,21 @@ def _say_what_was_left_out(report: Path, say: Say) -> None:
         (n_unreadable,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
     if n_unreadable:
         say(
-            f"\n{n_unreadable} rows could not be read and are in no mixture; which, and why: "
+            f"\n{counted(n_unreadable, 'row')} could not be read and are in no mixture; which, "
+            "and why: "
             'decon-assets report --query "FROM unreadable"'
         )
+
+
+def _say_what_is_incomplete(config_path: Path, say: Say) -> None:
+    """After a run that failed: where the report is of what was read, and what it lacks."""
+    store = Store(load_config(config_path).store)
+    with suppress(DeconError):  # there is no report, or one of another version
+        coverage = coverage_of(store.report)
+        if not coverage.is_complete:
+            say(f"\n{coverage.notice}")
+            say(f"report: {store.report}  (what it lacks, and why: decon-assets report)")
+            say(f"page: {store.report_page}")
 
 
 def register(options: argparse.Namespace, say: Say) -> int:
@@ -118,6 +232,7 @@ def register(options: argparse.Namespace, say: Say) -> int:
 
 
 def status(options: argparse.Namespace, say: Say) -> int:
+    from decon_core.idf import outdated_members
     from decon_core.records import current_version
     from decon_core.registry import (
         benchmarks_of,
@@ -130,9 +245,12 @@ def status(options: argparse.Namespace, say: Say) -> int:
 
     config = load_config(options.config)
     store = at_hand(config)
+    if options.verify and _damaged_files(store, say):
+        say(REMEDY)
+        return 1
     packs = list_packs(store)
     n_shards = sum(len(pack.shards) for pack in packs)
-    say(f"{len(packs)} packs, {n_shards} shards registered")
+    say(f"{counted(len(packs), 'pack')}, {counted(n_shards, 'shard')} registered")
     today = plan(config, store)
     for path in today.gone:
         say(f"  {path}: gone or changed since it was registered")
@@ -155,19 +273,37 @@ def status(options: argparse.Namespace, say: Say) -> int:
             scan = scan_fingerprint(store, config.policy)
             version = current_version(store, name)
             n_missing = len(missing_tiles(store, packs, [version], scan))
-            say(f"  {name}: {n_shards - n_missing} of {n_shards} shards scanned")
+            say(f"  {name}: {n_shards - n_missing} of {counted(n_shards, 'shard')} scanned")
             is_complete &= n_missing == 0
             continue
         is_complete = False
-    is_complete &= _status_of_products(config, store, packs, say)
-    say("complete" if is_complete else "incomplete: `decon-assets run` does what is missing")
+    if store.current_snapshot.is_file():
+        for problem in outdated_members(store):
+            say(f"  {problem}")
+    for line in _refused(store, packs):
+        say(f"  {line}")
+    run = active_run(options.config)
+    is_complete &= _status_of_products(config, store, packs, say, is_at_work=run is not None)
+    remedy = run or "`decon-assets run` does what is missing"
+    say("complete" if is_complete else f"incomplete: {remedy}")
     return 0 if is_complete else 1
 
 
-def _status_of_products(config: Config, store: Store, packs: Sequence[Pack], say: Say) -> bool:
-    """Say which mixtures are today's, and whether the report is; whether all are."""
+def _refused(store: Store, packs: Sequence[Pack]) -> Iterator[str]:
+    """The shards that the last scan could not read, with the reason and what to do."""
+    from decon_core.tiles import refused
+
+    for shard, problem in refused(store, packs):
+        yield f"{shard.name} could not be scanned: {problem}"
+
+
+def _status_of_products(
+    config: Config, store: Store, packs: Sequence[Pack], say: Say, *, is_at_work: bool
+) -> bool:
+    """Print which mixtures, blends and report are up to date; return whether all are."""
     from decon_core.registry import blender_of
     from decon_core.report.build import is_current
+    from decon_core.tiles import gaps_of
 
     try:
         blender = blender_of(config, store)
@@ -176,30 +312,43 @@ def _status_of_products(config: Config, store: Store, packs: Sequence[Pack], say
             mixture.name: sum(builder.stands(mixture, pack) for pack in packs)
             for mixture in config.mixtures
         }
+    except MissingError:
+        say("  mixtures, blends, report: not built yet")
+        return False
     except DeconError as error:
-        say(f"  {error}")
+        say("  mixtures, blends, report: not built yet" if is_at_work else f"  {error}")
         return False
     for name, n_mixed in standing.items():
-        say(f"  mixture {name}: {n_mixed} of {len(packs)} packs are today's")
+        say(f"  mixture {name}: {n_mixed} of {counted(len(packs), 'pack')} are up to date")
     is_blended = [blender.stands(blend) for blend in blender.blends]
     if is_blended:
-        say(f"  blends: {sum(is_blended)} of {len(is_blended)} are today's")
+        say(f"  blends: {sum(is_blended)} of {len(is_blended)} are up to date")
     is_reported = is_current(blender, config.showing)
-    say(f"  report: {'today' if is_reported else 'not today'}'s")
+    is_whole = not gaps_of(store, packs, builder.versions, builder.sight.scan)
+    coverage = "" if is_whole or not is_reported else ", incomplete: shards were not scanned"
+    say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
     is_shown = store.report_page.is_file()
     if not is_shown:
-        say("  page of the report: not there")
+        say("  page of the report: missing")
     is_mixed = all(n_mixed == len(packs) for n_mixed in standing.values())
     return is_mixed and all(is_blended) and is_reported and is_shown
 
 
 def dev(options: argparse.Namespace, say: Say) -> int:
     from decon_assets.daemon import take_over
-    from decon_assets.instance import HOME_VARIABLE, ensure_home, home_for
+    from decon_assets.instance import (
+        HOME_VARIABLE,
+        LOCATION,
+        ensure_history,
+        ensure_home,
+        home_for,
+    )
     from decon_assets.report_server import URL_VARIABLE, serve_beside
+    from decon_assets.supervisor import run_supervised
 
     config = load_config(options.config)  # say what is wrong before the UI starts
     home = ensure_home(home_for(options.config))
+    ensure_history(home)
     take_over(home, say)
     os.environ[HOME_VARIABLE] = str(home)
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
@@ -207,13 +356,12 @@ def dev(options: argparse.Namespace, say: Say) -> int:
     if URL_VARIABLE not in os.environ:
         folder = Store(config.store).report.parent
         os.environ[URL_VARIABLE] = serve_beside(folder, port=options.port)
-    program = Path(sys.executable).with_name("dagster")
     command = [
-        str(program), "dev", "-m", "decon_assets.definitions",
-        "-h", "127.0.0.1", "-p", str(options.port),
+        sys.executable, "-W", _NO_OTHER_PROGRAM, "-m", "dagster", "dev",
+        "-m", LOCATION, "-h", "127.0.0.1", "-p", str(options.port),
     ]  # fmt: skip
     say(f"http://127.0.0.1:{options.port}  (stop with Ctrl-C)")
-    os.execv(program, command)  # noqa: S606 - the UI takes over this process
+    return run_supervised(command)
 
 
 def demo(options: argparse.Namespace, say: Say) -> int:
@@ -225,12 +373,13 @@ def demo(options: argparse.Namespace, say: Say) -> int:
     if not truth.is_file():
         _complain(f"{truth}: no such file; `run` does without a truth file")
         return 2
-    if code := run(options, say):
-        return code
+    if _run_pipeline(options, say) is None:
+        return 1
     store = at_hand(load_config(options.config))
     benchmarks, phenomena = compare(store.report, truth)
     say(truth_tables(benchmarks, phenomena))
-    say(f"report: {store.report}  (ask it with: decon-assets report, or duckdb)")
+    typed = f"{_program()} report --config {options.config}"
+    say(f"report: {store.report}  (print its tables: {typed})")
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     say(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
     is_right = all(
@@ -239,12 +388,22 @@ def demo(options: argparse.Namespace, say: Say) -> int:
     return 0 if is_right else 1
 
 
+def _program() -> str:
+    """The program as it was called, which may not be on the PATH."""
+    called = sys.argv[0] if sys.argv else ""
+    return called if Path(called).name == _NAME else _NAME
+
+
 def _complain(what: object) -> None:
     sys.stderr.write(f"{what}\n")
 
 
-RUN = Command(run, (add_run_arguments, add_retire, add_workers, add_config), RUN_DESCRIPTION)
-STATUS = Command(status, (add_config,))
+RUN = Command(
+    run,
+    (add_run_arguments, add_retire, add_verbose, add_workers, add_config),
+    RUN_DESCRIPTION,
+)
+STATUS = Command(status, (add_status_arguments, add_config))
 REGISTER = Command(register, (add_retire, add_config))
 DEV = Command(dev, (add_dev_arguments, add_workers, add_config))
-DEMO = Command(demo, (add_demo_arguments, add_workers, add_config))
+DEMO = Command(demo, (add_demo_arguments, add_verbose, add_workers, add_config))

@@ -7,7 +7,7 @@ kernel, most table columns not at all; the careful reader decides about whatever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
@@ -19,10 +19,10 @@ from decon_core.config import Source
 from decon_core.corpus import Shard
 from decon_core.kernels import json_lines
 from decon_core.places import place
-from decon_core.reading.documents import Document, Unreadable
+from decon_core.reading.documents import Document, InvalidUtf8, Unreadable
 from decon_core.reading.lines import LineBlock, blocks_of, line_blocks, row_of_line
 from decon_core.reading.shard_file import open_shard
-from decon_core.reading.tables import rows_of_table, table_batches
+from decon_core.reading.tables import rows_not_utf8, rows_of_table, table_batches
 from decon_core.room import room_for
 from decon_core.streams import LINE_FORMATS, format_of
 
@@ -40,6 +40,7 @@ class Batch:
     n_characters: int
     unreadable: list[Unreadable]
     reread: Callable[[int], Document | Unreadable | None]  # a row, by its number
+    invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
 
     def document(self, at: int) -> Document:
         """One of the documents, with all that belongs to it, read once more."""
@@ -151,6 +152,9 @@ def _read_table(table: pa.RecordBatch, first: int, source: Source) -> Batch:
     counts = np.empty(starts.size, np.int64)
     json_lines.count_characters(text, starts, stops, counts)
     counts[~column.is_valid().to_numpy(zero_copy_only=False)] = -1
+    for name, other in zip(table.schema.names, table.columns, strict=True):
+        if name != source.text:  # the kernel has looked at that one; an id may be invalid, too
+            counts[rows_not_utf8(other)] = -1
     (good,) = np.nonzero(counts >= 0)
     (others,) = np.nonzero(counts < 0)
     plain = _Texts(text, starts[good], stops[good], good + first, int(counts[good].sum()))
@@ -220,7 +224,14 @@ def _batch(
     if documents:
         plain = _merged(plain, documents)
     return Batch(
-        plain.text, plain.starts, plain.stops, plain.rows, plain.n_characters, unreadable, reread
+        plain.text,
+        plain.starts,
+        plain.stops,
+        plain.rows,
+        plain.n_characters,
+        unreadable,
+        reread,
+        [document.invalid for document in documents if document.invalid],
     )
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import orjson
@@ -30,7 +29,7 @@ from decon_core.leaks import entries_of
 from decon_core.policy import Policy
 from decon_core.records import Version, load_records
 from decon_core.scan import scan_packs
-from decon_core.store import Store
+from decon_core.store import Store, draft_folder, read_parquet
 from decon_core.streams import create
 from decon_core.tiles import scan_fingerprint
 from decon_core.verdicts import NO_VERDICTS
@@ -75,11 +74,10 @@ def fly(store: Store, versions: Sequence[Version], policy: Policy, *, workers: i
     canaries, blind = _chosen(store, whole, policy)
     if not canaries:
         return Flight((), blind, 0, tuple(broken))
-    store.drafts.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".canaries.", dir=store.drafts) as folder:
+    with draft_folder(store.drafts, "canaries") as folder:
         documents = list(_documents(store, whole, canaries))
-        pack = _written(Path(folder) / "shards", documents)
-        aside = _store_beside(store, Path(folder) / "store")
+        pack = _written(folder / "shards", documents)
+        aside = _store_beside(store, folder / "store")
         scan_packs(aside, [pack], whole, policy, workers=workers)
         lost = [
             problem
@@ -166,7 +164,7 @@ def _scores(
     """Of every item and rule the best that was found: whether it is a leak, and its score."""
     scan = scan_fingerprint(store, policy)
     tiles = (
-        (version, pq.read_table(aside.tile(scan, shard.fingerprint, version.fingerprint)))
+        (version, read_parquet(aside.tile(scan, shard.fingerprint, version.fingerprint)))
         for version in versions
     )
     entries = entries_of(

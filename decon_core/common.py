@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,18 +21,24 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from decon_core.corpus import Pack
 from decon_core.counts import Grams, grams_of
 from decon_core.errors import MissingError, Problem
 from decon_core.index import Part, open_part
 from decon_core.kernels import clusters
-from decon_core.policy import Policy
+from decon_core.policy import TOLERANCE, Policy
 from decon_core.records import Version, load_records
 from decon_core.schemas import COMMON, GRAM_COUNTS
 from decon_core.search import Search
-from decon_core.store import Store, has_no_rows, read_json, write_json, write_parquet
+from decon_core.store import (
+    Store,
+    read_json,
+    read_parquet,
+    tiles_with_rows,
+    write_json,
+    write_parquet,
+)
 from decon_core.tokens import load_tokenizer
 from decon_core.words import Encoder, FixedVocabulary
 
@@ -40,7 +47,11 @@ Integers = npt.NDArray[np.int64]
 # n-grams of a union, ascending, and how many documents hold each.
 GramCounts = tuple[npt.NDArray[np.uint32], Integers]
 
+Lacking = Mapping[str, Collection[str]]  # by fingerprint of a shard, benchmarks without a tile
+
+_NONE: Lacking = MappingProxyType({})
 _TABLE_MB = 16
+_TILES_AT_ONCE = 500  # whose content is in memory
 
 
 # Counted by a scan --------------------------------------------------------------------------------
@@ -85,17 +96,27 @@ def freeze_common(
     *,
     index: str,
     scan: str,
+    lacking: Lacking = _NONE,
 ) -> pa.Table:
-    """Add up over all shards, and make what is common the list that counts from now on."""
+    """Add up over all shards, and make what is common the list that counts from now on.
+
+    `lacking`: the benchmarks that shards could not be scanned against; those are left out.
+    """
     tables = [COMMON.empty_table()]
     sources: dict[str, list[Pack]] = defaultdict(list)
     for pack in packs:
         sources[pack.source.name].append(pack)
     for source, own in sorted(sources.items()):
         shards = [shard.fingerprint for pack in own for shard in pack.shards]
-        n_documents = sum(read_json(store.ledger(scan, shard))["n_documents"] for shard in shards)
+        sizes = {
+            shard: read_json(store.ledger(scan, shard))["n_documents"]
+            for shard in shards
+            if len(lacking.get(shard, ())) < max(len(versions), 1)
+        }
         for version in sorted(versions, key=lambda version: version.benchmark):
-            paths = [store.gram_counts(scan, shard, version.fingerprint) for shard in shards]
+            read = [one for one in shards if version.benchmark not in lacking.get(one, ())]
+            n_documents = sum(sizes[shard] for shard in read)
+            paths = [store.gram_counts(scan, shard, version.fingerprint) for shard in read]
             counted = _total(paths)
             common = counted.filter(_are_common(counted["n_documents"], n_documents, policy))
             told = _told(store, version, common, policy, index=index)
@@ -109,27 +130,34 @@ def freeze_common(
             "fingerprint": fingerprint,
             "scan": scan,
             "share": _limits(policy),
-            "inputs": _inputs(packs, versions),
+            "inputs": _inputs(packs, versions, lacking),
         },
     )
     return table
 
 
 def _are_common(counts: pa.ChunkedArray, n_documents: int, policy: Policy) -> pa.ChunkedArray:
+    # 0.29 * 100 is 28.999999999999996, and 29 documents are not more than that.
+    limit = math.floor(policy.common_share * n_documents + TOLERANCE)
     return pc.and_(
-        pc.greater(counts, policy.common_share * n_documents),
+        pc.greater(counts, limit),
         pc.greater_equal(counts, policy.common_least_documents),
     )
 
 
 def has_common(
-    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy, scan: str
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    scan: str,
+    lacking: Lacking = _NONE,
 ) -> bool:
     """Whether the list that counts was added up from these very packs and versions."""
     if not store.current_common.is_file():
         return False
     value = read_json(store.current_common)
-    today = (scan, _limits(policy), _inputs(packs, versions))
+    today = (scan, _limits(policy), _inputs(packs, versions, lacking))
     return (value["scan"], value["share"], value["inputs"]) == today
 
 
@@ -137,21 +165,24 @@ def _limits(policy: Policy) -> list[float]:
     return [policy.common_share, policy.common_least_documents]
 
 
-def _inputs(packs: Sequence[Pack], versions: Sequence[Version]) -> str:
+def _inputs(packs: Sequence[Pack], versions: Sequence[Version], lacking: Lacking) -> str:
     shards = sorted(shard.fingerprint for pack in packs for shard in pack.shards)
     named = sorted(f"{version.benchmark} {version.fingerprint}" for version in versions)
-    return sha256("\n".join([*shards, *named]).encode()).hexdigest()[:16]
+    absent = sorted(f"{shard} without {sorted(names)}" for shard, names in lacking.items())
+    return sha256("\n".join([*shards, *named, *absent]).encode()).hexdigest()[:16]
 
 
 def _total(paths: Sequence[Path]) -> pa.Table:
     """Counts of many shards, summed by n-gram. One file after the other takes six times as long."""
-    with_rows = [path for path in paths if not has_no_rows(path, GRAM_COUNTS)]
-    if with_rows:
-        counts = pl.scan_parquet(with_rows, glob=False)
-    else:
-        counts = pl.LazyFrame(GRAM_COUNTS.empty_table())
     n_documents = pl.col("n_documents").cast(pl.Int64).sum()
-    return counts.group_by("place").agg(n_documents).sort("place").collect().to_arrow()
+    sums = [pl.LazyFrame(GRAM_COUNTS.empty_table())]
+    for first in range(0, len(paths), _TILES_AT_ONCE):
+        contents = tiles_with_rows(paths[first : first + _TILES_AT_ONCE], GRAM_COUNTS)
+        if contents:
+            counts = pl.scan_parquet(contents)
+            sums.append(counts.group_by("place").agg(n_documents).collect().lazy())
+    every = pl.concat(sums, how="vertical_relaxed")
+    return every.group_by("place").agg(n_documents).sort("place").collect().to_arrow()
 
 
 def _named(told: pa.Table, source: str, benchmark: str, n_documents: int) -> pa.Table:
@@ -181,7 +212,7 @@ def _told(
         encoder = Encoder(
             load_tokenizer(policy.tokenizer_str),
             FixedVocabulary(part.entries.ids),
-            punctuation=policy.punctuation_chars,
+            form=policy.form,
             table_mb=_TABLE_MB,
         )
         for place, question in zip(places.tolist(), questions.tolist(), strict=True):
@@ -222,7 +253,7 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
         found = "a list of common n-grams of another scan or share"
         raise MissingError(Problem(str(store.current_common), found, "one of today's", remedy))
     fingerprint = value["fingerprint"]
-    return fingerprint, pq.read_table(store.common(fingerprint), schema=COMMON)
+    return fingerprint, read_parquet(store.common(fingerprint), schema=COMMON)
 
 
 def places_of(common: pa.Table, source: str) -> dict[str, Integers]:

@@ -39,7 +39,7 @@ from decon_core.corpus import Shard
 from decon_core.policy import Policy
 from decon_core.reading.documents import Document
 from decon_core.reading.shards import read_shard
-from decon_core.text import clean
+from decon_core.text import canonical
 
 _WORDS_BEFORE = 30
 _WORDS_AFTER = 60
@@ -151,7 +151,7 @@ def _last(stop: int | None) -> int | None:
 def _canonical(text: str | None, policy: Policy) -> str | None:
     if text is None:
         return None
-    words = clean(text, punctuation=policy.punctuation_chars).split(" ")
+    words = canonical(text, policy.form).split(" ")
     return " ".join(words[:_MOST_EVAL_WORDS])
 
 

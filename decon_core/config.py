@@ -186,6 +186,11 @@ def load_config(path: Path) -> Config:
         raise ConfigError(Problem(str(path), found, "a decon.toml that can be read")) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from None
+    return config_from(values, path)
+
+
+def config_from(values: Mapping[str, Any], path: Path) -> Config:
+    """Check what was read from a decon.toml at this path."""
     return _Reader(path).config(values)
 
 

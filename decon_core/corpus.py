@@ -21,6 +21,7 @@ from decon_core.places import (
     Stamp,
     fixed_part,
     found_by,
+    is_set_aside,
     is_url,
     place,
     stamp_of,
@@ -104,9 +105,19 @@ def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
     """The same as texts, in any order: of 100,000 files, paths take longer than the looking."""
     pattern = place(source.path, base=Path(glob.escape(str(folder))))
     if isinstance(pattern, RemotePath):
-        return [(str(path), stamp) for path, stamp in found_by(str(pattern))]
+        n_fixed = len(fixed_part(pattern).parts)
+        return [
+            (str(path), stamp)
+            for path, stamp in found_by(str(pattern))
+            if not is_set_aside(path.parts[n_fixed:], pattern.parts[n_fixed:])
+        ]
+    own = Path(source.path)
+    n_fixed, named = len((folder / fixed_part(own)).parts), own.parts[len(fixed_part(own).parts) :]
     found = []
     for path in glob.glob(str(pattern), recursive=True):  # noqa: PTH207 - 100,000 paths as texts
+        parts = path.split(os.sep)  # noqa: PTH206 - as above
+        if is_set_aside(parts[n_fixed:], named):
+            continue
         status = os.stat(path)  # noqa: PTH116 - as above
         found.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
     return found
@@ -150,12 +161,21 @@ def shard_at(
     )
 
 
+FILES = "files"  # in a manifest: the hash of each file beside it
+
+
 def hash_file(path: Path) -> str:
     digest = xxhash.xxh3_128()
     with path.open("rb") as file:
         while chunk := file.read(_HASHED_AT_ONCE):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def hashes_below(folder: Path) -> dict[str, str]:
+    """The hash of every file in a folder and below it, by its path there."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hash_file(path) for path in files}
 
 
 def plan_packs(

@@ -8,8 +8,10 @@ from decon_core.config import Config
 from decon_core.errors import Problem
 from decon_core.index import has_part, index_fingerprint
 from decon_core.indexability import Visibility, visibilities
+from decon_core.policy import reaches
 from decon_core.records import current_version
 from decon_core.store import Store
+from decon_core.wording import counted
 
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
@@ -21,11 +23,11 @@ def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
     return [
         Problem(
             f"{one.benchmark}, {one.rule}",
-            f"{one.n_visible} of {one.n_items} items visible",
+            f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
             f"a share of {config.least_indexable_share}",
         )
         for one in seen
-        if one.share < config.least_indexable_share
+        if not reaches(one.share, config.least_indexable_share)
     ]
 
 

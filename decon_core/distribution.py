@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from decon_core.corpus import Pack
 from decon_core.mixtures.choice import Sight
+from decon_core.policy import TOLERANCE
 from decon_core.records import Version
 from decon_core.schemas import ENTRIES
 
@@ -25,7 +26,7 @@ def score_bins(
     """
     entries = [table for _, _, table in sight.found(packs, versions)]
     frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
-    number = (pl.col("score") * _BINS).floor().clip(upper_bound=_BINS - 1)
+    number = (pl.col("score") * _BINS + TOLERANCE).floor().clip(upper_bound=_BINS - 1)
     counted = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))
     bins = counted.agg(
         pl.len().alias("n_matches"), pl.col("is_contaminated").sum().alias("n_contaminated")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from decon_core.counts import KINDS, Counted, Counts, Grams, frequency, gram_sizes, grams_of
 from decon_core.policy import Policy
-from decon_core.text import clean
+from decon_core.text import canonical
 from decon_core.tokens import Tokenizer
 from decon_core.words import Encoder, GrowingVocabulary, Ragged, keeps_words_apart
 
@@ -64,9 +64,7 @@ class Entries:
 def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries:
     """Tokenize the records of a benchmark and leave out those that cannot be indexed."""
     vocabulary = GrowingVocabulary()
-    encoder = Encoder(
-        tokenizer, vocabulary, punctuation=policy.punctuation_chars, table_mb=_TABLE_MB
-    )
+    encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
     columns = {kind: _Column(table[kind], encoder) for kind in KINDS}
     dropped = _why_dropped(table, columns, vocabulary.ids, policy, tokenizer)
     is_wanted = {"question": True, "answer": policy.index_answers, "passage": policy.index_passages}
@@ -139,7 +137,7 @@ def _why_dropped(
     if policy.eval_dedup:
         dropped[_repeats(table["fingerprint"], np.flatnonzero(dropped == 0))] = _REPEAT
     questions = columns["question"]
-    is_blank = [not clean(text, punctuation=policy.punctuation_chars) for text in questions.texts()]
+    is_blank = [not canonical(text, policy.form) for text in questions.texts()]
     dropped[(dropped == 0) & questions.count(np.array(is_blank, np.int64)).astype(bool)] = _EMPTY
     return dropped
 
@@ -177,7 +175,7 @@ def _has_few_words(columns: Mapping[str, _Column], policy: Policy) -> Integers:
 
 
 def _different_words(text: str, policy: Policy) -> int:
-    return len(set(clean(text, punctuation=policy.punctuation_chars).split(" ")))
+    return len(set(canonical(text, policy.form).split(" ")))
 
 
 def _joined(
@@ -188,9 +186,9 @@ def _joined(
     texts = {kind: [*columns[kind].texts(), None] for kind in order}
     numbers = np.arange(columns["question"].of_record.size) if records is None else records
     return [
-        clean(
+        canonical(
             " ".join(text for kind in order if (text := texts[kind][columns[kind].of_record[at]])),
-            punctuation=policy.punctuation_chars,
+            policy.form,
         )
         for at in numbers.tolist()
     ]

@@ -9,6 +9,7 @@
     │   └── CorpusError         a shard that cannot be read, or is not the one that was registered
     ├── MissingError            something upstream was never made
     ├── StaleError              something upstream was made from other inputs than today's
+    │   └── DamagedError        a file whose content is not what was written to it
     └── IncompleteError         rows were lost on the way, and the policy does not allow that
 
 All of them are permanent: the same inputs give the same error. What may go away by itself (a full
@@ -89,6 +90,10 @@ class MissingError(DeconError):
 
 class StaleError(DeconError):
     """Something upstream was made from other inputs than today's."""
+
+
+class DamagedError(StaleError):
+    """A file whose content is not what was written to it."""
 
 
 class IncompleteError(DeconError):

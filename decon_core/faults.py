@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from decon_core.checksums import map_verified
 from decon_core.corpus import Pack, Shard
-from decon_core.errors import DeconError, Problem
+from decon_core.errors import DamagedError, DeconError, Problem
 from decon_core.records import Version, current_version, fingerprint_of_records
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.store import Store, has_no_rows, no_rows, read_json, write_json
 from decon_core.verified import FORM, Looked, Stamp, digest_of_files, look, noted, stamp_of_files
+from decon_core.wording import counted
 
 _AGAIN = "delete it, and `decon-assets run` makes it again"
 _SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
@@ -82,7 +84,7 @@ def _rows_that_say_nothing(path: Path, table: pa.Table) -> Iterator[Problem]:
     if rows:
         some = ", ".join(map(str, rows[:_MOST_ROWS_TOLD]))
         more = " and others" if len(rows) > _MOST_ROWS_TOLD else ""
-        found = f"{len(rows)} records without any text: rows {some}{more}"
+        found = f"{counted(len(rows), 'record')} without any text: rows {some}{more}"
         yield Problem(str(path), found, "a text in each", "look at the recipe and the raw rows")
 
 
@@ -174,6 +176,20 @@ def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looke
     return look(store, "rows", stamps, faults)
 
 
+def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looked:
+    """Rows with bytes that are not UTF-8, of shards whose ledger is new or names some."""
+    shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
+    ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
+    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
+
+    def faults(name: str) -> Iterator[Problem]:
+        for row in read_json(ledgers[name])["invalid_utf8"]:
+            place = f"{shards[name].name}: row {row['row']}"
+            yield Problem(place, f"bytes that are not UTF-8 ({row['detail']})", "UTF-8")
+
+    return look(store, "utf8", stamps, faults)
+
+
 def _stamp_of_ledger(path: Path) -> Stamp:
     status = path.stat()
     return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # scan and shard are its name
@@ -195,13 +211,16 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
     if name != shard.fingerprint:
         yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
     if n_rows != n_documents + n_unreadable:
-        found = f"{n_rows} rows, of them {n_documents} documents and {n_unreadable} unreadable"
+        found = (
+            f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')} and "
+            f"{n_unreadable} unreadable"
+        )
         yield Problem(str(path), found, "as many rows as both", _SCAN_AGAIN)
     documents = _read(store.documents(scan, shard.fingerprint), DOCUMENTS, columns=["row"])
     if isinstance(documents, Problem):
         yield documents
     elif documents.num_rows != n_documents:
-        found = f"{documents.num_rows} documents"
+        found = counted(documents.num_rows, "document")
         where = str(store.documents(scan, shard.fingerprint))
         yield Problem(where, found, f"{n_documents}, as the ledger says", _SCAN_AGAIN)
 
@@ -253,11 +272,13 @@ def _read(
     try:
         if has_no_rows(path, schema):
             return no_rows(schema)
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(pa.BufferReader(map_verified(path))) as file:
             found = file.schema_arrow
             if not found.equals(schema):
                 return Problem(str(path), f"other columns: {_unlike(found, schema)}", "its own")
             return file.read(columns=None if columns is None else [*columns])
+    except DamagedError as error:
+        return error.problems[0]
     except (pa.ArrowException, OSError) as error:
         told = str(error).splitlines()[0]
         return Problem(str(path), f"a file that cannot be read ({told})", "a whole one", _AGAIN)

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 
 from decon_core.policy import Policy
-from decon_core.text import WHITE_SPACE, clean, clean_with_offsets
+from decon_core.text import WHITE_SPACE, canonical, canonical_with_offsets
 
 # What is white space here is so in canonical text, or the two forms would differ in their words.
 _WORD = re.compile(f"[^{re.escape(WHITE_SPACE)}]+")
@@ -18,8 +18,8 @@ def formed(text: str, policy: Policy) -> str:
         return text
     if policy.normalize == "whitespace":
         return " ".join(_WORD.findall(text))
-    canonical = clean(text, punctuation=policy.punctuation_chars)
-    return f" {canonical}" if canonical else ""
+    words = canonical(text, policy.form)
+    return f" {words}" if words else ""
 
 
 def original_places(
@@ -35,9 +35,9 @@ def original_places(
             starts.append(at)
             at += stop - start + 1
         return [_in_words(words, starts, start, stop) for start, stop in places]
-    canonical = clean_with_offsets(text, punctuation=policy.punctuation_chars)
+    words_of = canonical_with_offsets(text, policy.form)
     return [
-        canonical.original(max(start - 1, 0), max(stop - 1, 1)) if canonical.text else (0, 0)
+        words_of.original(max(start - 1, 0), max(stop - 1, 1)) if words_of.text else (0, 0)
         for start, stop in places
     ]
 

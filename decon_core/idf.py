@@ -20,10 +20,11 @@ from decon_core.counts import KINDS, Counted, Counts, gram_sizes, no_counts, tot
 from decon_core.entries import count_entries, entries_of
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.policy import Policy
-from decon_core.records import Version, load_records
+from decon_core.records import Version, current_version, load_records
 from decon_core.schemas import FREQUENCIES
 from decon_core.store import Array, Store, map_arrays, read_json, write_arrays, write_json
 from decon_core.tokens import load_tokenizer
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,49 @@ def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
         )
 
 
+REFREEZE = (
+    "the weights stay as they are until `decon-assets run --refreeze` counts them anew; every "
+    "score then changes, so everything is scanned again"
+)
+
+
+def outdated_members(store: Store) -> list[Problem]:
+    """The benchmarks of the snapshot whose records are another version than the one counted."""
+    problems = []
+    for name, frozen in sorted(read_current(store)["members"].items()):
+        if store.current_records(name).is_file():
+            now = current_version(store, name).fingerprint
+            if now != frozen:
+                expected = f"version {now} ({_difference(store, name, frozen)})"
+                found = f"frozen from version {frozen}"
+                problems.append(Problem(f"idf snapshot: {name}", found, expected, REFREEZE))
+    return problems
+
+
+def _difference(store: Store, name: str, frozen: str) -> str:
+    """How many items differ between the version that was counted and today's."""
+    version = current_version(store, name)
+    if not store.records(name, frozen).is_file():
+        return f"{counted(version.n_items, 'item')}; the records of the frozen version are gone"
+    before = _texts_of_items(store, Version(name, frozen, 0, 0))
+    now = _texts_of_items(store, version)
+    n_changed = sum(before[item] != now[item] for item in before.keys() & now.keys())
+    n_new, n_gone = len(now.keys() - before.keys()), len(before.keys() - now.keys())
+    return (
+        f"{n_changed} of {counted(version.n_items, 'item')} changed, {n_new} are new, "
+        f"{n_gone} are gone"
+    )
+
+
+def _texts_of_items(store: Store, version: Version) -> dict[tuple[str, int], list[str]]:
+    """The fingerprints of the records of each item."""
+    columns = ["split", "instance_index", "fingerprint"]
+    found: dict[tuple[str, int], list[str]] = {}
+    for row in load_records(store, version, columns=columns).to_pylist():
+        found.setdefault((row["split"], row["instance_index"]), []).append(row["fingerprint"])
+    return found
+
+
 def current_snapshot_fingerprint(store: Store) -> str:
     """Its name alone, without reading the counts."""
     return str(read_current(store)["fingerprint"])
@@ -120,7 +164,7 @@ def read_current(store: Store) -> dict[str, Any]:
                 str(store.current_snapshot),
                 "no frozen idf snapshot",
                 "one",
-                "materialize the asset `idf_snapshot` first",
+                "`decon-assets run`, or materialize the asset `idf_snapshot`",
             )
         )
     value: dict[str, Any] = read_json(store.current_snapshot)

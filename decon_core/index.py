@@ -155,7 +155,7 @@ def missing_part(benchmark: str, path: str) -> Problem:
         f"benchmark {benchmark!r}",
         "no index for its current records, policy and idf snapshot",
         path,
-        "materialize the asset `index` for this benchmark first",
+        "`decon-assets run`, or materialize the asset `index` for this benchmark",
     )
 
 

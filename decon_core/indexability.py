@@ -20,7 +20,7 @@ import pyarrow as pa
 from decon_core.entries import EXACT_REPEAT
 from decon_core.entries import REASONS as WHY_DROPPED
 from decon_core.index import Part, index_fingerprint, open_part
-from decon_core.policy import Policy
+from decon_core.policy import Policy, reaches
 from decon_core.records import Version, load_records
 from decon_core.schemas import INDEXABILITY
 from decon_core.store import Store
@@ -68,11 +68,15 @@ _ABSENT = -1
 def indexability(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     """One row per item and chosen rule, with the reason why the rule cannot see it."""
     tables = [
-        _table(benchmark, rule, _see(rule, benchmark, policy))
+        _table(benchmark, rule, _see(rule, benchmark, _own(policy, benchmark)))
         for benchmark in _benchmarks(store, versions, policy)
         for rule in policy.detectors
     ]
     return pa.concat_tables([INDEXABILITY.empty_table(), *tables])
+
+
+def _own(policy: Policy, benchmark: _Benchmark) -> Policy:
+    return policy.for_benchmark(benchmark.version.benchmark)
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Visibility:
 def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> list[Visibility]:
     """Of each benchmark and each chosen rule."""
     return [
-        _visibility(benchmark, rule, _see(rule, benchmark, policy))
+        _visibility(benchmark, rule, _see(rule, benchmark, _own(policy, benchmark)))
         for benchmark in _benchmarks(store, versions, policy)
         for rule in policy.detectors
     ]
@@ -147,13 +151,11 @@ class _Texts:
 
     verbatim: Verbatim
     of_use: Integers
-    opens: Flags
 
     @staticmethod
     def of(verbatim: Verbatim) -> _Texts:
-        opens = _any_in_rows(verbatim.opens.astype(np.bool_), verbatim.aligned.offsets)
         n_uses = np.diff(verbatim.use_offsets)
-        return _Texts(verbatim, np.repeat(np.arange(verbatim.n_texts), n_uses), opens)
+        return _Texts(verbatim, np.repeat(np.arange(verbatim.n_rows), n_uses))
 
     def used_by(self, part: int, n_records: int) -> Mapping[int, _Use]:
         """What the records of one benchmark use as each kind of text."""
@@ -172,7 +174,7 @@ class _Texts:
             is_there=text != _ABSENT,
             n_tokens=np.append(np.diff(verbatim.aligned.offsets), 0)[text],
             n_canonical=np.append(np.diff(verbatim.canonical.offsets), 0)[text],
-            opens=np.append(self.opens, np.False_)[text],
+            opens=np.append(verbatim.is_compared, np.False_)[text],
             is_whole=np.append(verbatim.is_whole, 0)[text].astype(np.bool_),
             weight=weight,
         )
@@ -343,7 +345,7 @@ def _see_wholes(uses: Mapping[int, _Use], policy: Policy) -> _Sight:
     kinds = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
     wholes = [uses[kind].is_whole for kind in kinds]
     telling = [
-        uses[kind].is_whole & (uses[kind].weight >= policy.exact_threshold) for kind in kinds
+        uses[kind].is_whole & reaches(uses[kind].weight, policy.exact_threshold) for kind in kinds
     ]
     reasons = np.select(
         [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from decon_core.common import current_common, places_of, without_common
 from decon_core.corpus import Shard
@@ -18,7 +18,7 @@ from decon_core.index import index_fingerprint, twins_of
 from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.schemas import ENTRIES, MATCHES
-from decon_core.store import Store, has_no_rows, no_rows
+from decon_core.store import Store, has_no_rows, no_rows, read_parquet, tiles_with_rows
 from decon_core.sweep import holds_to
 from decon_core.verdicts import Verdicts
 
@@ -49,13 +49,24 @@ def entries_of_shards(
     source: str,
     verdicts: Verdicts,
     is_swept: bool = False,
+    lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> pa.Table:
     """The same of several shards of one source, by their fingerprints.
 
     `is_swept`: with the highest threshold at which each entry would be a leak.
+    `lacking`: for each shard, the benchmarks that it has no tile of. Any other absent tile raises.
     """
     tiles = (
-        (version, _read([store.tile(scan, shard, version.fingerprint) for shard in shards]))
+        (
+            version,
+            _read(
+                [
+                    store.tile(scan, shard, version.fingerprint)
+                    for shard in shards
+                    if version.benchmark not in lacking.get(shard, ())
+                ]
+            ),
+        )
         for version in sorted(versions, key=lambda version: version.benchmark)
     )
     return entries_of(
@@ -110,17 +121,17 @@ def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str
     path = store.tile(scan, shard.fingerprint, version.fingerprint)
     if not path.is_file():
         return None
-    if not pq.read_metadata(path).num_rows:
+    if has_no_rows(path, MATCHES):
         return set()
-    return {*pq.read_table(path, columns=["pair"])["pair"].to_pylist()}
+    return {*read_parquet(path, columns=["pair"])["pair"].to_pylist()}
 
 
 def _read(tiles: list[Path]) -> pa.Table:
     """Tiles one after the other. One by one they would take four times as long."""
-    tiles = [tile for tile in tiles if not has_no_rows(tile, MATCHES)]
-    if not tiles:
+    contents = tiles_with_rows(tiles, MATCHES)
+    if not contents:
         return no_rows(MATCHES)
-    return pl.scan_parquet(tiles, glob=False).collect().to_arrow().cast(MATCHES)
+    return pl.scan_parquet(contents).collect().to_arrow().cast(MATCHES)
 
 
 def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.batches import Batch
+from decon_core.characters import Form
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.found import Found, Span
 from decon_core.kernels import clusters
@@ -21,7 +22,7 @@ from decon_core.reading.documents import Document
 from decon_core.schemas import MATCHES
 from decon_core.search import Search
 from decon_core.store import no_rows
-from decon_core.text import clean
+from decon_core.text import canonical
 from decon_core.words import Encoder
 
 _NOWHERE = -1
@@ -37,7 +38,7 @@ def match_columns(
 ) -> Columns:
     """What tiles say of the matches in a batch, less what its records and the shard say."""
     columns = _columns(found, search, ngram_size=policy.ngram_size)
-    columns |= _places(batch, found, columns, encoder, punctuation=policy.punctuation_chars)
+    columns |= _places(batch, found, columns, encoder, policy.form)
     columns["row"] = batch.rows[found.whole[:, clusters.DOCUMENT]]
     columns["part"] = search.entry_part[found.whole[:, clusters.ENTRY]]
     columns["detector"] = _repeated("decon", len(found))
@@ -51,7 +52,7 @@ Locate = Callable[[int, str, Sequence[Found]], list[tuple[Span | None, Span | No
 
 
 def rule_columns(
-    batch: Batch, found: Sequence[Found], detector: str, locate: Locate, *, punctuation: str
+    batch: Batch, found: Sequence[Found], detector: str, locate: Locate, form: Form
 ) -> Columns:
     """The same for rules that say what they found row by row, document after document."""
     columns: Columns = {
@@ -84,7 +85,7 @@ def rule_columns(
     for number, rows in groupby(found, key=lambda one: one.document):
         document, group = batch.document(number), list(rows)
         ids += [document.id] * len(group)
-        digests = _Digests(document.text, punctuation)
+        digests = _Digests(document.text, form)
         for question, answer in locate(number, document.text, group):
             words.append(digests.of(question, answer, None))
             for name, span in (("question", question), ("answer", answer), ("passage", None)):
@@ -153,8 +154,8 @@ class _Digests:
     Records that differ in little else are found in the very same place.
     """
 
-    def __init__(self, text: str, punctuation: str) -> None:
-        self._text, self._punctuation = text, punctuation
+    def __init__(self, text: str, form: Form) -> None:
+        self._text, self._form = text, form
         self._known: dict[tuple[Span | None, ...], str] = {}
 
     def of(self, *spans: Span | None) -> str:
@@ -163,7 +164,7 @@ class _Digests:
         return digest
 
     def _words(self, span: Span | None) -> str:
-        return clean(self._text[slice(*span)], punctuation=self._punctuation) if span else ""
+        return canonical(self._text[slice(*span)], self._form) if span else ""
 
 
 def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
@@ -207,7 +208,7 @@ def _columns(found: Matches, search: Search, *, ngram_size: int) -> Columns:
 
 
 def _places(
-    batch: Batch, found: Matches, columns: Columns, encoder: Encoder, *, punctuation: str
+    batch: Batch, found: Matches, columns: Columns, encoder: Encoder, form: Form
 ) -> Columns:
     """Characters and parts of the documents, and their ids; one document after the other."""
     n = len(found)
@@ -232,7 +233,7 @@ def _places(
                 made[f"{name}_char_start"][at] = start
                 made[f"{name}_char_stop"][at] = stop
                 made[f"{name}_part"][at] = _part_at(document, start)
-        digests = _Digests(document.text, punctuation)
+        digests = _Digests(document.text, form)
         for at in range(begin, end):
             words[at] = digests.of(*(_span_of(made, name, at) for name in _TEXTS))
     return made

@@ -25,7 +25,6 @@ the next push goes on from there.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,9 +34,10 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config import Config
-from decon_core.errors import InputError, Problem
+from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.places import RemotePath, Stamp, listed, scheme_of, stamp_of, uploads_are_whole
-from decon_core.store import Store, aside, read_json, remove
+from decon_core.store import Store, aside, read_json, remove, write_json
+from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"
@@ -156,6 +156,21 @@ class Mirror:
             for name in gone:
                 del sides.agreed[name]
 
+    def discard(self, paths: Iterable[Path]) -> None:
+        """Remove files and folders of the store here and behind the URL, to be made again."""
+        names = [path.relative_to(self.work).as_posix() for path in paths]
+        with self._alone() as sides:
+            gone = [
+                one
+                for one in sides.there
+                if any(one == name or one.startswith(f"{name}/") for name in names)
+            ]
+            self._delete(sides, _falling(gone))
+            for name in gone:
+                sides.agreed.pop(name, None)
+        for name in names:
+            remove(self.work / name)
+
     # What is to be done -------------------------------------------------------------------------
 
     def _is_to_fetch(self, sides: _Sides, name: str) -> bool:
@@ -247,7 +262,9 @@ class Mirror:
         """Raise when what is behind the URL would have most be removed here."""
         lost = sides.lost_there()
         if lost:
-            found = f"{len(lost)} of {len(sides.agreed)} files gone, {lost[0]} among them"
+            found = (
+                f"{len(lost)} of {counted(len(sides.agreed), 'file')} gone, {lost[0]} among them"
+            )
             remedy = (
                 f"if that is meant, delete {self.work}: what is left is fetched again. If not, "
                 f"delete {self.work / _NOTE}: the next command that works sends all that is here"
@@ -257,15 +274,17 @@ class Mirror:
 
     def _noted(self) -> dict[str, _Agreed]:
         path = self.work / _NOTE
-        note: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+        try:
+            note: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+        except DamagedError:
+            return {}  # as before the first time: both sides are compared
         if note.get("url") != str(self.kept):
             return {}
         return {name: _Agreed(Stamp(*here), there) for name, (here, there) in note["files"].items()}
 
     def _note(self, agreed: Mapping[str, _Agreed]) -> None:
         told = {name: [[*one.here], one.there] for name, one in sorted(agreed.items())}
-        with aside(self.work / _NOTE) as draft:
-            draft.write_text(json.dumps({"url": str(self.kept), "files": told}), encoding="utf-8")
+        write_json(self.work / _NOTE, {"url": str(self.kept), "files": told})
 
 
 def _named(name: str, stamp: Stamp) -> str:

@@ -8,18 +8,21 @@ and never reads another file in its stead.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PosixPath
 from typing import IO, Any, NamedTuple
 
-from decon_core.errors import ConfigError, Problem
+from decon_core.errors import ConfigError, DeconError, Problem
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _BLOCK = 4 << 20  # bytes that one request asks for
@@ -74,23 +77,28 @@ class RemotePath(PosixPath):
         options = {"block_size": _BLOCK, "cache_type": "readahead"} if "b" in mode else {}
         if encoding:
             options["encoding"] = encoding
-        file: IO[Any] = self.file_system.open(self.key, mode, **options)
+        with reaching(self):
+            file: IO[Any] = self.file_system.open(self.key, mode, **options)
         return file
 
     def read_bytes(self) -> bytes:
-        return bytes(self.file_system.cat_file(self.key))
+        with reaching(self):
+            return bytes(self.file_system.cat_file(self.key))
 
     def read_text(self, encoding: str | None = None, errors: str | None = None, *_: Any) -> str:
         return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
 
     def is_file(self, **_: Any) -> bool:
-        return bool(self.file_system.isfile(self.key))
+        with reaching(self):
+            return bool(self.file_system.isfile(self.key))
 
     def is_dir(self, **_: Any) -> bool:
-        return bool(self.file_system.isdir(self.key))
+        with reaching(self):
+            return bool(self.file_system.isdir(self.key))
 
     def exists(self, **_: Any) -> bool:
-        return bool(self.file_system.exists(self.key))
+        with reaching(self):
+            return bool(self.file_system.exists(self.key))
 
     def absolute(self) -> RemotePath:
         return self
@@ -105,10 +113,134 @@ class RemotePath(PosixPath):
         return self.glob(f"**/{pattern}")
 
 
+# Errors that are no `OSError`, by the module of the library: what a network does may pass,
+_NETWORK_ERRORS = {
+    "botocore.exceptions": ("BotoCoreError",),
+    "aiohttp": ("ClientError",),
+    "httpx": ("HTTPError",),
+    "httpx2": ("HTTPError",),
+    "huggingface_hub.errors": ("HfHubHTTPError", "LocalEntryNotFoundError"),
+    "requests": ("RequestException",),
+    "urllib3.exceptions": ("HTTPError",),
+    "google.auth.exceptions": ("TransportError",),
+    "gcsfs.retry": ("HttpError",),
+    "azure.core.exceptions": ("AzureError",),
+    "paramiko.ssh_exception": ("SSHException",),
+}
+# and what a library says of names, rights or damaged files does not.
+_OTHER_ERRORS = {
+    "botocore.exceptions": ("ClientError",),
+    "google.auth.exceptions": ("GoogleAuthError",),
+    "huggingface_hub.errors": ("HFValidationError",),
+    "datasets.exceptions": ("DatasetsError",),
+    "pyarrow": ("ArrowException",),
+}
+
+
 def network_errors() -> tuple[type[Exception], ...]:
     """What file systems raise, beside `OSError`, when the network fails them; of those in use."""
-    s3 = sys.modules.get("botocore.exceptions")
-    return (s3.BotoCoreError,) if s3 else ()
+    return _imported(_NETWORK_ERRORS)
+
+
+def library_errors() -> tuple[type[Exception], ...]:
+    """What libraries that read files raise beside `OSError`, network or not; of those in use."""
+    return (*network_errors(), *_imported(_OTHER_ERRORS))
+
+
+def _imported(names: Mapping[str, Sequence[str]]) -> tuple[type[Exception], ...]:
+    """The classes of modules that are imported: no other library can have raised anything."""
+    return tuple(
+        getattr(sys.modules[module], name)
+        for module, of_module in names.items()
+        if module in sys.modules
+        for name in of_module
+        if hasattr(sys.modules[module], name)
+    )
+
+
+class UnreachableError(OSError):
+    """A place behind a URL that does not answer, or answers with a refusal; says what to do.
+
+    Its number is that of the system for the like: whether it may pass is decided by that.
+    """
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+@contextmanager
+def reaching(where: object) -> Iterator[None]:
+    """Turn what libraries raise about a network or a right into an error that names the place."""
+    try:
+        yield
+    except (UnreachableError, DeconError):
+        raise
+    except _of_network_or_rights() as error:
+        raise unreachable(where, error) from error
+
+
+def _of_network_or_rights() -> tuple[type[Exception], ...]:
+    """Looked up when something was raised: until then the library may not be imported."""
+    return (PermissionError, ConnectionError, TimeoutError, *library_errors())
+
+
+def unreachable(where: object, error: Exception) -> UnreachableError:
+    """An error of a library, as one line: the place, the cause, and what to do."""
+    number, remedy = _number_and_remedy(error)
+    problem = Problem(str(where), cause_of(error), "a place that answers", remedy)
+    return UnreachableError(number, str(problem))
+
+
+def cause_of(error: BaseException) -> str:
+    """An error of a library on one line, however many it takes."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = lines[0][:_LONGEST_CAUSE] if lines else "no reason given"
+    return f"{type(error).__name__}: {told}"
+
+
+def remedy_for(error: BaseException) -> str:
+    """What to do about an error of a library or of the system; empty where that is not known."""
+    if isinstance(error, UnreachableError):
+        return ""  # it says so itself
+    if isinstance(error, OSError) and error.errno in _OF_SYSTEM:
+        return _OF_SYSTEM[error.errno]
+    is_network: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, *network_errors())
+    return _number_and_remedy(error)[1] if isinstance(error, is_network) else ""
+
+
+_LONGEST_CAUSE = 300
+_REFUSED = re.compile(
+    r"\b(401|403)\b|denied|forbidden|unauthori[sz]ed|credential|gated|log ?in", re.IGNORECASE
+)
+_ABSENT = re.compile(r"\b404\b|not ?found|no such", re.IGNORECASE)
+_LOG_IN = (
+    "log in, or ask for access: the hub reads HF_TOKEN, S3 reads AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY or a profile"
+)
+_CONNECT = (
+    "check the network, the address and the proxy, and run the same command again; or download the "
+    "files and name their local path"
+)
+_OF_SYSTEM = {
+    errno.EACCES: "allow this user to read and write there",
+    errno.EPERM: "allow this user to read and write there",
+    errno.ENOSPC: "free some space, and run the same command again",
+    errno.EDQUOT: "free some space, and run the same command again",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.EROFS: "name a folder that can be written",
+}
+
+
+def _number_and_remedy(error: BaseException) -> tuple[int, str]:
+    text = f"{type(error).__name__}: {error}"
+    if "OfflineMode" in text or "offline mode" in text:
+        return errno.ENETDOWN, "unset HF_HUB_OFFLINE, or download the files and name their path"
+    if isinstance(error, PermissionError) or _REFUSED.search(text):
+        return errno.EACCES, _LOG_IN
+    is_no_answer = isinstance(error, ConnectionError | TimeoutError) or "Connect" in text
+    if _ABSENT.search(text) and not is_no_answer:
+        return errno.ENOENT, f"correct the address; a private one also answers so: {_LOG_IN}"
+    return errno.EHOSTUNREACH, _CONNECT
 
 
 def place(text: str | Path, *, base: Path | None = None) -> Path:
@@ -138,6 +270,9 @@ def is_same_system(scheme: str, other: str) -> bool:
     return scheme == other or any({scheme, other} <= names for names in _ALSO_CALLED)
 
 
+_EXTRAS = {"s3": "s3", "s3a": "s3", "hf": "hub"}  # groups of packages, by scheme
+
+
 def file_system_of(path: RemotePath) -> Any:
     """The file system behind a URL; fsspec keeps one for each scheme and its options."""
     import fsspec
@@ -152,7 +287,7 @@ def file_system_of(path: RemotePath) -> Any:
         expected = "options that the file system knows"
         raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
     except (ImportError, ValueError) as error:
-        remedy = "pip install 'decon-assets[s3]'" if scheme in ("s3", "s3a") else ""
+        remedy = f"pip install 'decon-assets[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
         expected = "a file system that fsspec knows, with its package installed"
         raise ConfigError(Problem(str(path), str(error), expected, remedy)) from None
 
@@ -188,13 +323,18 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
 def stamp_of(path: Path) -> Stamp:
     """What tells, without reading it, that a file is still the one it was."""
     if isinstance(path, RemotePath):
-        return _stamp(path.file_system.info(path.key))
+        with reaching(path):
+            return _stamp(path.file_system.info(path.key))
     status = path.stat()
     return Stamp(status.st_size, status.st_mtime_ns, "")
 
 
+# What file systems call a name of a content; the hub has the last one.
+_TAGS = ("ETag", "etag", "md5", "content_md5", "blob_id")
+
+
 def _stamp(info: Mapping[str, Any]) -> Stamp:
-    tag = next((info[key] for key in ("ETag", "etag", "md5", "content_md5") if info.get(key)), "")
+    tag = next((info[key] for key in _TAGS if info.get(key)), "")
     keys = ("LastModified", "last_modified", "mtime", "updated", "created")
     modified = next((info[key] for key in keys if info.get(key)), None)
     return Stamp(int(info["size"]), _nanoseconds(modified), str(tag).strip('"'))
@@ -213,7 +353,8 @@ def found_by(pattern: str) -> list[tuple[RemotePath, Stamp]]:
     """The files that a glob over a URL finds, by name. One listing, however many there are."""
     path = RemotePath(pattern)
     prefix = f"{scheme_of(pattern)}://"
-    found = path.file_system.glob(path.key, detail=True)
+    with reaching(pattern):
+        found = path.file_system.glob(path.key, detail=True)
     named = [
         (RemotePath(prefix + key.lstrip("/")), _stamp(info))
         for key, info in found.items()
@@ -227,7 +368,8 @@ def listed(folder: RemotePath) -> dict[str, Stamp]:
     """All files below a folder, by their names from there on. One listing."""
     key = folder.key.rstrip("/")
     try:
-        found = folder.file_system.find(key, detail=True)
+        with reaching(folder):
+            found = folder.file_system.find(key, detail=True)
     except FileNotFoundError:
         return {}
     return {name[len(key) :].lstrip("/"): _stamp(info) for name, info in found.items()}
@@ -243,3 +385,23 @@ def fixed_part(path: Path) -> Path:
 def _is_hidden(parts: tuple[str, ...]) -> bool:
     """As a shell has it: a `*` finds nothing that begins with a dot."""
     return any(part.startswith(".") for part in parts)
+
+
+_OWN_MARKS = ("_", ".")
+
+
+def is_set_aside(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
+    """Whether a file below a folder is bookkeeping by its name: one part begins with `_` or `.`.
+
+    Spark, Hive, Arrow and this project's mixtures name their own files so (`_manifest.json`,
+    `_SUCCESS`, `.crc`). `parts`: names from the folder, or from a pattern's first wildcard on.
+    `pattern`: the parts of that pattern; a part that itself begins with the mark asks for the name.
+    """
+    return any(
+        part.startswith(_OWN_MARKS) and not any(_names(one, part) for one in pattern)
+        for part in parts
+    )
+
+
+def _names(pattern: str, name: str) -> bool:
+    return pattern.startswith(_OWN_MARKS) and fnmatchcase(name, pattern)

@@ -9,11 +9,10 @@ from hashlib import sha256
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from decon_core.errors import MissingError, Problem
 from decon_core.schemas import RECORDS
-from decon_core.store import Store, read_json, write_json, write_parquet
+from decon_core.store import Store, read_json, read_parquet, write_json, write_parquet
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def current_version(store: Store, benchmark: str) -> Version:
                 f"benchmark {benchmark!r}",
                 "no normalized records",
                 str(path),
-                "materialize the asset `records` for this benchmark first",
+                "`decon-assets run`, or materialize the asset `records` for this benchmark",
             )
         )
     value = read_json(path)
@@ -92,4 +91,4 @@ def load_records(
     store: Store, version: Version, *, columns: Sequence[str] | None = None
 ) -> pa.Table:
     path = store.records(version.benchmark, version.fingerprint)
-    return pq.read_table(path, schema=RECORDS, columns=columns)
+    return read_parquet(path, schema=RECORDS, columns=columns)

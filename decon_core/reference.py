@@ -12,22 +12,18 @@ implementations can agree to the last bit.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from decon_core.policy import Policy
+from decon_core.policy import TOLERANCE, Policy
+from decon_core.reference_text import clean, normalized, without_markup
 
 EXACT_REPEAT = "exact repeat"
 
 Tokens = tuple[int, ...]
 Gram = tuple[int, ...]
-
-WHITE_SPACE_RUN = re.compile(
-    r"[\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
-)
 
 
 class Encoder(Protocol):
@@ -41,16 +37,18 @@ class Encoder(Protocol):
 # 1. Text to tokens ------------------------------------------------------------------------------
 
 
-def clean(text: str, punctuation: str) -> str:
-    """Lower case, punctuation to spaces, runs of white space to one space, trimmed."""
-    lowered = text.lower()
-    without = "".join(" " if char in punctuation else char for char in lowered)
-    return WHITE_SPACE_RUN.sub(" ", without).strip(" ")
+def canonical(text: str, policy: Policy) -> str:
+    """The cleaned text; where the policy asks for it, without mark-up, every word normalized."""
+    cleaned = clean(without_markup(text) if policy.strip_markup else text, policy.punctuation_chars)
+    if not policy.normalize_unicode:
+        return cleaned
+    words = cleaned.split(" ") if cleaned else []
+    return " ".join(piece for word in words for piece in normalized(word, policy.punctuation_chars))
 
 
 def tokenize(text: str | None, policy: Policy, encoder: Encoder) -> Tokens:
-    """Tokens of a cleaned text behind one leading space; none when nothing is left to tokenize."""
-    cleaned = clean(text or "", policy.punctuation_chars)
+    """Tokens of canonical text behind one leading space; none when nothing is left to tokenize."""
+    cleaned = canonical(text or "", policy)
     return tuple(encoder.encode([" " + cleaned])[0]) if cleaned else ()
 
 
@@ -116,7 +114,7 @@ def why_dropped(
 ) -> str | None:
     """Why a record cannot be indexed, or None. `seen` collects what was there before it."""
     parts = (record.passage, record.question, record.answer)
-    joined = clean(" ".join(part for part in parts if part), policy.punctuation_chars)
+    joined = canonical(" ".join(part for part in parts if part), policy)
     tokens = encoder.encode([" " + joined])[0] if joined else []
     if sum(not encoder.is_white_space(token) for token in tokens) < policy.eval_min_token_length:
         return "too few tokens"
@@ -127,7 +125,7 @@ def why_dropped(
         if identity in seen:
             return EXACT_REPEAT
         seen.add(identity)
-    if not clean(record.question, policy.punctuation_chars):
+    if not canonical(record.question, policy):
         return "empty question"
     return None
 
@@ -361,6 +359,11 @@ def decay(length: int, target: float, policy: Policy) -> float:
     return 1.0 - (1.0 - target) * (length - start) / (end - start)
 
 
+def reaches(value: float, threshold: float) -> bool:
+    """At least the threshold, as on paper: binary rounding of a sum must not keep it below."""
+    return value >= threshold - TOLERANCE
+
+
 def least_question_overlap(policy: Policy) -> float:
     """Below this even a perfect answer and passage could not reach the threshold."""
     return max(0.0, (policy.contamination_score_threshold - 0.3) / 0.7)
@@ -518,7 +521,35 @@ def penalized(score: float, length: int, policy: Policy) -> float:
     return score * threshold / required
 
 
-# 6. What is reported ----------------------------------------------------------------------------
+# 6. Question-only ------------------------------------------------------------------------------
+
+
+def is_question_only(entry: Entry, question: float, passage: Found, policy: Policy) -> bool:
+    """Whether a record whose question passed the gates would be a leak without its answer.
+
+    Asked of a record that is no leak. Its question is judged as a record of its own; where it has
+    an answer and a passage, so are its question and passage, with as much of the passage as the
+    document holds.
+    """
+    if not entry.answer and not entry.passage:
+        return False
+    if _is_leak_of_length(question, len(entry.question), policy):
+        return True
+    if not entry.answer or passage == NOT_FOUND:
+        return False
+    base = base_score(replace(entry, answer=()), question, 0.0, passage.overlap, policy)
+    length = len(entry.question) + passage.stop - passage.start
+    return _is_leak_of_length(base, length, policy)
+
+
+def _is_leak_of_length(base: float, length: int, policy: Policy) -> bool:
+    """Whether a record of so many tokens would be indexed, and reach the threshold."""
+    is_indexed = length >= policy.eval_min_token_length
+    score = penalized(base, length, policy)
+    return is_indexed and reaches(score, policy.contamination_score_threshold)
+
+
+# 7. What is reported ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -534,16 +565,18 @@ class Match:
     passage: Found
     base_score: float
     score: float
+    is_question_only: bool = False  # else a leak
 
 
 def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Index) -> Match | None:
-    """The match that a cluster amounts to, if it reaches the threshold."""
+    """The match that a cluster amounts to, if it is a leak, or question-only and these are kept."""
     policy = index.policy
     entry = index.entries[cluster.number]
     wanted = question_grams(entry, policy)
     overlap = share_of_idf(wanted, cluster.matched, index.frequencies.question, index.frequencies)
     least = least_question_overlap(policy)
-    if overlap < least or overlap < decay(len(entry.question), least, policy):
+    required = max(least, decay(len(entry.question), least, policy))
+    if not reaches(overlap, required):
         return None
 
     bounds = [(cluster.start, cluster.end)]
@@ -559,7 +592,9 @@ def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Inde
 
     base = base_score(entry, overlap, answer.overlap, passage.overlap, policy)
     score = penalized(base, total_length(entry), policy)
-    if score < policy.contamination_score_threshold:
+    is_leak = reaches(score, policy.contamination_score_threshold)
+    is_without_answer = not is_leak and is_question_only(entry, overlap, passage, policy)
+    if not is_leak and not (policy.keep_question_only and is_without_answer):
         return None
     return Match(
         number=cluster.number,
@@ -571,6 +606,7 @@ def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Inde
         passage=passage,
         base_score=base,
         score=score,
+        is_question_only=is_without_answer,
     )
 
 
@@ -595,12 +631,13 @@ def detect(tokens: Tokens, index: Index) -> list[Match]:
 
 
 def report(matches: Iterable[Match], index: Index) -> list[Match]:
-    """One entry per benchmark item and place: the best record, the correct choice, the first."""
+    """One entry per benchmark item and place: leaks first, then the best record, the correct
+    choice, the first."""
     best: dict[tuple[str, str, int, int], Match] = {}
 
-    def rank(match: Match) -> tuple[float, bool, int]:
+    def rank(match: Match) -> tuple[bool, float, bool, int]:
         is_correct = index.entries[match.number].record.is_correct
-        return match.score, is_correct is True, -match.number
+        return not match.is_question_only, match.score, is_correct is True, -match.number
 
     for match in matches:
         record = index.entries[match.number].record

@@ -9,7 +9,7 @@ Nothing here is shared with the stages: where the two differ, this one is right.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -36,6 +36,20 @@ def shared_grams(document: Tokens, text: Tokens, size: int) -> list[tuple[int, .
     held = {tuple(document[at : at + size]) for at in range(len(document) - size + 1)}
     grams = [tuple(text[at : at + size]) for at in range(len(text) - size + 1)]
     return [gram for gram in dict.fromkeys(grams) if gram in held]
+
+
+def forms(text: str, encode: Callable[[str], Tokens]) -> list[tuple[str, Tokens]]:
+    """A text by itself, and behind a space, where its first word is another token.
+
+    Within a document a text mostly stands behind a space. Where the space is a token of its own,
+    the second form is the same search as the first.
+    """
+    alone = (text, encode(text))
+    if not text or text[0].isspace():
+        return [alone]
+    behind = (" " + text, encode(" " + text))
+    is_same = [*alone[1]] in ([*behind[1]], [*behind[1][1:]])
+    return [alone] if is_same else [alone, behind]
 
 
 def longest_run(document: Tokens, text: Tokens, least: int) -> Run | None:

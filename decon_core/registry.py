@@ -31,11 +31,13 @@ from decon_core.evals import Recipe, files_by_split, load_recipes, local_paths, 
 from decon_core.idf import require_counted_under, require_frozen_from
 from decon_core.mixtures.build import Builder
 from decon_core.places import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
+from decon_core.policy import unknown_benchmarks
 from decon_core.records import Version, current_version, recorded_origin
 from decon_core.settings_reader import did_you_mean
 from decon_core.store import Store, read_json, remove, write_json
 from decon_core.variants import unknown_names
 from decon_core.verdicts import Verdicts, read_verdicts
+from decon_core.wording import counted
 
 # What one cell's events cost at most, on the machine of docs/benchmarks-grid.md: in SQLite, or in
 # Postgres in batches. One by one they take more than three times that there.
@@ -87,6 +89,7 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
         problems += _unknown(setting, names, wanted)
     splits = {name: found[name].recipe.splits for name in wanted if name in found}
     problems += unknown_names(config.mixtures, splits)
+    problems += unknown_benchmarks(config.policy, splits)
     problems += unknown_in_blends(config.blends, splits)
     problems += _unused_options(config, found.values())
     if problems:
@@ -341,7 +344,8 @@ def grid_warning(config: Config, packs: Sequence[Pack]) -> str | None:
         else "packs by fewer sources would be fewer"
     )
     return (
-        f"{len(packs)} packs by {n_benchmarks} benchmarks are {n_cells} cells: about {minutes} "
+        f"{counted(len(packs), 'pack')} by {counted(n_benchmarks, 'benchmark')} are "
+        f"{counted(n_cells, 'cell')}: about {minutes} "
         f"minutes of events in SQLite for a first fill. {remedy}; packs that exist stay as they "
         "are, so that holds for a new store, or for a source under a new name"
     )

@@ -59,8 +59,7 @@ class Rules:
             return []
         screened = sharing.look(batch)
         found: dict[str, list[Found]] = {"ratcliff": [], "longest_match": [], "exact": []}
-        is_aligned = {"ratcliff", "longest_match"} & {*policy.detectors}
-        for document in sharing.shared(screened) if is_aligned else ():
+        for document in sharing.shared(screened) if policy.compares_tokens else ():
             if "ratcliff" in policy.detectors:
                 found["ratcliff"] += align(document, verbatim, policy)
             if "longest_match" in policy.detectors:
@@ -77,8 +76,7 @@ class Rules:
     def _table(
         self, batch: Batch, found: Sequence[Found], rule: str, locate: Locate
     ) -> Iterable[Columns]:
-        punctuation = self._policy.punctuation_chars
-        return [rule_columns(batch, found, rule, locate, punctuation=punctuation)] if found else []
+        return [rule_columns(batch, found, rule, locate, self._policy.form)] if found else []
 
     def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """The indexed n-grams met since this was last asked for, and in how many documents."""

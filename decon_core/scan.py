@@ -33,15 +33,16 @@ from decon_core.idf import current_snapshot_fingerprint
 from decon_core.index import has_part, missing_part
 from decon_core.kernels import word_stream
 from decon_core.kernels.jit import is_new
+from decon_core.markup import compile_markup
 from decon_core.matches import LABELS, Columns, tile_of
 from decon_core.policy import Policy
-from decon_core.reading.documents import Document, Unreadable
+from decon_core.reading.documents import Document, InvalidUtf8, Unreadable
 from decon_core.records import Version, load_records
 from decon_core.rules import Rules
 from decon_core.schemas import DOCUMENTS
 from decon_core.search import build_search, open_search
-from decon_core.store import Store, growing_parquet, write_json, write_tile
-from decon_core.tiles import lacking_tiles, missing_tiles
+from decon_core.store import Store, growing_parquet, remove, write_json, write_tile
+from decon_core.tiles import lacking_tiles, missing_tiles, write_refusal
 from decon_core.tokens import load_tokenizer
 from decon_core.verbatim import build_verbatim, open_verbatim
 from decon_core.words import Encoder, FixedVocabulary, Ragged
@@ -81,12 +82,14 @@ class ShardScan:
     n_characters: int = 0
     n_too_short: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
+    invalid: list[InvalidUtf8] = field(default_factory=list)
 
     def add(self, block: _Scanned) -> None:
         self.n_documents += block.documents.num_rows
         self.n_characters += block.n_characters
         self.n_too_short += block.n_too_short
         self.unreadable += block.unreadable
+        self.invalid += block.invalid
 
     def ledger(self) -> dict[str, Any]:
         """Nothing about benchmarks in it: every scan of a shard writes the same."""
@@ -99,6 +102,10 @@ class ShardScan:
             "unreadable": [
                 {"row": row.row, "offset": row.offset, "reason": row.reason, "detail": row.detail}
                 for row in self.unreadable
+            ],
+            # Documents, unlike the rows above: scanned with replacement characters in their text.
+            "invalid_utf8": [
+                {"row": row.row, "offset": row.offset, "detail": row.detail} for row in self.invalid
             ],
         }
 
@@ -251,7 +258,13 @@ def scan_shard(job: ShardJob) -> ShardScan | None:
         if not lacking_tiles(store, job.shard, job.versions, job.scan):
             advance(job.shard.n_bytes)
             return None
-        return _scan_alone(store, job)
+        try:
+            seen = _scan_alone(store, job)
+        except CorpusError as error:
+            write_refusal(store, job.shard, error)
+            raise
+        remove(store.refusal(job.shard.fingerprint))
+        return seen
 
 
 def _scan_alone(store: Store, job: ShardJob) -> ShardScan:
@@ -323,6 +336,7 @@ class _Scanned:
     n_characters: int
     n_too_short: int
     unreadable: list[Unreadable]
+    invalid: list[InvalidUtf8]
     matches: list[Columns]
 
 
@@ -346,6 +360,7 @@ class Scanner:
         self._store = store
         self._scan = scan
         self._ngram_size = policy.ngram_size
+        self._strips_markup = policy.strip_markup
         self.search = open_search(store, versions, policy.at_floor, index=index, scan=scan)
         tokenizer = load_tokenizer(policy.tokenizer_str)
         verbatim = None
@@ -355,7 +370,7 @@ class Scanner:
         self.encoder = Encoder(
             tokenizer,
             FixedVocabulary(self.search.ids),
-            punctuation=policy.punctuation_chars,
+            form=policy.form,
             table_mb=policy.word_table_mb,
         )
         self._labels: dict[int, pa.Table] = {}
@@ -373,6 +388,7 @@ class Scanner:
             n_characters=batch.n_characters,
             n_too_short=n_too_short,
             unreadable=batch.unreadable,
+            invalid=batch.invalid,
             matches=matches,
         )
 
@@ -383,6 +399,8 @@ class Scanner:
         """Have every kernel compiled that texts become tokens by; the tokens of a text."""
         tokens = self.encoder.encode(_SOME.text, _SOME.starts, _SOME.stops)
         self.encoder.places(0, "two words")
+        if self._strips_markup:
+            compile_markup()
         return tokens
 
     def tile(self, found: Sequence[Columns], number: int, shard: str) -> pa.Table:

@@ -185,6 +185,12 @@ ENTRIES = pa.schema(
             pa.bool_(),
             "whether it counts as a leak: by its score, or by what a person said",
         ),
+        _required(
+            "is_question_only",
+            pa.bool_(),
+            "decon: no leak, but its question was found (or question and passage) without the "
+            "answer, and would be a leak by itself",
+        ),
     ]
 )
 
@@ -196,17 +202,21 @@ REMOVED = pa.schema(
         _field("doc_id", pa.string(), "the document's own id, if it has one"),
         _field("n_tokens", pa.int64(), "canonical tokens that went; null: it could not be read"),
         _required("what", pa.string(), "document, turns or spans"),
-        _required("why", pa.string(), "leak, license, control, no leak, unreadable"),
-        _field("detector", pa.string(), "leak: the rule that found it"),
-        _field("benchmark", pa.string(), "leak: name of the benchmark"),
-        _field("split", pa.string(), "leak: split of the item"),
-        _field("instance_index", pa.int64(), "leak: row of the item within its split"),
-        _field("score", pa.float64(), "leak: the score"),
+        _required(
+            "why",
+            pa.string(),
+            "leak, question only, license, control, no leak, unreadable, invalid_utf8",
+        ),
+        _field("detector", pa.string(), "leak, question only: the rule that found it"),
+        _field("benchmark", pa.string(), "leak, question only: name of the benchmark"),
+        _field("split", pa.string(), "leak, question only: split of the item"),
+        _field("instance_index", pa.int64(), "leak, question only: row of the item in its split"),
+        _field("score", pa.float64(), "leak, question only: the score of the whole record"),
         _field(
             "detail",
             pa.string(),
-            "license: the one found; unreadable: why; exact: the text looked for; that a person "
-            "decided; a remark",
+            "license: the one found; unreadable, invalid_utf8: why; exact: the text looked for; "
+            "that a person decided; a remark",
         ),
     ]
 )

@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from decon_core.counts import KINDS, Grams, grams_of, renumbered
 from decon_core.entries import NOTHING
-from decon_core.errors import InputError, Problem
+from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index import Part, open_part
 from decon_core.kernels import clusters
 from decon_core.kernels import grams as kernels
-from decon_core.policy import Policy
+from decon_core.policy import TOLERANCE, Policy
 from decon_core.records import Version
 from decon_core.store import Array, Store, map_arrays, write_arrays
 from decon_core.words import Ragged
@@ -95,7 +95,8 @@ def open_search(
     path = store.search(scan, search_name(versions))
     try:
         arrays, _ = map_arrays(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, DamagedError):
+        path.unlink(missing_ok=True)
         build_search(store, versions, policy, index=index, scan=scan)
         arrays, _ = map_arrays(path)
     return search_of(arrays, versions)
@@ -132,6 +133,9 @@ def rules_of(policy: Policy) -> clusters.Rules:
         decay_end=policy.perfect_match_decay_end,
         threshold=float(policy.contamination_score_threshold),
         least_overlap=policy.least_question_overlap,
+        keep_question_only=policy.keep_question_only,
+        least_tokens=policy.eval_min_token_length,
+        tolerance=TOLERANCE,
     )
 
 
@@ -261,9 +265,9 @@ def _narrowest(n: int) -> type[np.unsignedinteger[Any]]:
 
 
 def _gate(lengths: Integers, policy: Policy) -> Floats:
-    """The share of its weight that a question of so many tokens must reach."""
+    """The share of its weight from which on a question of so many tokens passes the gates."""
     least = policy.least_question_overlap
-    return np.maximum(least, policy.decay(lengths, least))
+    return np.maximum(np.maximum(least, policy.decay(lengths, least)) - TOLERANCE, 0.0)
 
 
 def _table(grams: Grams) -> dict[str, Array]:

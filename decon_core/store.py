@@ -12,6 +12,7 @@
       tiles/<scan fp>/<shard fp>/<version>.grams.parquet   in how many documents each n-gram stands
       tiles/<scan fp>/<shard fp>/documents.parquet   how long each of its documents is
       tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
+      refused/<shard fp>.json                        why a shard could not be scanned
       common/<fingerprint>.parquet, common/current.json    common n-grams, as they were frozen
       mixtures/<name>/<pack>/                        a variant of the shards, and its account
       blends/<name>/                                 a stream drawn from a mixture, in parts
@@ -36,12 +37,15 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
+import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -49,12 +53,23 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.errors import Problem, StaleError
+from decon_core.checksums import (
+    EMPTY,
+    NAME,
+    damaged,
+    map_verified,
+    read_verified,
+    require_whole,
+    seal,
+    sealed,
+    without_checksum,
+)
+from decon_core.errors import DamagedError, Problem, StaleError
 
 Array = npt.NDArray[np.generic]
-_REMEDY = "delete it, and what was lost is made again by the next run"
 
 _DAY_SECONDS = 86_400
 _ROWS_PER_GROUP = 1 << 16
@@ -130,6 +145,9 @@ class Store:
     def ledger(self, scan: str, shard: str) -> Path:
         return self.root / "tiles" / scan / shard / "ledger.json"
 
+    def refusal(self, shard: str) -> Path:
+        return self.root / "refused" / f"{shard}.json"
+
     def common(self, fingerprint: str) -> Path:
         return self.root / "common" / f"{fingerprint}.parquet"
 
@@ -161,9 +179,21 @@ class Store:
         return self.root / "drafts"
 
     def sweep_drafts(self) -> None:
-        """Remove what processes that were killed left behind."""
-        for draft in self.drafts.glob(".*"):
-            _sweep(draft)
+        """Remove what processes that were killed left behind, anywhere in the store."""
+        folders = [str(self.root)]
+        while folders:
+            try:
+                with os.scandir(folders.pop()) as entries:
+                    found = [(one.path, one.is_dir(follow_symlinks=False)) for one in entries]
+            except FileNotFoundError:
+                continue  # another process was quicker
+            for path, is_folder in found:
+                if Path(path).name.startswith("."):
+                    _sweep(Path(path))
+                elif is_folder:
+                    folders.append(path)
+        for lock in self.drafts.glob(f".*{_LOCK}"):
+            _sweep_lock(lock)
 
     @property
     def report(self) -> Path:
@@ -186,11 +216,92 @@ class Store:
         return self.root / "checks" / f"{what}.json"
 
 
+def draft_name(name: str) -> str:
+    """A hidden name for what is being written, which says by which process."""
+    return f".{name}.{_this_process()}-{uuid4().hex[:8]}{_DRAFT}"
+
+
+@contextmanager
+def draft_folder(folder: Path, name: str) -> Iterator[Path]:
+    """A folder for what is needed while the block runs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / draft_name(name)
+    draft.mkdir()
+    try:
+        yield draft
+    finally:
+        remove(draft)
+
+
+def _this_process() -> str:
+    """Machine, process and when it began: a number of a process is used again."""
+    return f"{_machine()}-{os.getpid():x}-{_begun(os.getpid()) or 0:x}"
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """This machine since it was started, as far as processes see each other in it."""
+    told = [socket.gethostname()]
+    with suppress(OSError):
+        told.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        told.append(str(Path("/proc/self/ns/pid").readlink()))
+    return sha256(" ".join(told).encode()).hexdigest()[:12]
+
+
+def _begun(process: int) -> int | None:
+    """When a process began, in the system's own ticks; None when there is no such process.
+
+    Where the system has no /proc, all that is known of a living process is that it is there: 0.
+    """
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(told.rpartition(")")[2].split()[19])
+    except FileNotFoundError:
+        if Path("/proc/self").exists():
+            return None
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return 0
+
+
+_OWNED = re.compile(r"\.([0-9a-f]{12})-([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]{8}(\.tmp|\.old)(\.|$)")
+_LEFT = re.compile(r"^\..+(\.tmp|\.old)(\.|$)|^\.(matches|canaries)\.")
+_LOCK = ".lock"
+
+
 def _sweep(draft: Path) -> None:
-    """Remove a draft that was not written to for a day: of a process that was killed."""
-    with suppress(FileNotFoundError):  # another one was quicker
-        if time.time() - draft.stat().st_mtime > _DAY_SECONDS:
+    """Remove a draft whose process is gone; of one on another machine, when it is a day old."""
+    with suppress(FileNotFoundError):  # another process was quicker
+        if owner := _OWNED.search(draft.name):
+            machine, process, begun = owner[1], int(owner[2], 16), int(owner[3], 16)
+            is_left = _begun(process) != begun if machine == _machine() else _is_old(draft)
+            if is_left:
+                remove(draft)
+        elif _LEFT.search(draft.name) and _is_old(draft):
             remove(draft)
+
+
+def _is_old(draft: Path) -> bool:
+    return time.time() - draft.stat().st_mtime > _DAY_SECONDS
+
+
+def sweep_beside(folder: Path) -> None:
+    """Remove drafts of dead processes that lie directly in a folder, which may be a person's."""
+    for draft in folder.glob(".*"):
+        if _OWNED.search(draft.name):
+            _sweep(draft)
+
+
+def _sweep_lock(path: Path) -> None:
+    """Remove the file of a lock that no process holds."""
+    with suppress(OSError), path.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _leads_to(path, file.fileno()):
+            path.unlink()
 
 
 @contextmanager
@@ -226,7 +337,7 @@ def aside(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = drafts or path.parent
-    draft = folder / f".{path.name}.{uuid4().hex[:12]}{_DRAFT}"
+    draft = folder / draft_name(path.name)
     try:
         yield draft
         if draft.is_dir():
@@ -273,31 +384,101 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_json(path: Path, value: object) -> None:
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """An object with its checksum as the last key."""
+    with aside(path) as draft:
+        draft.write_bytes(_json(value))
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+    rest = text.removesuffix("}").rstrip()
+    between = "," if value else ""
+    return sealed(f'{rest}{between}\n "{NAME}": "{EMPTY}"\n}}\n'.encode())
+
+
+def write_plain_json(path: Path, value: object) -> None:
+    """For other programs: the value alone, in a file that nothing here reads again."""
     with aside(path) as draft:
         text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
         draft.write_text(text + "\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> Any:  # the caller knows what it wrote
+def read_plain_json(path: Path) -> Any:
+    """What `write_plain_json` wrote; a person may have edited it since."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_bytes())
     except ValueError as error:
-        raise StaleError(Problem(str(path), f"damaged ({error})", "valid JSON", _REMEDY)) from None
+        problem = Problem(str(path), f"a damaged file ({error})", "valid JSON", "write it again")
+        raise StaleError(problem) from None
+
+
+def read_json(path: Path) -> Any:  # the caller knows what it wrote
+    """What `write_json` wrote, without the checksum."""
+    content = read_verified(path)
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise DamagedError(damaged(path, str(error))) from None
+    if isinstance(value, dict):
+        value.pop(NAME, None)
+    return value
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
-    with aside(path) as draft:
-        pq.write_table(table, draft, compression="zstd")
+    with aside(path) as draft, parquet_writer(draft, table.schema) as writer:
+        writer.write_table(table)
+
+
+@contextmanager
+def parquet_writer(
+    draft: Path, schema: pa.Schema, *, store_schema: bool = True
+) -> Iterator[pq.ParquetWriter]:
+    """A writer of a Parquet file; the file has its checksum when the block ends well."""
+    with pq.ParquetWriter(draft, schema, compression="zstd", store_schema=store_schema) as writer:
+        yield writer
+        writer.add_key_value_metadata({NAME: EMPTY})
+    seal(draft)
+
+
+def read_parquet(
+    path: Path,
+    *,
+    schema: pa.Schema | None = None,
+    columns: Sequence[str] | None = None,
+    filters: pc.Expression | None = None,
+) -> pa.Table:
+    """A table, or some of it, out of a file whose checksum is right."""
+    content = map_verified(path)
+    try:
+        table = pq.read_table(
+            pa.BufferReader(content),
+            schema=schema,
+            columns=None if columns is None else [*columns],
+            filters=filters,
+        )
+    except pa.ArrowInvalid as error:
+        raise DamagedError(damaged(path, str(error))) from None
+    return table.replace_schema_metadata(without_checksum(table.schema.metadata))
+
+
+def count_rows(path: Path, schema: pa.Schema) -> int:
+    """How many rows a tile has, once its checksum was verified."""
+    content = path.read_bytes()
+    if _is_empty_tile(content, schema):
+        return 0
+    require_whole(content, path)
+    return int(pq.read_metadata(pa.BufferReader(content)).num_rows)
 
 
 def write_tile(path: Path, table: pa.Table) -> None:
     """Without what columns mean: of most tiles, which have no rows, that would be two thirds."""
     with aside(path) as draft:
-        if table.num_rows:
-            pq.write_table(table, draft, compression="zstd", store_schema=False)
-        else:
+        if not table.num_rows:
             draft.write_bytes(_empty_tile(table.schema.serialize().to_pybytes()))
+            return
+        with parquet_writer(draft, table.schema, store_schema=False) as writer:
+            writer.write_table(table)
 
 
 @lru_cache(maxsize=64)
@@ -307,8 +488,11 @@ def _empty_tile(schema: bytes) -> bytes:
     Most tiles of a grid are such, and putting one together takes longer than writing it.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(_empty_table(schema), sink, compression="zstd", store_schema=False)
-    return bytes(sink.getvalue())
+    empty = _empty_table(schema)
+    with pq.ParquetWriter(sink, empty.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(empty)
+        writer.add_key_value_metadata({NAME: EMPTY})
+    return sealed(bytes(sink.getvalue()))
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
@@ -327,11 +511,30 @@ def has_no_rows(path: Path, schema: pa.Schema) -> bool:
     return path.stat().st_size == len(empty) and path.read_bytes() == empty
 
 
+def _is_empty_tile(content: bytes, schema: pa.Schema) -> bool:
+    return content == _empty_tile(schema.serialize().to_pybytes())
+
+
+def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
+    """The content of those tiles that have rows, each verified.
+
+    A tile without rows is compared with the one file that it can be, which verifies it, too.
+    """
+    empty = _empty_tile(schema.serialize().to_pybytes())
+    contents = []
+    for path in paths:
+        content = path.read_bytes()
+        if content != empty:
+            require_whole(content, path)
+            contents.append(content)
+    return contents
+
+
 @contextmanager
 def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """A file to write rows to as they come; how they were cut into tables leaves no trace in it."""
     waiting = schema.empty_table()
-    with aside(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+    with aside(path) as draft, parquet_writer(draft, schema) as writer:
 
         def write(table: pa.Table) -> None:
             nonlocal waiting
@@ -347,29 +550,32 @@ def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Tabl
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Tables of one schema in one file, each when it is needed."""
-    with aside(path) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+    with aside(path) as draft, parquet_writer(draft, schema) as writer:
         for table in tables:
             writer.write_table(table)
 
 
 def write_arrow(path: Path, table: pa.Table) -> None:
     """Uncompressed Arrow IPC, so that readers can map it into memory."""
-    with (
-        aside(path) as draft,
-        pa.OSFile(str(draft), "wb") as sink,
-        pa.ipc.new_file(sink, table.schema) as writer,
-    ):
-        writer.write_table(table)
+    metadata = {**(table.schema.metadata or {}), NAME: EMPTY}
+    kept = table.replace_schema_metadata(metadata)
+    with aside(path) as draft:
+        with (
+            pa.OSFile(str(draft), "wb") as sink,
+            pa.ipc.new_file(sink, kept.schema) as writer,
+        ):
+            writer.write_table(kept)
+        seal(draft)
 
 
 def read_arrow(path: Path) -> pa.Table:
+    """A table mapped into memory, after all of the file was verified."""
+    content = map_verified(path)
     try:
-        with pa.memory_map(str(path)) as source:
-            return pa.ipc.open_file(source).read_all()
+        table = pa.ipc.open_file(pa.BufferReader(content)).read_all()
     except pa.ArrowInvalid as error:
-        raise StaleError(
-            Problem(str(path), f"damaged ({error})", "a whole file", _REMEDY)
-        ) from None
+        raise DamagedError(damaged(path, str(error))) from None
+    return table.replace_schema_metadata(without_checksum(table.schema.metadata))
 
 
 def write_arrays(

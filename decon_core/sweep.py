@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from decon_core.decisions import judge
-from decon_core.policy import RULES, Policy
+from decon_core.decisions import by_threshold, judge
+from decon_core.policy import RULES, Policy, exceeds, reaches
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,6 +26,13 @@ def holds_to(matches: pa.Table, policy: Policy) -> Floats:
     Steps are hundredths from the rule's floor on, and the threshold of today; of `ngram_any`, whose
     threshold is a length, the tokens that it found.
     """
+    highest = _holds_to(matches, replace(policy, benchmark={}))
+    for rows, own in by_threshold(matches, policy):
+        highest[rows] = _holds_to(matches.take(pa.array(rows)), own)
+    return highest
+
+
+def _holds_to(matches: pa.Table, policy: Policy) -> Floats:
     highest = np.full(matches.num_rows, np.nan)
     detectors = matches["detector"].to_numpy(zero_copy_only=False)
     for rule in RULES:
@@ -40,19 +47,20 @@ def _of_rule(rule: str, matches: pa.Table, policy: Policy) -> Floats:
         return np.asarray(matches["n_matched"].to_numpy(), np.float64)
     if rule == "decon":
         return _of_decon(matches, policy)
-    steps = _steps(0.0, policy.threshold_of(rule))
-    scores = matches["base_score"].to_numpy()
     # longest_match asks for more than its threshold, the others for as much.
-    is_strict = rule == "longest_match"
-    at = np.searchsorted(steps, scores, side="left" if is_strict else "right")
-    return np.where(at > 0, steps[at - 1], np.nan)
+    is_leak_at = exceeds if rule == "longest_match" else reaches
+    scores = matches["base_score"].to_numpy()
+    highest = np.full(scores.size, np.nan)
+    for step in _steps(0.0, policy.threshold_of(rule)).tolist():
+        highest[is_leak_at(scores, step)] = step
+    return highest
 
 
 def _of_decon(matches: pa.Table, policy: Policy) -> Floats:
     highest = np.full(matches.num_rows, np.nan)
     for step in _steps(policy.evidence_floor, policy.contamination_score_threshold).tolist():
-        _, is_leak = judge(matches, replace(policy, contamination_score_threshold=step))
-        highest[is_leak] = step
+        judged = judge(matches, replace(policy, contamination_score_threshold=step))
+        highest[judged.is_leak] = step
     return highest
 
 

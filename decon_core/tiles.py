@@ -6,16 +6,16 @@ ledger holds what was read of the shard. Both are written by `scan.py`, and only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import pyarrow.parquet as pq
-
 from decon_core.corpus import Pack, Shard
+from decon_core.errors import DeconError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.policy import Policy
 from decon_core.records import Version
-from decon_core.store import Store, read_json
+from decon_core.schemas import MATCHES
+from decon_core.store import Store, count_rows, read_json, write_json
 from decon_core.tokens import load_tokenizer
 
 
@@ -50,11 +50,85 @@ def lacking_tiles(
     present = store.tiles_there(scan, shard.fingerprint)
     if store.ledger(scan, shard.fingerprint).name not in present:
         return list(versions)  # cut off before it was all written
+    if store.documents(scan, shard.fingerprint).name not in present:
+        return list(versions)  # removed since, as files are that are damaged
     return [
         version
         for version in versions
-        if store.tile(scan, shard.fingerprint, version.fingerprint).name not in present
+        if not {
+            store.tile(scan, shard.fingerprint, version.fingerprint).name,
+            store.gram_counts(scan, shard.fingerprint, version.fingerprint).name,
+        }.issubset(present)
     ]
+
+
+# Shards without tiles -----------------------------------------------------------------------------
+
+_NOT_TRIED = Problem("", "not scanned yet", "a tile for every benchmark", "`decon-assets run`")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A shard that was not scanned against some benchmark versions, and the cause."""
+
+    pack: Pack
+    shard: Shard
+    lacking: tuple[str, ...]  # names of benchmarks
+    is_read: bool  # it was scanned against other benchmarks
+    cause: Problem
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a scan of the shard failed; else none was tried."""
+        return self.cause != _NOT_TRIED
+
+    @property
+    def reason(self) -> str:
+        """What the reader found, without the path of the shard."""
+        place = self.cause.where.removeprefix(self.shard.path).lstrip(": ")
+        return f"{place}: {self.cause.found}" if place else self.cause.found
+
+
+def gaps_of(
+    store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
+) -> list[Gap]:
+    """Each shard that was not scanned against every version, with the reason where it is known."""
+    found = []
+    for pack in packs:
+        for shard in pack.shards:
+            lacking = lacking_tiles(store, shard, versions, scan)
+            has_ledger = bool(versions) or store.ledger(scan, shard.fingerprint).is_file()
+            if lacking or not has_ledger:
+                names = tuple(version.benchmark for version in lacking)
+                is_read = len(lacking) < len(versions)
+                found.append(Gap(pack, shard, names, is_read, read_refusal(store, shard)))
+    return found
+
+
+def lacking_of(gaps: Iterable[Gap]) -> dict[str, frozenset[str]]:
+    """The benchmarks that shards lack, by the fingerprint of the shard."""
+    return {gap.shard.fingerprint: frozenset(gap.lacking) for gap in gaps}
+
+
+def write_refusal(store: Store, shard: Shard, error: DeconError) -> None:
+    """Record why a shard could not be scanned. A later scan that succeeds removes the record."""
+    first = error.problems[0]
+    told = {"where": first.where, "found": first.found, "expected": first.expected}
+    write_json(store.refusal(shard.fingerprint), {**told, "remedy": first.remedy})
+
+
+def read_refusal(store: Store, shard: Shard) -> Problem:
+    """Why a shard has no tiles: what the last scan of it reported, or that none was tried."""
+    path = store.refusal(shard.fingerprint)
+    return Problem(**read_json(path)) if path.is_file() else _NOT_TRIED
+
+
+def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Problem]]:
+    """The shards whose last scan failed."""
+    for pack in packs:
+        for shard in pack.shards:
+            if store.refusal(shard.fingerprint).is_file():
+                yield shard, read_refusal(store, shard)
 
 
 @dataclass(frozen=True)
@@ -74,5 +148,5 @@ def count_cell(store: Store, pack: Pack, version: Version, policy: Policy) -> Ce
     return CellCounts(
         sum(ledger["n_documents"] for ledger in ledgers),
         sum(len(ledger["unreadable"]) for ledger in ledgers),
-        sum(pq.read_metadata(tile).num_rows for tile in tiles),
+        sum(count_rows(tile, MATCHES) for tile in tiles),
     )

@@ -14,6 +14,7 @@
     splits = ["test"]
     least_score = 0.9                # or what a person called a leak, whatever its score
     verdicts = ["leak"]              # only what a person called a leak
+    question_only = "remove"         # or "keep": questions that were found without their answer
 
     [mixture.licenses]               # optional: whatever is taken, only under these licenses
     field = "license"                # or several: the first that names one counts
@@ -48,30 +49,43 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES
 from decon_core.settings_reader import SettingsReader
 from decon_core.verdicts import LEAK
+from decon_core.wording import counted
 
 Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]
 Unknown = Literal["drop", "keep"]
 Write = Literal["shards", "attributes", "dolma", "parquet"]
+QuestionOnly = Literal["remove", "keep"]
+
+
+_MOST_NAMED = 8  # benchmarks in one line of text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaks:
-    """Which of the calls that the policy makes count as leaks; nothing named: all of them."""
+    """Which of the calls that the policy makes count as leaks; nothing named: all of them.
+
+    A question that was found without its answer is no leak, but by default it goes with them: a
+    model that is trained on it has seen what it will be asked.
+    """
 
     detectors: tuple[str, ...] = ()
     benchmarks: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
     least_score: float | None = None
     verdicts: tuple[str, ...] = ()
+    question_only: QuestionOnly = "remove"
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
 
     def counts(self, entry: Mapping[str, Any]) -> bool:
-        """Whether an entry is a leak here."""
+        """Whether an entry is a leak here, or question-only and goes with the leaks."""
+        is_asked_for = entry["is_contaminated"] or (
+            self.question_only == "remove" and entry["is_question_only"]
+        )
         return bool(
-            entry["is_contaminated"]
+            is_asked_for
             and (not self.detectors or entry["detector"] in self.detectors)
             and self.needs(entry["benchmark"])
             and (not self.splits or entry["split"] in self.splits)
@@ -79,6 +93,25 @@ class Leaks:
             # Or whoever confirmed a leak with a low score would take it out of a mixture's leaks.
             and (self.least_score is None or self._is_sure(entry, self.least_score))
         )
+
+    def described(self, known: Sequence[str]) -> str:
+        """Which leaks these are, in words: `known` are the benchmarks that are looked for."""
+        names = [name for name in known if self.needs(name)]
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        listed = ", ".join(names[:_MOST_NAMED]) + more or "no benchmark"
+        is_all = len(names) == len(known)
+        limits = [
+            *(
+                ["all benchmarks"]
+                if is_all
+                else [f"{len(names):,} of {counted(len(known), 'benchmark')}"]
+            ),
+            *([f"splits {', '.join(self.splits)}"] if self.splits else []),
+            *([f"by {', '.join(self.detectors)}"] if self.detectors else []),
+            *([] if self.least_score is None else [f"from a score of {self.least_score:g} on"]),
+            *([f"with the verdict {' or '.join(self.verdicts)}"] if self.verdicts else []),
+        ]
+        return f"{listed} ({'; '.join(limits)})"
 
     def _is_sure(self, entry: Mapping[str, Any], least: float) -> bool:
         return bool(entry["score"] >= least or entry["verdict"] == LEAK)
@@ -162,7 +195,7 @@ _LOOKED_AT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("control_of", "take", ("control",)),
     ("seed", "take", ("control",)),
 )
-_LEAK_KEYS = {"detectors", "benchmarks", "splits", "least_score", "verdicts"}
+_LEAK_KEYS = {"detectors", "benchmarks", "splits", "least_score", "verdicts", "question_only"}
 _LICENSE_KEYS = {"field", "allow", "deny", "unknown"}
 
 
@@ -249,6 +282,8 @@ class _Reader(SettingsReader):
         is_number = isinstance(least, int | float) and not isinstance(least, bool)
         if least is not None and not (is_number and 0 <= least <= 1):
             self.wrong(f"{where}.least_score", least, "a number from 0 to 1")
+        question_only = entry.get("question_only", "remove")
+        self.choice(f"{where}.question_only", question_only, get_args(QuestionOnly))
         return Leaks(
             detectors=self._some(where, entry, "detectors", known=self._rules),
             benchmarks=self._some(where, entry, "benchmarks"),
@@ -256,6 +291,7 @@ class _Reader(SettingsReader):
             least_score=least,
             # Nobody's leaks are those that a person took for anything else.
             verdicts=self._verdicts(f"{where}.verdicts", entry),
+            question_only=question_only,
         )
 
     def _verdicts(self, where: str, entry: Mapping[str, Any]) -> tuple[str, ...]:

@@ -4,6 +4,9 @@ Every different text of the benchmarks of a scan once, in the form that the poli
 tokens, the records that use it, and what a document is screened for by (see `kernels/screen.py`).
 Made once for a set of benchmark versions, and mapped into memory by every worker.
 
+A field is tokenized twice: by itself, and behind a space, where its first word is another token.
+Such a form of a text is one more row of the arrays, behind those of all texts.
+
 Not every n-gram opens a comparison: there must be the beginning of a word in it, or a character
 beyond ASCII, and twelve bytes from there on. What does not open one is a row of dots or a bare
 fraction, such as many documents have.
@@ -17,6 +20,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +30,7 @@ import pyarrow as pa
 
 from decon_core.counts import Grams, grams_of
 from decon_core.entries import REASONS, Entries, count_entries
+from decon_core.errors import DamagedError
 from decon_core.forms import formed
 from decon_core.idf import current_snapshot
 from decon_core.index import open_part
@@ -59,7 +64,7 @@ _PAIR_BITS = 4
 _MOST_PAIR_WORDS = 17  # log2: a megabyte
 
 # Counted up when the arrays change, or an old file would be taken for a new one.
-_LAYOUT = "4"
+_LAYOUT = "5"
 
 # What ends a sentence that another one follows: a full stop or the like before white space (3.14 is
 # one word), a full-width one, a line break. Quotation marks and brackets close with it. Rows of
@@ -81,7 +86,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Verbatim:
-    """Texts ready to be looked for."""
+    """Texts ready to be looked for: a row for each, then rows of their forms behind a space."""
 
     versions: tuple[Version, ...]
     texts: screen.Texts
@@ -93,6 +98,7 @@ class Verbatim:
     is_whole: npt.NDArray[np.uint8]  # of each text: whether it can be looked for as a whole
     opens: npt.NDArray[np.uint8]  # of each token: whether the n-gram that begins there does
     is_screened: bool  # or every document is tokenized
+    text_of: npt.NDArray[np.int32]  # of each row: the text that it is a form of
     ids: Integers  # the tokenizer's, ascending; token n is ids[n - 1]
     aligned: runs.Texts
     canonical: runs.Texts  # questions alone; tokens as the union of index parts numbers them
@@ -113,16 +119,24 @@ class Verbatim:
                 yield Use(part, record, kind, float(self.use_weight[at]))
 
     @property
-    def n_texts(self) -> int:
+    def n_rows(self) -> int:
+        """Texts and forms of them."""
         return int(self.texts.offsets.size - 1)
 
     def n_tokens(self, text: int) -> int:
         return int(self.aligned.offsets[text + 1] - self.aligned.offsets[text])
 
-    def has_opening(self, text: int) -> bool:
-        """Whether a comparison with it can be opened at all."""
-        start, stop = self.aligned.offsets[text], self.aligned.offsets[text + 1]
-        return bool(self.opens[start:stop].any())
+    @cached_property
+    def is_compared(self) -> npt.NDArray[np.bool_]:
+        """Of each text: whether `ratcliff` and `longest_match` look for it at all.
+
+        A comparison needs an n-gram of the text by itself that opens one. A text that is not
+        compared is not visible, and a text that is compared is found wherever it stands whole.
+        """
+        n_opening = np.append(0, np.cumsum(self.opens, dtype=np.int64))
+        edges = self.aligned.offsets
+        has_opening = n_opening[edges[1:]] > n_opening[edges[:-1]]
+        return np.asarray(has_opening[self.text_of])
 
     def fields(self, part: int, record: int) -> tuple[int, int]:
         """The texts of a record's question and answer; `NOTHING` for one that it lacks."""
@@ -139,9 +153,11 @@ def open_verbatim(
     """
     path = _path(store, versions, scan)
     for _ in range(2):  # another process may clear away what was there a moment ago
-        with suppress(FileNotFoundError):
+        try:
             arrays, about = map_arrays(path)
             return _of_arrays(arrays, about, versions)
+        except (FileNotFoundError, DamagedError):
+            path.unlink(missing_ok=True)
         build_verbatim(store, versions, ids, policy, scan=scan)
     arrays, about = map_arrays(path)
     return _of_arrays(arrays, about, versions)
@@ -242,17 +258,21 @@ def _arrays(
     tokenizer: Tokenizer,
     policy: Policy,
 ) -> dict[str, Any]:
-    texts, uses = pool.texts, pool.table()
+    uses = pool.table()
+    texts, pieces, text_of = _forms(pool, uses, tokenizer, policy)
     is_of = [
         np.isin(np.arange(len(texts)), uses[uses[:, 3] == kind, 0]) for kind in range(len(NAMES))
     ]
     as_bytes = _bytes(texts)
-    tokens = _tokens(texts, is_of[QUESTION] | is_of[ANSWER], tokenizer, as_bytes["offsets"])
+    tokens = _tokens(pieces, as_bytes["offsets"])
     rows = Ragged(tokens.pop("tokens"), tokens["token_offsets"])
+    is_whole_wanted = np.any([is_of[kind] for kind in WHOLE], axis=0)
+    if policy.compares_tokens:
+        is_whole_wanted |= is_of[ANSWER] & (rows.lengths >= policy.shared_ngram_size)
     windows, opens, is_whole = _windows(
         as_bytes,
         _gram_ranges(rows, tokens, policy.shared_ngram_size),
-        _whole_ranges(np.any([is_of[kind] for kind in WHOLE], axis=0), as_bytes["offsets"]),
+        _whole_ranges(is_whole_wanted, as_bytes["offsets"]),
     )
     questions = [
         text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
@@ -263,6 +283,7 @@ def _arrays(
         **as_bytes,
         **tokens,
         **windows,
+        "text_of": text_of,
         "opens": np.concatenate([opens, np.zeros(rows.values.size - opens.size, np.uint8)]),
         "is_whole": is_whole,
         **_canonical_screen(canonical, policy.ngram_any_floor),
@@ -306,17 +327,34 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _tokens(
-    texts: Sequence[str],
-    is_wanted: npt.NDArray[np.bool_],
-    tokenizer: Tokenizer,
-    offsets: Integers,
-) -> dict[str, Any]:
-    """Tokens of the wanted texts, numbered, and the bytes that a text with the same must have."""
-    pieces = [
-        tokenizer.pieces(text) if wanted else _NO_PIECES
-        for text, wanted in zip(texts, is_wanted.tolist(), strict=True)
-    ]
+def _forms(
+    pool: _Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
+) -> tuple[list[str], list[Pieces], npt.NDArray[np.int32]]:
+    """All texts, then fields behind a space; their tokens, of fields only; the text of each row.
+
+    Behind a space the first word of a text is another token than by itself. Where the space is a
+    token of its own, the two forms are the same search. A field with fewer tokens than an n-gram
+    is not searched in any form.
+    """
+    texts = pool.texts
+    fields = np.unique(uses[np.isin(uses[:, 3], _FIELDS), 0]).tolist()
+    pieces = [_NO_PIECES] * len(texts)
+    text_of = [*range(len(texts))]
+    for field in fields:
+        alone = pieces[field] = tokenizer.pieces(texts[field])
+        is_searched = policy.compares_tokens and alone.ids.size >= policy.shared_ngram_size
+        if not is_searched or texts[field][0].isspace():
+            continue
+        behind = tokenizer.pieces(" " + texts[field])
+        if not any(np.array_equal(ids, alone.ids) for ids in (behind.ids, behind.ids[1:])):
+            texts.append(" " + texts[field])
+            pieces.append(behind)
+            text_of.append(field)
+    return texts, pieces, np.array(text_of, np.int32)
+
+
+def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
+    """Tokens of all rows, numbered, and the bytes that a text with the same must have."""
     n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
     token_offsets = _edges(n_tokens)
     base = np.repeat(offsets[:-1], n_tokens)
@@ -480,9 +518,7 @@ def _encode(
     tokenizer: Tokenizer,
     policy: Policy,
 ) -> Ragged:
-    encoder = Encoder(
-        tokenizer, vocabulary, punctuation=policy.punctuation_chars, table_mb=_TABLE_MB
-    )
+    encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
     contents = [text.encode() for text in texts]
     edges = _edges([len(content) for content in contents])
     data = np.frombuffer(b"".join(contents), np.uint8)
@@ -590,7 +626,14 @@ def _of_arrays(
             for name in (
                 *("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
                 *("part_offsets", "field_texts"),
-                *("beginnings", "is_whole", "opens", "canonical_pairs", "canonical_filter"),
+                *(
+                    "text_of",
+                    "beginnings",
+                    "is_whole",
+                    "opens",
+                    "canonical_pairs",
+                    "canonical_filter",
+                ),
             )
         },
     )

@@ -19,9 +19,18 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.characters import Form
 from decon_core.kernels import word_stream
+from decon_core.markup import Stripper, stripped_with_offsets
 from decon_core.room import room_for
-from decon_core.text import WHITE_SPACE, Canonical, clean, clean_with_offsets
+from decon_core.text import (
+    WHITE_SPACE,
+    Canonical,
+    canonical,
+    canonical_with_offsets,
+    clean_with_offsets,
+    normalized_words,
+)
 from decon_core.tokens import Tokenizer, flat
 
 Bytes = npt.NDArray[np.uint8]
@@ -134,11 +143,11 @@ class Places:
         return int(self.starts[first]), int(self.stops[last])
 
 
-def _places_of_canonical(canonical: Canonical) -> tuple[Integers, Integers]:
-    edges = [-1, *(at for at, char in enumerate(canonical.text) if char == " ")]
-    edges.append(len(canonical.text))
-    words = [(start + 1, stop) for start, stop in pairwise(edges)] if canonical.text else []
-    places = [canonical.original(start, stop) for start, stop in words]
+def _places_of_canonical(found: Canonical) -> tuple[Integers, Integers]:
+    edges = [-1, *(at for at, char in enumerate(found.text) if char == " ")]
+    edges.append(len(found.text))
+    words = [(start + 1, stop) for start, stop in pairwise(edges)] if found.text else []
+    places = [found.original(start, stop) for start, stop in words]
     both = np.array(places, np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
 
@@ -147,13 +156,14 @@ class Encoder:
     """Turns texts into numbered tokens, as cleaning and tokenizing each by itself would."""
 
     def __init__(
-        self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, punctuation: str, table_mb: int
+        self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, form: Form, table_mb: int
     ) -> None:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
-        self._punctuation = punctuation
+        self._form = form
+        self._stripper = Stripper()
         self._is_separable = keeps_words_apart(tokenizer)
-        self._classes = classes(punctuation)
+        self._classes = classes(form.punctuation)
         self._cutting = _Cutting()
         self._table = _WordTable(table_mb * 1_000_000 // _BYTES_PER_SLOT)
         # Of the words of the latest batch, and where those of each text begin.
@@ -164,6 +174,8 @@ class Encoder:
         """Tokens of each stretch of a text in UTF-8."""
         if not self._is_separable:
             return self._encode_whole(text, starts, stops)
+        if self._form.strip_markup:
+            text, starts, stops = self._stripper.strip(text, starts, stops)
         offsets = self._values_of(text, starts, stops)
         values, table = self._values[: offsets[-1]], self._table
         token_offsets = np.zeros_like(offsets)
@@ -183,6 +195,14 @@ class Encoder:
         """
         if not self._is_separable:
             return self._places_in_whole(text)
+        if self._form.strip_markup:
+            left = stripped_with_offsets(text)
+            found = self._places_of_words(number, left.text)
+            starts, stops = left.starts[found.starts], left.stops[found.stops - 1]
+            return Places(starts, stops, found.first_word, found.last_word)
+        return self._places_of_words(number, text)
+
+    def _places_of_words(self, number: int, text: str) -> Places:
         start, stop = self._offsets[number], self._offsets[number + 1]
         counts = np.empty(stop - start, np.int64)
         table = self._table
@@ -193,7 +213,9 @@ class Encoder:
 
     def _word_places(self, text: str, n: int) -> tuple[Integers, Integers]:
         if "Σ" in text or "İ" in text:  # the words of the lowered text, and where they came from
-            return _places_of_canonical(clean_with_offsets(text, punctuation=self._punctuation))
+            return _places_of_canonical(
+                clean_with_offsets(text, punctuation=self._form.punctuation)
+            )
         starts, stops = np.empty(n, np.int64), np.empty(n, np.int64)
         data = np.frombuffer(text.encode(), np.uint8)
         if word_stream.word_places(data, *self._classes, starts, stops) != n:
@@ -201,14 +223,14 @@ class Encoder:
         return starts, stops
 
     def _places_in_whole(self, text: str) -> Places:
-        canonical = clean_with_offsets(text, punctuation=self._punctuation)
-        starts, stops = _places_of_canonical(canonical)
+        found = canonical_with_offsets(text, self._form)
+        starts, stops = _places_of_canonical(found)
         # Of every character of the text with its space in front: the word that it belongs to, or
         # the one that the space leads to.
-        is_space = np.frombuffer((" " + canonical.text).encode("utf-32-le"), np.uint32) == ord(" ")
+        is_space = np.frombuffer((" " + found.text).encode("utf-32-le"), np.uint32) == ord(" ")
         word_of = np.cumsum(is_space) - 1
-        found = self._tokenizer.spans(" " + canonical.text) if canonical.text else []
-        spans = np.array(found, np.int64).reshape(-1, 2)
+        in_text = self._tokenizer.spans(" " + found.text) if found.text else []
+        spans = np.array(in_text, np.int64).reshape(-1, 2)
         last = np.maximum(spans[:, 1] - 1, spans[:, 0])
         return Places(starts, stops, word_of[spans[:, 0]], word_of[last])
 
@@ -260,8 +282,17 @@ class Encoder:
     def _settle(self, waiting: _Waiting) -> None:
         """Have the words tokenized that the table lacked."""
         if waiting.n_words:
-            ids, lengths = self._tokenizer.encode_words(*self._table.pending_words(waiting))
+            ids, lengths = self._encode_words(*self._table.pending_words(waiting))
             self._table.settle(waiting, self._numbered(ids, lengths), self._values)
+
+    def _encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
+        """Ids of new words, and how many each has; one that is normalized to nothing has none."""
+        if not self._form.normalize_unicode or text.isascii():
+            return self._tokenizer.encode_words(text, edges)
+        text, edges, n_words = _normalized(text, edges, self._form.punctuation)
+        ids, lengths = self._tokenizer.encode_words(text, edges)
+        before = np.append(0, np.cumsum(lengths))
+        return ids, np.diff(before[np.append(0, np.cumsum(n_words))])
 
     def _numbered(self, ids: Integers, lengths: Integers) -> Ragged:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -269,12 +300,30 @@ class Encoder:
 
     def _encode_whole(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
         texts = [
-            clean(text[start:stop].tobytes().decode(), punctuation=self._punctuation)
+            canonical(text[start:stop].tobytes().decode(), self._form)
             for start, stop in zip(starts, stops, strict=True)
         ]
         encoded = self._tokenizer.encode([f" {cleaned}" for cleaned in texts if cleaned])
         following = iter(encoded)
         return self._numbered(*flat([next(following) if cleaned else [] for cleaned in texts]))
+
+
+def _normalized(text: bytes, edges: Integers, punctuation: str) -> tuple[bytes, Integers, Integers]:
+    """Words behind spaces, normalized; where each begins; how many words each one has become."""
+    n_words = np.ones(edges.size - 1, np.int64)
+    pieces: list[bytes] = []
+    done = 0
+    # Only what has a byte beyond ASCII can change.
+    (wide,) = np.nonzero(np.frombuffer(text, np.uint8) >= 0x80)
+    for number in np.unique(np.searchsorted(edges, wide, side="right") - 1).tolist():
+        start, stop = int(edges[number]), int(edges[number + 1])
+        words = normalized_words(text[start + 1 : stop].decode(), punctuation=punctuation)
+        n_words[number] = len(words)
+        pieces += [text[done:start], *(f" {word}".encode() for word in words)]
+        done = stop
+    made = b"".join([*pieces, text[done:]])
+    starts = np.flatnonzero(np.frombuffer(made, np.uint8) == ord(" "))
+    return made, np.append(starts, len(made)), n_words
 
 
 class _Cutting:

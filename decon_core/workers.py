@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
@@ -136,17 +136,36 @@ def _run_in_processes(
     # Spawned, not forked: Dagster and Arrow hold threads, which a fork would leave half-dead.
     context = get_context("spawn")
     done = context.Value("q", 0)
+    others = {*active_children()}
     with ProcessPoolExecutor(workers, context, _begin_worker, (done,)) as pool:
         try:
-            running = {pool.submit(fn, job): job for job in jobs}
+            with _interrupts_held_back():
+                running = {pool.submit(fn, job): job for job in jobs}
             while running:
                 ended, _ = wait_for(running, _TICK_SECONDS, FIRST_COMPLETED)
                 on_advance(done.value)
                 for future in ended:
                     yield running.pop(future), future
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # or a Ctrl-C would wait for every shard
+            pool.shutdown(wait=False, cancel_futures=True)
+            # Without this a Ctrl-C would wait for every shard that is being read.
+            for worker in {*active_children()} - others:
+                worker.terminate()
             raise
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Deliver SIGINT after the block, and never to the processes that it starts.
+
+    They inherit the mask. Without it a worker that is still importing modules would answer a
+    Ctrl-C with a traceback of its own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_worker(done: Any) -> None:

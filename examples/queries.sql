@@ -19,10 +19,12 @@ FROM by_shard WHERE n_leaks > 0 ORDER BY n_leaks DESC LIMIT 20;
 SELECT benchmark, split, instance_index, n_documents, found_by, left(question, 60) AS question
 FROM top_items LIMIT 20;
 
--- 5. Was the answer there, too?
-SELECT benchmark, sum(n_question_only)::BIGINT AS question_only,
-       sum(n_question_and_answer)::BIGINT AS with_answer,
-       sum(n_leaked_without_answer)::BIGINT AS has_no_answer
+-- 5. Was the answer there, too? And of how many items that did not leak was the question found?
+SELECT benchmark, sum(n_with_answer)::BIGINT AS with_answer,
+       sum(n_with_part_of_answer)::BIGINT AS with_part_of_it,
+       sum(n_without_answer)::BIGINT AS without_it,
+       sum(n_leaked_without_having_one)::BIGINT AS has_no_answer,
+       sum(n_question_only)::BIGINT AS question_only
 FROM flow GROUP BY benchmark ORDER BY benchmark;
 
 -- 6. Are there copies of whole benchmarks, or exercise books?

@@ -10,11 +10,21 @@ from typing import Any
 
 import pytest
 from dagster import DagsterInstance
+from hypothesis import HealthCheck, settings
 
 from decon_assets.pipeline import Pipeline
 from decon_assets.registration import Registration
 from decon_core.config import load_config
 from decon_core.store import Store
+from tests.first_runs import empty, run_or_copy
+
+# A property holds however long an example takes: the first one compiles kernels for half a minute,
+# and other processes may hold all cores. Both checks below measure the wall clock.
+HYPOTHESIS_PROFILE = "any machine"
+settings.register_profile(
+    HYPOTHESIS_PROFILE, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(HYPOTHESIS_PROFILE)
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 
@@ -78,8 +88,8 @@ class World:
             documents[row]["text"] += f" {item['question']}\nAnswer: {item['answer']} and so on"
         path = self.folder / "corpus" / f"{name}.jsonl.gz"
         path.parent.mkdir(exist_ok=True)
-        with gzip.open(path, "wt") as file:
-            file.writelines(json.dumps(document) + "\n" for document in documents)
+        lines = "".join(json.dumps(document) + "\n" for document in documents)
+        path.write_bytes(gzip.compress(lines.encode(), mtime=0))  # the same bytes at any time
         return path
 
     def write_config(self) -> None:
@@ -107,6 +117,15 @@ class World:
         pipeline = Pipeline(self.config_path, self.instance, self.said.append)
         return pipeline.run(refreeze=refreeze, may_retire=may_retire)
 
+    def start(self) -> Registration:
+        """Run for the first time, or copy what the same world's first run left in another test."""
+        self.write_config()
+        found: tuple[Registration, list[str]] = run_or_copy(
+            lambda: (self.run(), [*self.said]), [self.folder], self.instance
+        )
+        registered, self.said[:] = found
+        return registered
+
     def policy_in_force(self) -> Any:
         return load_config(self.config_path).policy
 
@@ -131,8 +150,9 @@ def instance() -> Iterator[DagsterInstance]:
 
 
 @pytest.fixture
-def empty_world(tmp_path: Path, instance: DagsterInstance) -> World:
-    return World(tmp_path, instance)
+def empty_world(tmp_path_factory: pytest.TempPathFactory, instance: DagsterInstance) -> World:
+    """Always in the same folder, so that a run in it can be copied (`first_runs.py`)."""
+    return World(empty(tmp_path_factory.getbasetemp() / "world"), instance)
 
 
 @pytest.fixture

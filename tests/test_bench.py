@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 import re
 import subprocess
@@ -192,7 +193,8 @@ def test_the_variants_that_are_measured_do_what_they_are_called(sources, tmp_pat
         for path in (tmp_path / "store" / "mixtures").glob("*/*/_manifest.json")
     }
     totals = {name: manifest["totals"] for name, manifest in manifests.items()}
-    assert totals["clean"]["removed"]["leak"] == totals["control"]["removed"]["control"] >= 12
+    removed = totals["clean"]["n_documents_in"] - totals["clean"]["n_documents_out"]
+    assert removed == totals["control"]["removed"]["control"] >= 12
     assert totals["cut"]["n_cut"] > 0
     assert totals["licensed"]["removed"]["license"] * 4 >= totals["licensed"]["n_documents_in"] - 8
 
@@ -211,6 +213,10 @@ def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
     assert page.count("| view `") > 15
 
 
+@pytest.mark.skipif(
+    os.environ.get("DECON_WHOLE_SESSION") != "1",
+    reason="takes two minutes, most of them waiting for processes: set DECON_WHOLE_SESSION=1",
+)
 def test_a_grid_is_filled_and_told_cell_by_cell(tmp_path):
     page = tmp_path / "grid.md"
     command = [Path(sys.executable).with_name("decon-assets"), "bench", "--grid"]

@@ -207,13 +207,14 @@ def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(
         assert low - 0.02 <= one["first_at"] <= one["last_at"] <= high + 0.05
         planned[declared.form, declared.schedule, declared.copies] = blend
     assert len(planned) == 5 * 4 * 3
-    for form in ("full", "target", "apart"):
+    # A question that stands apart from its answer is found as question-only.
+    for form, n_found in (("full", 300), ("target", 0), ("apart", 300)):
         blend = planned[form, "late", 100]
         blender.build(blend)
         found = verify_blend(blender, blend)
         assert found.problems == []
         assert found.n_given_away == 0
-        assert found.n_found == (300 if form == "full" else 0)
+        assert found.n_found == n_found
 
 
 def test_a_run_killed_in_the_middle_of_the_scan_goes_on_where_it_was(finished, tmp_path):
@@ -225,7 +226,7 @@ def test_a_run_killed_in_the_middle_of_the_scan_goes_on_where_it_was(finished, t
         command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while not tiles(config) and time.monotonic() < deadline and killed.poll() is None:
             time.sleep(0.01)
     finally:
@@ -235,7 +236,7 @@ def test_a_run_killed_in_the_middle_of_the_scan_goes_on_where_it_was(finished, t
     assert 0 < n_before < len(undisturbed)
 
     again = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert again.returncode == 0, again.stderr
     assert tiles(config) == undisturbed

@@ -7,6 +7,7 @@ from dagster import (
     AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
+    AssetKey,
     BackfillPolicy,
     Config,
     asset,
@@ -15,18 +16,27 @@ from pydantic import Field
 
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.failures import told_failures
+from decon_assets.findings import finding, tell_of_other
 from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
 from decon_assets.partitions import benchmarks, in_order
 from decon_assets.provenance import OWNERS, Teller, preview, record_preview
 from decon_assets.resources import Decon
 from decon_core.config import Config as Settings
-from decon_core.idf import current_snapshot, freeze, read_current, require_frozen_from
+from decon_core.idf import (
+    current_snapshot,
+    current_snapshot_fingerprint,
+    freeze,
+    outdated_members,
+    read_current,
+    require_frozen_from,
+)
 from decon_core.index import build_part, index_fingerprint
 from decon_core.indexability import visibilities
 from decon_core.records import Version, current_version, save_records
 from decon_core.registry import benchmark_of, benchmarks_of
 from decon_core.store import Store
+from decon_core.wording import counted
 
 GROUP = "benchmarks"
 
@@ -45,12 +55,16 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
     with told_failures(), decon.at_work() as (config, store):
         teller = Teller(context)
+        n_items = 0
         for name in in_order(context):
             benchmark = benchmark_of(config, name)
             origin = benchmark.origin()  # before reading: a file that changes meanwhile is stale
             table = benchmark.normalized()
             version = save_records(store, name, table, origin=origin)
-            context.log.info(f"{name}: {version.n_items} items, version {version.fingerprint}")
+            context.log.debug(
+                f"{name}: {counted(version.n_items, 'item')}, version {version.fingerprint}"
+            )
+            n_items += version.n_items
             told = {
                 "dagster/row_count": version.n_records,
                 "items": version.n_items,
@@ -59,6 +73,13 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
                 "preview": record_preview(table),
             }
             teller.tell(name, told)
+        if store.current_snapshot.is_file():
+            # A corrected benchmark does not materialize the snapshot, which would check it.
+            told_of = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
+            tell_of_other(context, *told_of, finding(outdated_members(store), is_warning=True))
+        context.log.info(
+            f"{counted(len(context.partition_keys), 'benchmark')}, {counted(n_items, 'item')}"
+        )
 
 
 def _splits(table: pa.Table) -> list[dict[str, object]]:
@@ -102,12 +123,22 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
         members = settings.snapshot or tuple(benchmarks_of(settings))
         if config.refreeze or not store.current_snapshot.is_file():
             versions = [current_version(store, name) for name in members]
-            freeze(store, versions, settings.policy)
+            before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
+            frozen = freeze(store, versions, settings.policy)
+            names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
+            state = f"frozen {_anew(before, frozen.fingerprint)}"
+            context.log.debug(f"{state} from {names}")
         else:
             current_snapshot(store, settings.policy)  # refuses one of other settings
             require_frozen_from(store, settings.snapshot)
-            context.log.info("a snapshot is frozen already: kept (set `refreeze` to count anew)")
+            state = "kept as it was frozen"
+            context.log.debug("a snapshot is frozen already: kept (set `refreeze` to count anew)")
+        outdated = outdated_members(store)
+        for problem in outdated:
+            context.log.warning(str(problem))
         snapshot = read_current(store)
+        n_members = counted(len(snapshot["members"]), "benchmark")
+        context.log.info(f"{state}, from {n_members}, {counted(snapshot['n_records'], 'record')}")
         context.add_asset_metadata(
             {
                 "fingerprint": snapshot["fingerprint"],
@@ -115,8 +146,16 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
                 "members": preview(
                     [{"benchmark": k, "version": v} for k, v in snapshot["members"].items()]
                 ),
+                "members_of_other_versions": len(outdated),
             }
         )
+
+
+def _anew(before: str, now: str) -> str:
+    """What a freeze changed, for its log."""
+    if not before:
+        return now
+    return f"anew: {now}, " + ("as before" if before == now else f"instead of {before}")
 
 
 @asset(
@@ -136,13 +175,22 @@ def index(context: AssetExecutionContext, decon: Decon) -> None:
         snapshot = current_snapshot(store, config.policy)
         versions = [current_version(store, name) for name in in_order(context)]
         dropped = {}
+        n_indexed = 0
         for version in versions:
             name = version.benchmark
             summary = build_part(store, version, snapshot, config.policy)
-            context.log.info(f"{name}: {summary.n_indexed} of {version.n_records} records")
+            context.log.debug(
+                f"{name}: {summary.n_indexed} of {counted(version.n_records, 'record')}"
+            )
+            n_indexed += summary.n_indexed
             if not summary.n_indexed:
                 context.log.warning(f"{name}: nothing to look for; left out: {summary.dropped}")
             dropped[name] = summary.dropped
+        n_records = sum(version.n_records for version in versions)
+        context.log.info(
+            f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of "
+            f"{counted(n_records, 'record')}"
+        )
         _tell_of_index(context, config, store, versions, dropped)
 
 

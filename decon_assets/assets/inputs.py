@@ -1,6 +1,13 @@
 """What comes from outside: benchmark files and training shards, and the list of what there is."""
 
-from dagster import AssetExecutionContext, AssetSpec, Config, asset
+from dagster import (
+    AllPartitionMapping,
+    AssetDep,
+    AssetExecutionContext,
+    AssetSpec,
+    Config,
+    asset,
+)
 from pydantic import Field
 
 from decon_assets.failures import told_failures
@@ -43,7 +50,18 @@ class InventoryConfig(Config):
     )
 
 
-@asset(group_name=GROUP, owners=OWNERS, kinds={"python"}, code_version="1")
+# After the files, which it lists. Were it before the others, every look at unchanged files would
+# make the UI call all of them outdated.
+@asset(
+    deps=[
+        AssetDep(benchmark_files, partition_mapping=AllPartitionMapping()),
+        AssetDep(corpus, partition_mapping=AllPartitionMapping()),
+    ],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"python"},
+    code_version="1",
+)
 def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
     """Which benchmarks, packs, mixtures and blends there are: the partitions of everything else.
 

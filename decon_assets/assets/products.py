@@ -1,11 +1,13 @@
 """What people take away: the mixtures, the blends of them, and the report."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dagster import (
     AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
+    AssetMaterialization,
     BackfillPolicy,
     DimensionPartitionMapping,
     IdentityPartitionMapping,
@@ -57,15 +59,21 @@ from decon_core.registry import (
 )
 from decon_core.report.build import build_report
 from decon_core.report.tables import TABLES
+from decon_core.report_file import incomplete_notice
 from decon_core.store import Store
 from decon_core.variants import mixture_named
+from decon_core.wording import counted
 from decon_core.workers import wanted_workers
 
 GROUP = "products"
 
 _MOST_BENCHMARKS_TOLD = 100
 _ABOUT_WIDTH = 200
-_RATES = ("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high", "n_not_indexable")
+_REASON_WIDTH = 400
+_RATES = (
+    *("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high"),
+    *("n_question_only", "n_not_indexable"),
+)
 _LEFT = ("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out")
 
 
@@ -103,14 +111,17 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
         wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
         errors: list[DeconError] = []
+        built: list[str] = []
         teller = Teller(context)
+        summaries: list[Summary] = []
         for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
             try:
                 summary = future.result()
             except DeconError as error:
                 errors.append(error)
                 continue
-            context.log.info(
+            summaries.append(summary)
+            context.log.debug(
                 f"{one.name}, {pack.name}: {summary.n_documents_out} of {summary.n_documents_in} "
                 f"documents, {summary.n_cut} of them cut"
             )
@@ -121,13 +132,29 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
                 "tiles": MetadataValue.path(store.tiles(builder.sight.scan)),
             }
             teller.tell(key, {**_told(summary), **made_from})
+            built.append(key)
+        n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
+        of = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
         if errors:
+            of = f"{of}, {len(built)} of {counted(len(keys), 'share')} built"
+        context.log.info(f"{of}, {_kept(summaries)}")
+        if errors:
+            for done in built:  # of a step that fails, Dagster would show all partitions as failed
+                context.log_event(AssetMaterialization(context.asset_key, partition=done))
             found = changed_damage(store, config.mixtures, list_packs(store))
             tell_without_step(context, "mixture_adds_up", looked(found))
         if len(errors) == 1:
             raise errors[0]
         if errors:
             raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
+
+
+def _kept(summaries: Sequence[Summary]) -> str:
+    """How many documents all shares of a run keep."""
+    n_in = sum(one.n_documents_in for one in summaries)
+    n_out = sum(one.n_documents_out for one in summaries)
+    n_cut = sum(one.n_cut for one in summaries)
+    return f"{n_out:,} of {counted(n_in, 'document')} kept, {n_cut:,} of them cut"
 
 
 def _told(summary: Summary) -> dict[str, object]:
@@ -169,6 +196,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
         blender = blender_of(config, store)
         wanted = [blend_named(config.blends, name) for name in in_order(context)]
         problems: list[Problem] = []
+        built: list[BlendSummary] = []
         teller = Teller(context)
         for one, found in build_blends(blender, wanted, workers=wanted_workers()):
             if isinstance(found, DeconError):
@@ -177,12 +205,20 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
                     for each in found.problems
                 ]
                 continue
-            context.log.info(
-                f"{one.name}: {found.n_documents} documents, {found.n_tokens} tokens, "
+            built.append(found)
+            context.log.debug(
+                f"{one.name}: {counted(found.n_documents, 'document')}, "
+                f"{counted(found.n_tokens, 'token')}, "
                 f"{found.n_test_texts} of them test items; at most {found.most_passes:g} times "
                 "through a source"
             )
             teller.tell(one.name, _told_of_blend(found))
+        context.log.info(
+            f"{counted(len(built), 'blend')}, "
+            f"{counted(sum(one.n_documents for one in built), 'document')}, "
+            f"{counted(sum(one.n_tokens for one in built), 'token')}, "
+            f"{sum(one.n_test_texts for one in built):,} test items"
+        )
         if problems:
             tell_without_step(
                 context, "blend_adds_up", looked(changed_blend_damage(store, config.blends))
@@ -225,10 +261,16 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
         teller = Teller(context)
+        n_items = n_left = n_questions = 0
         versions = (current_version(builder.store, name) for name in in_order(context))
         for summary in build_clean_benchmarks(builder, versions):
             name = summary.benchmark
-            context.log.info(f"{name}: {summary.n_items_left} of {summary.n_items} items left")
+            context.log.debug(
+                f"{name}: {summary.n_items_left} of {counted(summary.n_items, 'item')} left"
+            )
+            n_items += summary.n_items
+            n_left += summary.n_items_left
+            n_questions += summary.n_question_only
             told = {
                 "items": summary.n_items,
                 "items_left": summary.n_items_left,
@@ -236,6 +278,11 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
                 "folder": MetadataValue.path(summary.folder),
             }
             teller.tell(name, told)
+        n_benchmarks = counted(len(context.partition_keys), "benchmark")
+        context.log.info(
+            f"{n_benchmarks}, {n_left:,} of {counted(n_items, 'item')} left, {n_questions:,} "
+            "question-only"
+        )
 
 
 @asset(
@@ -251,7 +298,10 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
     metadata=columns("report"),
 )
 def report(context: AssetExecutionContext, decon: Decon) -> None:
-    """Everything found, decided and removed, in one DuckDB file."""
+    """Everything found, decided and removed, in one DuckDB file.
+
+    Shards that could not be scanned are listed in it, and it is marked as incomplete.
+    """
     with told_failures(), decon.at_work() as (config, store):
         require_unblocked(context, config, store)
         versions = current_versions(config, store)
@@ -266,13 +316,32 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
             config.showing,
             verdicts_of(config),
         )
+        context.log.info(
+            f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
+            f"{summary.n_question_only:,} question-only; "
+            f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
+            f"{summary.n_question_only_documents:,} question-only"
+        )
+        if summary.gaps:
+            n_shards = sum(len(pack.shards) for pack in packs)
+            context.log.warning(incomplete_notice(len(summary.gaps), n_shards))
         context.add_asset_metadata(
             {
                 "dagster/row_count": summary.n_items,
+                "is_complete": not summary.gaps,
+                "not_scanned": preview(
+                    [
+                        {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
+                        for one in summary.gaps
+                    ],
+                    width=_REASON_WIDTH,
+                ),
                 "database": MetadataValue.path(store.report),
                 "items": summary.n_items,
                 "leaked_items": summary.n_leaked,
                 "contaminated_documents": summary.n_contaminated_documents,
+                "question_only_items": summary.n_question_only,
+                "question_only_documents": summary.n_question_only_documents,
                 "leaks": summary.n_matches,
                 "unreadable_rows": summary.n_unreadable,
                 "shards_without_mixture": summary.n_shards_without_mixture,
@@ -318,6 +387,7 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
         folder = store.report.parent
         write_page(store.report, store.report_page)
         write_published(summary_of(store.report), folder)
+        context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}")
         context.add_asset_metadata(
             {
                 "page": MetadataValue.path(store.report_page),

@@ -16,7 +16,9 @@ from dagster import (
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.inputs import corpus
+from decon_assets.assets.looks import look_at_ledgers, look_for_canaries
 from decon_assets.failures import told_failures
+from decon_assets.findings import tell_without_step
 from decon_assets.gates import require_unblocked
 from decon_assets.lineage import columns
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves, in_order
@@ -35,7 +37,8 @@ from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.scan import ScanSummary, scan_packs
 from decon_core.store import Store
-from decon_core.tiles import count_cell, missing_tiles, scan_fingerprint
+from decon_core.tiles import count_cell, gaps_of, lacking_of, missing_tiles, scan_fingerprint
+from decon_core.wording import counted
 from decon_core.workers import wanted_workers
 
 GROUP = "scan"
@@ -87,6 +90,8 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
             total.seconds += part.seconds
         if problems:
             _tell_of_whole_cells(context, config, store)
+            tell_without_step(context, "canaries_are_found", look_for_canaries(config, store))
+            tell_without_step(context, "ledger_is_complete", look_at_ledgers(config, store))
             raise CorpusError(dict.fromkeys(problems))
         _describe(context, config, store, total)
 
@@ -136,7 +141,7 @@ def _scan_group(
         told_at = seconds
         rate = n_bytes / max(seconds, 1e-9)
         left = (n_bytes_in_all - n_bytes) / rate
-        context.log.info(
+        context.log.debug(
             f"shard {done} of {n_shards}: {rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
         )
 
@@ -170,7 +175,8 @@ def _describe(
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
     context.log.info(
-        f"read {total.n_shards_read} shards, wrote {total.n_tiles_written} tiles, "
+        f"read {counted(total.n_shards_read, 'shard')}, wrote "
+        f"{counted(total.n_tiles_written, 'tile')}, "
         f"{total.n_tiles_present} were there already"
     )
     fingerprint = scan_fingerprint(store, config.policy)
@@ -222,6 +228,7 @@ def _plot_of_scores(
 def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
     """n-grams of the benchmarks that so many documents of a source hold that they are no evidence.
 
+    Shards that could not be read are left out.
     Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
     """
     with told_failures(), decon.at_work() as (config, store):
@@ -229,8 +236,10 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
         sight = Sight(store, tuple(versions), config.policy, name)
-        for pack in list_packs(store):
-            require_scanned(sight, pack, versions)
+        gaps = gaps_of(store, list_packs(store), versions, name)
+        for gap in gaps:
+            if not gap.is_refused:  # it will be scanned, and then the counts would be others
+                require_scanned(sight, gap.pack, versions)
         table = freeze_common(
             store,
             list_packs(store),
@@ -238,6 +247,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
             config.policy,
             index=index_fingerprint(store, config.policy),
             scan=name,
+            lacking=lacking_of(gaps),
         )
         most = table.sort_by([("share", "descending")]).slice(0, _MOST_ROWS_TOLD)
         context.log.info(f"{table.num_rows} n-grams are common")

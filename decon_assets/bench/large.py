@@ -20,8 +20,8 @@ from decon_core.idf import freeze
 from decon_core.index import build_part
 from decon_core.policy import Policy
 from decon_core.records import Version, save_records
-from decon_core.schemas import MATCHES, RECORDS
-from decon_core.store import Store, write_json, write_tile
+from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
+from decon_core.store import Store, no_rows, write_json, write_parquet, write_tile
 from decon_core.tiles import scan_fingerprint
 from decon_core.workers import run_jobs, usable_cores
 
@@ -129,13 +129,16 @@ def _write(job: _Job) -> None:
         for number, version in enumerate(job.versions):
             tile = _tile(rng, int(rng.poisson(per_tile)), shard, number, job)
             write_tile(store.tile(job.scan, _fingerprint(shard), version.fingerprint), tile)
+            counts = store.gram_counts(job.scan, _fingerprint(shard), version.fingerprint)
+            write_tile(counts, no_rows(GRAM_COUNTS))
+        write_parquet(store.documents(job.scan, _fingerprint(shard)), no_rows(DOCUMENTS))
         write_json(store.ledger(job.scan, _fingerprint(shard)), _ledger(shard))
 
 
 def _ledger(shard: int) -> dict[str, object]:
     n = _DOCUMENTS_PER_SHARD
     counts = {"n_rows": n, "n_documents": n, "n_characters": 2_000 * n, "n_too_short": 0}
-    return {"shard": _fingerprint(shard), **counts, "unreadable": []}
+    return {"shard": _fingerprint(shard), **counts, "unreadable": [], "invalid_utf8": []}
 
 
 def _tile(rng: np.random.Generator, n: int, shard: int, number: int, job: _Job) -> pa.Table:

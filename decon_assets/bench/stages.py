@@ -86,7 +86,7 @@ def stages(job: Job) -> Result:
     encoder = Encoder(
         load_tokenizer(policy.tokenizer_str),
         FixedVocabulary(search.ids),
-        punctuation=policy.punctuation_chars,
+        form=policy.form,
         table_mb=policy.word_table_mb,
     )
     detector = Detector(search, policy.at_floor)

@@ -10,6 +10,7 @@ from decon_assets.checks.benchmarks import (
     enough_is_indexable,
     index_is_complete,
     records_are_valid,
+    snapshot_is_of_todays_versions,
 )
 from decon_assets.checks.products import (
     blend_adds_up,
@@ -23,15 +24,18 @@ from decon_assets.checks.scanning import (
     canaries_are_found,
     every_row_was_read,
     ledger_is_complete,
+    text_is_utf8,
 )
 
 CHECKS = [
     records_are_valid,
+    snapshot_is_of_todays_versions,
     index_is_complete,
     enough_is_indexable,
     canaries_are_found,
     ledger_is_complete,
     every_row_was_read,
+    text_is_utf8,
     mixture_adds_up,
     controls_match,
     blend_adds_up,
@@ -54,4 +58,6 @@ __all__ = [
     "mixture_adds_up",
     "records_are_valid",
     "report_is_todays",
+    "snapshot_is_of_todays_versions",
+    "text_is_utf8",
 ]

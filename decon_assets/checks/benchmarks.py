@@ -2,13 +2,14 @@
 
 from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.benchmarks import index, records
+from decon_assets.assets.benchmarks import idf_snapshot, index, records
 from decon_assets.findings import finding, looked
 from decon_assets.provenance import preview
 from decon_assets.resources import Decon
 from decon_core.demands import seen_of, shortfalls
 from decon_core.errors import Problem
 from decon_core.faults import changed_faults_of_records
+from decon_core.idf import outdated_members
 from decon_core.index import has_part, index_fingerprint, open_part
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of
@@ -22,6 +23,16 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
     """
     with decon.at_work() as (config, store):
         return looked(changed_faults_of_records(store, [*benchmarks_of(config)]))
+
+
+@asset_check(asset=idf_snapshot)
+def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
+    """The benchmarks that idf was counted over are in the versions that they had then.
+
+    A snapshot that is not stays in force until it is frozen anew. Also checked with `records`.
+    """
+    _, store = decon.at_hand()
+    return finding(outdated_members(store), is_warning=True)
 
 
 @asset_check(asset=index, blocking=True)

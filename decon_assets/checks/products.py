@@ -16,7 +16,8 @@ from decon_core.publish.drift import drift_of
 from decon_core.registry import builder_of, current_versions, list_packs, plan
 from decon_core.report.verify import faults_of_report
 from decon_core.store import Store, read_json
-from decon_core.tiles import missing_tiles, scan_fingerprint
+from decon_core.tiles import gaps_of, scan_fingerprint
+from decon_core.wording import counted
 
 
 @asset_check(asset=mixture, blocking=True)
@@ -42,7 +43,8 @@ def controls_match(decon: Decon) -> AssetCheckResult:
                 if not matched.is_near:  # all packs of a source say the same
                     problems[declared.name, matched.source] = Problem(
                         f"{declared.name}, {matched.source}",
-                        f"{matched.n_drawn} documents, {matched.n_drawn_tokens} tokens",
+                        f"{counted(matched.n_drawn, 'document')}, "
+                        f"{counted(matched.n_drawn_tokens, 'token')}",
                         f"{matched.n_documents} and {matched.n_tokens}",
                     )
     return finding([*problems.values()], is_warning=True)
@@ -72,11 +74,12 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
         return finding([*problems, *error.problems])
     problems += [
         Problem(
-            f"{pack.name}: {shard.name}",
-            "not scanned against " + ", ".join(version.benchmark for version in lacking),
+            f"{one.pack.name}: {one.shard.name}",
+            f"not scanned against {', '.join(one.lacking)} ({one.reason})",
             "a tile",
+            one.cause.remedy,
         )
-        for pack, shard, lacking in missing_tiles(store, list_packs(store), versions, scan)
+        for one in gaps_of(store, list_packs(store), versions, scan)
     ]
     return finding([*problems, *_faults_of_report(config, store)])
 

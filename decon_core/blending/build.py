@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from decon_core.blending.account import (
     account_of,
@@ -36,6 +35,7 @@ from decon_core.blending.card import card_of_blend
 from decon_core.blending.plan import Plan, plan_blend
 from decon_core.blending.write import Written, job_of, write_part
 from decon_core.blends import Blend
+from decon_core.checksums import sealed_page
 from decon_core.corpus import Pack, hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.idf import current_snapshot_fingerprint
@@ -43,7 +43,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.standing import MANIFEST, strays
 from decon_core.schemas import BLENDED
-from decon_core.store import aside, read_json, write_json, write_parquet, write_tables
+from decon_core.store import aside, read_json, read_parquet, write_json, write_parquet, write_tables
 from decon_core.variants import Mixture, mixture_named
 from decon_core.workers import Advance, run_jobs
 
@@ -272,13 +272,13 @@ def _standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
 def has_card(folder: Path, manifest: dict[str, Any]) -> bool:
     """Whether the page is there, and says what the manifest does."""
     path = folder / CARD
-    return path.is_file() and path.read_text(encoding="utf-8") == card_of_blend(manifest)
+    return path.is_file() and path.read_bytes() == sealed_page(card_of_blend(manifest))
 
 
 def _keep_card(folder: Path, manifest: dict[str, Any]) -> None:
     if not has_card(folder, manifest):
         with aside(folder / CARD) as draft:
-            draft.write_text(card_of_blend(manifest), encoding="utf-8")
+            draft.write_bytes(sealed_page(card_of_blend(manifest)))
 
 
 def _summary(manifest: dict[str, Any], folder: Path, *, was_there: bool) -> BlendSummary:
@@ -323,7 +323,7 @@ def blend_damage(folder: Path) -> list[Problem]:
 
 def _unlisted(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Where the tables say something else than the manifest."""
-    texts = pq.read_table(folder / TEXTS_FILE, schema=BLENDED, columns=["part", "n_tokens"])
+    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, columns=["part", "n_tokens"])
     counts = texts.group_by("part").aggregate([("n_tokens", "count"), ("n_tokens", "sum")])
     listed = {row["part"]: row for row in counts.to_pylist()}
     for number, part in enumerate(manifest["parts"]):

@@ -16,6 +16,7 @@ from decon_core.chance import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
 from decon_core.records import Version, load_records
 from decon_core.store import Store
+from decon_core.wording import counted
 
 _COLUMNS = [
     *("benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct"),
@@ -89,7 +90,7 @@ def choose_items(
             (seen if item.question in in_seen else unseen).append(item)
     if not seen and not problems:
         named = ", ".join(contamination.benchmarks)
-        found = f"none of {len(unseen)} items in the share of {contamination.seen:g}"
+        found = f"none of {counted(len(unseen), 'item')} in the share of {contamination.seen:g}"
         problems.append(Problem(named, found, "one or more", "a larger `seen`, or another seed"))
     if contamination.shuffle_answers and not any(item.choices for item in (*seen, *unseen)):
         named = ", ".join(contamination.benchmarks)
@@ -103,7 +104,7 @@ def _nothing(benchmark: str, contamination: Contamination, n_items: int) -> Prob
     if n_items:
         return Problem(
             f"benchmark {benchmark!r}",
-            f"{n_items} items, none with an answer",
+            f"{counted(n_items, 'item')}, none with an answer",
             f"answers, for the form {contamination.form!r}",
             'form = "source" needs none',
         )

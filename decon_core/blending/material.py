@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard, shard_at
@@ -21,7 +20,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.schemas import REMOVED
-from decon_core.store import read_json
+from decon_core.store import read_json, read_parquet
 from decon_core.variants import Mixture
 
 Integers = npt.NDArray[np.int64]
@@ -81,7 +80,7 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
     columns: list[tuple[Small, Integers, Integers, Integers]] = []
     for pack in packs:
         folder = builder.store.mixture(mixture.name, pack.name)
-        removed = _by_shard(pq.read_table(folder / REMOVED_FILE, schema=REMOVED))
+        removed = _by_shard(read_parquet(folder / REMOVED_FILE, schema=REMOVED))
         accounts = read_json(folder / MANIFEST)["shards"]
         for shard, account in zip(pack.shards, accounts, strict=True):
             columns.append(_of_shard(builder, shard, len(shards), removed.get(shard.name)))

@@ -156,7 +156,7 @@ class TokenCount:
         self._encoder = Encoder(
             load_tokenizer(policy.tokenizer_str),
             FixedVocabulary(np.empty(0, np.int64)),
-            punctuation=policy.punctuation_chars,
+            form=policy.form,
             table_mb=policy.word_table_mb,
         )
 

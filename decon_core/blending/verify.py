@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from decon_core.blending.account import account_of
 from decon_core.blending.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_damage, has_card
@@ -31,7 +30,7 @@ from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import scan_again
 from decon_core.scan import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
-from decon_core.store import Store, read_json
+from decon_core.store import Store, read_json, read_parquet
 from decon_core.variants import Mixture
 from decon_core.verified import Looked, look, stamp_of_files
 
@@ -103,7 +102,7 @@ def _standing(blender: Blender, blend: Blend, folder: Path) -> list[Problem]:
 def _other_words(blender: Blender, blend: Blend, folder: Path) -> Iterator[Problem]:
     """Where manifest or card say something else than a plan that is made once more."""
     manifest = read_json(folder / MANIFEST)
-    texts = pq.read_table(folder / TEXTS_FILE, schema=BLENDED, columns=["n_tokens"])
+    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, columns=["n_tokens"])
     try:
         plan = plan_blend(blender.builder, blend)
     except DeconError as error:  # of the mixture, say
@@ -125,7 +124,7 @@ def _look_into(blender: Blender, blend: Blend, pack: Pack, found: BlendVerdict) 
     store, sight = builder.store, builder.sight
     folder = store.blend(blend.name)
     mixture = blender.mixture_of(blend)
-    texts = pq.read_table(folder / TEXTS_FILE, schema=BLENDED)
+    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED)
     unseen = _unseen(folder)
     given_away: set[Name] = set()
     for number, shard in enumerate(pack.shards):
@@ -146,7 +145,11 @@ def _look_into(blender: Blender, blend: Blend, pack: Pack, found: BlendVerdict) 
             names = {(one["benchmark"], one["split"], one["instance_index"]) for one in entries}
             if row in items:
                 found.n_found += items[row] in names
-                given_away |= names & unseen
+                given_away |= unseen.intersection(
+                    (one["benchmark"], one["split"], one["instance_index"])
+                    for one in entries
+                    if one["is_contaminated"]
+                )
                 continue
             found.n_leaks += 1
             if mixture.take == "clean" and len(found.problems) < _MOST_TOLD:
@@ -174,7 +177,7 @@ def _leaks(
 
 def _tokens_scanned(blender: Blender, shard: str) -> int:
     path = blender.builder.store.documents(blender.builder.sight.scan, shard)
-    return int(pq.read_table(path, columns=["n_tokens"])["n_tokens"].to_numpy().sum())
+    return int(read_parquet(path, columns=["n_tokens"])["n_tokens"].to_numpy().sum())
 
 
 def _items_by_row(listed: pa.Table) -> dict[int, Name]:
@@ -186,7 +189,7 @@ def _items_by_row(listed: pa.Table) -> dict[int, Name]:
 
 def _unseen(folder: Path) -> set[Name]:
     """The items that are to stay unseen: by no contamination of the blend seen."""
-    table = pq.read_table(folder / ITEMS_FILE, schema=BLEND_ITEMS)
+    table = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS)
     columns = (table[name].to_pylist() for name in ("benchmark", "split", "instance_index"))
     names = [*zip(*columns, strict=True)]
     is_seen = table["is_seen"].to_numpy()

@@ -19,10 +19,17 @@ Comparison = dict[str, Any]
 
 KINDS = ("only in first", "only in second", "changed")
 
+# Documents and items of which neither side calls anything a leak.
+QUESTION_ONLY_IN_BOTH = "question-only in both"
+QUESTION_ONLY_KINDS = (
+    *("question-only, only in first", "question-only, only in second"),
+    *(QUESTION_ONLY_IN_BOTH, "question-only, not comparable"),
+)
+
 _CALLS = """
     SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
            score_of_first, score_of_second, rules_of_first, rules_of_second,
-           verdict_of_first, verdict_of_second
+           verdict_of_first, verdict_of_second, class_of_first, class_of_second
     FROM calls WHERE kind = ?
     ORDER BY source, shard_name, row, benchmark, split, instance_index LIMIT ?
 """
@@ -30,7 +37,7 @@ _CALLS = """
 _NOT_COMPARABLE = """
     SELECT why_not, count(*) FILTER (is_in_first) AS n_in_first,
            count(*) FILTER (is_in_second) AS n_in_second
-    FROM calls WHERE why_not IS NOT NULL GROUP BY why_not ORDER BY why_not
+    FROM calls WHERE kind = 'not comparable' GROUP BY why_not ORDER BY why_not
 """
 
 _ITEMS = """
@@ -86,7 +93,7 @@ def _told(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
 def _is_same(found: Comparison) -> bool:
     """Whether both say the same of the same. Settings that change nothing do not count."""
     return (
-        set(found["n_calls"]) <= {"same"}
+        set(found["n_calls"]) <= {"same", QUESTION_ONLY_IN_BOTH}
         and set(found["n_shards"]) <= {"in both"}
         and not found["statuses"]
         and all(_is_same_benchmark(one) for one in found["benchmarks"])
@@ -129,7 +136,13 @@ def _flat(run: dict[str, Any]) -> dict[str, Any]:
     named = {f"threshold of {rule}": value for rule, value in run.pop("thresholds").items()}
     policy = run.pop("policy")
     if isinstance(policy, dict):
-        return run | {f"policy.{name}": value for name, value in policy.items()} | named
+        own = policy.pop("benchmark", None) or {}
+        of_one = {
+            f"policy.benchmark.{benchmark}.{name}": value
+            for benchmark, table in own.items()
+            for name, value in table.items()
+        }
+        return run | {f"policy.{name}": value for name, value in policy.items()} | of_one | named
     return run | {"policy": policy} | named
 
 

@@ -105,7 +105,13 @@ WITH joined AS (
            a.rules AS rules_of_first, b.rules AS rules_of_second,
            a.verdict AS verdict_of_first, b.verdict AS verdict_of_second,
            coalesce(a.is_contaminated, false) AS is_in_first,
-           coalesce(b.is_contaminated, false) AS is_in_second
+           coalesce(b.is_contaminated, false) AS is_in_second,
+           coalesce(a.is_question_only, false) AS is_question_in_first,
+           coalesce(b.is_question_only, false) AS is_question_in_second,
+           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_question_only THEN 'question-only' END
+               AS class_of_first,
+           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_question_only THEN 'question-only' END
+               AS class_of_second
     FROM (SELECT s.number, d.* FROM one.decisions d
           JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
     FULL JOIN (SELECT s.number, d.* FROM two.decisions d
@@ -121,10 +127,15 @@ WITH joined AS (
     JOIN shard_pairs s USING (number)
     LEFT JOIN unread u ON (u.number, u.row, u.is_of_first) = (j.number, j.row, NOT j.is_in_first)
     LEFT JOIN item_pairs i USING (benchmark, split, instance_index)
-    WHERE is_in_first OR is_in_second
+    WHERE is_in_first OR is_in_second OR is_question_in_first OR is_question_in_second
 )
 SELECT *,
-       CASE WHEN why_not IS NOT NULL THEN 'not comparable'
+       CASE WHEN NOT is_in_first AND NOT is_in_second THEN
+                 CASE WHEN why_not IS NOT NULL THEN 'question-only, not comparable'
+                      WHEN NOT is_question_in_second THEN 'question-only, only in first'
+                      WHEN NOT is_question_in_first THEN 'question-only, only in second'
+                      ELSE 'question-only in both' END
+            WHEN why_not IS NOT NULL THEN 'not comparable'
             WHEN NOT is_in_second THEN 'only in first'
             WHEN NOT is_in_first THEN 'only in second'
             WHEN abs(score_of_first - score_of_second) > 1e-9
@@ -139,19 +150,23 @@ CREATE TABLE item_changes AS
 SELECT i.*,
        -- Not so where the change comes of shards that only one of the two scanned.
        coalesce(c.is_in_first, false) <> coalesce(c.is_in_second, false)
-           OR status_of_first <> 'leaked' AND status_of_second <> 'leaked' AS is_comparable
+           OR coalesce(c.is_question_in_first, false) <> coalesce(c.is_question_in_second, false)
+           OR status_of_first NOT IN ('leaked', 'question-only')
+              AND status_of_second NOT IN ('leaked', 'question-only') AS is_comparable
 FROM item_pairs i
 LEFT JOIN (
     SELECT benchmark, split, instance_index,
-           bool_or(is_in_first) AS is_in_first, bool_or(is_in_second) AS is_in_second
+           bool_or(is_in_first) AS is_in_first, bool_or(is_in_second) AS is_in_second,
+           bool_or(is_question_in_first) AS is_question_in_first,
+           bool_or(is_question_in_second) AS is_question_in_second
     FROM calls WHERE why_not IS NULL
     GROUP BY ALL
 ) c USING (benchmark, split, instance_index)
 WHERE why_not IS NULL
   AND (status_of_first <> status_of_second
        -- Of items that nobody listed it is known that they did not leak, and no more.
-       OR status_of_first = 'leaked' AND status_of_second IS NULL
-       OR status_of_second = 'leaked' AND status_of_first IS NULL);
+       OR status_of_first IN ('leaked', 'question-only') AND status_of_second IS NULL
+       OR status_of_second IN ('leaked', 'question-only') AND status_of_first IS NULL);
 
 CREATE TABLE rates AS
 SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version_of_second,
@@ -162,11 +177,17 @@ SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version
        coalesce(i.n_of_second, 0) / nullif(p.n_items_of_second, 0) AS rate_of_second,
        rate_of_second - rate_of_first AS difference,
        coalesce(c.n_of_first, 0) AS n_shared_of_first,
-       coalesce(c.n_of_second, 0) AS n_shared_of_second
+       coalesce(c.n_of_second, 0) AS n_shared_of_second,
+       CASE WHEN p.is_in_first THEN coalesce(i.n_question_only_of_first, 0) END
+           AS n_question_only_of_first,
+       CASE WHEN p.is_in_second THEN coalesce(i.n_question_only_of_second, 0) END
+           AS n_question_only_of_second
 FROM benchmark_pairs p
 LEFT JOIN (
     SELECT benchmark, count(*) FILTER (status_of_first = 'leaked') AS n_of_first,
-           count(*) FILTER (status_of_second = 'leaked') AS n_of_second
+           count(*) FILTER (status_of_second = 'leaked') AS n_of_second,
+           count(*) FILTER (status_of_first = 'question-only') AS n_question_only_of_first,
+           count(*) FILTER (status_of_second = 'question-only') AS n_question_only_of_second
     FROM item_pairs GROUP BY benchmark
 ) i USING (benchmark)
 LEFT JOIN (

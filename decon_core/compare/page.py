@@ -7,22 +7,33 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from decon_core.compare.differences import KINDS, Comparison
+from decon_core.compare.differences import (
+    KINDS,
+    QUESTION_ONLY_IN_BOTH,
+    QUESTION_ONLY_KINDS,
+    Comparison,
+)
+from decon_core.wording import counted
 
 Cell = str | int | float | None
 
 _LOST = "not comparable"
 
 _ABOUT_RATES = (
-    "Share of each benchmark's items that leaked. The last two columns count those that leaked "
+    "Share of each benchmark's items that leaked. Then come those that leaked "
     "where both looked: in shards, rows and items that both of them have."
 )
 _ABOUT_LOST = (
     "Leaks of one side where the other did not look, or looked at something else. They are in none "
     "of the other tables."
 )
+_ABOUT_QUESTION_ONLY = (
+    "Documents that hold the question of an item without its answer, and the item: no leak in "
+    "either."
+)
 _ABOUT_ITEMS = (
-    "Items that one side calls leaked, clean or not indexable, and the other does not. Elsewhere: "
+    "Items that one side calls leaked, question-only, clean or not indexable, and the other does "
+    "not. Elsewhere: "
     "the change comes of shards or rows that only one side saw."
 )
 _ABOUT_CALLS = {
@@ -46,12 +57,18 @@ class Section:
 def headline(found: Comparison) -> str:
     """What it comes to, in a line."""
     if found["is_same"]:
-        return f"the same: {_n_calls(found, 'same'):,} leaks in both"
+        n = _n_calls(found, QUESTION_ONLY_IN_BOTH)
+        also = f", {n:,} {QUESTION_ONLY_IN_BOTH}" if n else ""
+        return f"the same: {_n_calls(found, 'same'):,} leaks in both{also}"
     told = [f"{_n_calls(found, kind):,} leaks {kind}" for kind in KINDS]
     lost = f"{_n_calls(found, _LOST):,} {_LOST}"
     n_items = sum(one["n"] for one in found["statuses"])
     same = f"{_n_calls(found, 'same'):,} the same"
-    return f"{'; '.join([same, *told, lost])}; {n_items:,} items of another status"
+    of_questions = [
+        f"{_n_calls(found, kind):,} {kind}" for kind in QUESTION_ONLY_KINDS if _n_calls(found, kind)
+    ]
+    parts = "; ".join([same, *told, lost, *of_questions])
+    return f"{parts}; {counted(n_items, 'item')} of another status"
 
 
 def sections(found: Comparison, *, most: int) -> Iterator[Section]:
@@ -62,6 +79,7 @@ def sections(found: Comparison, *, most: int) -> Iterator[Section]:
         Section("Leak rates", _ABOUT_RATES, _RATE_HEADS, _rates(found)),
         _statuses(found),
         _items(found, most),
+        _question_only(found),
         *(_calls(found, kind, most) for kind in KINDS),
         Section(
             "Not comparable",
@@ -71,6 +89,12 @@ def sections(found: Comparison, *, most: int) -> Iterator[Section]:
         ),
     )
     return (one for one in tables if one.rows)
+
+
+def _question_only(found: Comparison) -> Section:
+    rows = [(kind, n) for kind in QUESTION_ONLY_KINDS if (n := _n_calls(found, kind))]
+    heads = ("where", "documents and items")
+    return Section("Question-only", _ABOUT_QUESTION_ONLY, heads, rows)
 
 
 def lost_of(found: Comparison) -> Sequence[Mapping[str, Any]]:
@@ -108,7 +132,7 @@ def _shards(found: Comparison, most: int) -> Section:
 
 _RATE_HEADS = (
     *("benchmark", "items", "leaked in first", "in second", "rate of first", "of second"),
-    *("difference", "where both looked", "second there"),
+    *("difference", "where both looked", "second there", "question-only"),
 )
 
 
@@ -124,6 +148,7 @@ def _rates(found: Comparison) -> list[tuple[Cell, ...]]:
             _percent(one["difference"], sign="+"),
             _count(one["n_shared_of_first"]),
             _count(one["n_shared_of_second"]),
+            _both(one["n_question_only_of_first"], one["n_question_only_of_second"]),
         )
         for one in found["benchmarks"]
     ]
@@ -162,7 +187,7 @@ def _items(found: Comparison, most: int) -> Section:
 
 _CALL_HEADS = (
     *("source", "shard", "row", "benchmark", "split", "item"),
-    *("score in first", "in second", "rules of first", "of second", "verdicts"),
+    *("score in first", "in second", "rules of first", "of second", "verdicts", "class"),
 )
 
 
@@ -185,6 +210,7 @@ def _call(one: Mapping[str, Any]) -> tuple[Cell, ...]:
         ", ".join(one["rules_of_first"] or ()),
         ", ".join(one["rules_of_second"] or ()),
         _both(one["verdict_of_first"], one["verdict_of_second"]),
+        _both(one["class_of_first"], one["class_of_second"]),
     )
 
 
@@ -237,13 +263,14 @@ def as_html(found: Comparison, *, most: int) -> str:
     names = "".join(
         f"<dt>{side}</dt><dd>{escape(str(found[side]))}</dd>" for side in ("first", "second")
     )
+    notes = "".join(f"<p>{escape(note)}</p>\n" for note in found.get("notes", ()))
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>Two reports compared</title><style>{_STYLE}</style>\n"
-        f"<h1>Two reports compared</h1>\n<dl>{names}</dl>\n"
+        f"<h1>Two reports compared</h1>\n<dl>{names}</dl>\n{notes}"
         f"<p><strong>{escape(headline(found))}</strong></p>\n" + "\n".join(parts) + "\n</html>\n"
     )
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from decon_core.config import Showing, load_config
-from decon_core.errors import InputError, MissingError, Problem, StaleError
+from decon_core.config import Config, Showing, config_from, load_config
+from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
 from decon_core.exchange.folder import is_scan, read_folder
-from decon_core.folder_scan import load_policy
+from decon_core.folder_scan import policy_from, read_policy
+from decon_core.idf import require_counted_under, require_frozen_from
+from decon_core.index import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sight
-from decon_core.mixtures.needs import require_scanned
-from decon_core.policy import DECISION_FIELDS, Policy
-from decon_core.registry import builder_of
+from decon_core.policy import DECISION_FIELDS, Policy, unknown_benchmarks
+from decon_core.records import current_version
+from decon_core.registry import benchmarks_of, list_packs, stale_benchmarks, verdicts_of
 from decon_core.report.database import write_database
 from decon_core.report.gather import at_hand, settings, write_matches
 from decon_core.store import Store
-from decon_core.tiles import scan_fingerprint
+from decon_core.tiles import Gap, gaps_of, missing_tiles, scan_fingerprint
 
 _NO_TEXTS = Showing(snippets=False)
 
@@ -41,24 +42,71 @@ def database_of(named: Path, work: Path) -> Path:
 
 def policy_in(path: Path, *, like: Policy) -> Policy:
     """The policy of a decon.toml; or of a file of settings, which has the others from `like`."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        values = {}  # what is wrong with it is said by whoever reads it next
-    return load_config(path).policy if "corpus" in values else load_policy(path, like=like)
+    values = read_policy(path)  # once: the path may be that of a pipe
+    if "corpus" in values:
+        return config_from(values, path).policy
+    return policy_from(values, path, like=like)
 
 
-def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> None:
-    """Write what one scan comes to by the policy of a configuration, and by another one."""
+def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[str]:
+    """Write what one scan comes to by the policy of a configuration, and by another one.
+
+    Returns notes: what of the corpus and the benchmarks is left out as it was not scanned, and
+    whether the other policy changes nothing.
+    """
     config = load_config(config_path)
-    builder = builder_of(config, Store(config.store))
+    policy = policy_in(other, like=config.policy)
+    builder, notes = _scanned(config, Store(config.store))
     if not builder.packs:
         expected = "a corpus that was scanned"
         raise MissingError(Problem(str(config_path), "no pack", expected, "`decon-assets run`"))
-    policy = policy_in(other, like=config.policy)
+    problems = [*unknown_benchmarks(policy, benchmarks_of(config))]
+    if problems:
+        raise ConfigError(problems)
     _require_same_scan(builder, policy, other)
+    gaps = gaps_of(builder.store, builder.packs, builder.versions, builder.sight.scan)
+    notes += [
+        f"left out: shard {one.shard.name} with {', '.join(one.lacking)}: {one.reason}"
+        for one in gaps
+    ]
+    if policy == config.policy:
+        notes.append(f"{other} changes no setting of the policy of {config_path}")
     for one, work in zip((config.policy, policy), works, strict=True):
-        _judge(replace(builder, policy=one), work)
+        _judge(replace(builder, policy=one), work, gaps)
+    return notes
+
+
+def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
+    """What was scanned of a configuration, and notes of the benchmarks that were not."""
+    versions, notes = [], []
+    stale = stale_benchmarks(config, store)
+    require_counted_under(store, config.policy)
+    require_frozen_from(store, config.snapshot)
+    index, scan = index_fingerprint(store, config.policy), scan_fingerprint(store, config.policy)
+    packs = tuple(list_packs(store))
+    n_shards = sum(len(pack.shards) for pack in packs)
+    for name in benchmarks_of(config):
+        if not store.current_records(name).is_file():
+            notes.append(f"left out: benchmark {name}: not normalized yet; `decon-assets run`")
+            continue
+        version = current_version(store, name)
+        if name in stale:
+            why = "its recipe or files changed since it was scanned"
+            notes.append(f"left out: benchmark {name}: {why}; `decon-assets run`")
+        elif (
+            not has_part(store, version, index)
+            or len(missing_tiles(store, packs, [version], scan)) == n_shards
+        ):
+            notes.append(f"left out: benchmark {name}: not scanned yet; `decon-assets run`")
+        else:
+            versions.append(version)
+    if not versions:
+        problem = Problem(str(config.path), "no benchmark that was scanned", "at least one")
+        raise MissingError(replace(problem, remedy="`decon-assets run`"))
+    verdicts = verdicts_of(config)
+    return Builder(
+        store, packs, tuple(versions), config.policy, config.mixtures, verdicts=verdicts
+    ), notes
 
 
 def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
@@ -82,14 +130,13 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
     )
 
 
-def _judge(builder: Builder, database: Path) -> None:
+def _judge(builder: Builder, database: Path, gaps: Sequence[Gap]) -> None:
     sight = builder.sight
-    for pack in builder.packs:
-        require_scanned(sight, pack, sight.versions)
     folder = database.with_suffix(".matches")
-    matches = write_matches(sight, builder.packs, folder)
-    write_database(database, _tables(sight, builder), {"matches": matches})
+    matches = write_matches(sight, builder.packs, folder, gaps)
+    write_database(database, _tables(sight, builder, gaps), {"matches": matches})
 
 
-def _tables(sight: Sight, builder: Builder) -> dict[str, pa.Table]:
-    return {**at_hand(sight, builder.packs), "runs": settings(sight, _NO_TEXTS, "")}
+def _tables(sight: Sight, builder: Builder, gaps: Sequence[Gap]) -> dict[str, pa.Table]:
+    runs = settings(sight, _NO_TEXTS, "", gaps)
+    return {**at_hand(sight, builder.packs, gaps), "runs": runs}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from decon_core.detectors.found import Found
 from decon_core.detectors.sharing import Shared
-from decon_core.policy import Policy
+from decon_core.policy import Policy, reaches
 from decon_core.verbatim import ANSWER, QUESTION, Verbatim
 
 _FIELDS = (QUESTION, ANSWER)
@@ -18,8 +18,9 @@ _FIELDS = (QUESTION, ANSWER)
 def measure(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Found]:
     """All records of which a document holds enough of either field."""
     enough: set[tuple[int, int]] = set()
-    for text, run in zip(document.texts.tolist(), document.lengths.tolist(), strict=True):
-        if run / verbatim.n_tokens(text) < policy.longest_match_floor:
+    for text in document.texts:
+        run = document.run_of(text)
+        if run is None or not reaches(run.share, policy.longest_match_floor):
             continue
         enough |= {(use.part, use.record) for use in verbatim.uses(text, _FIELDS)}
     for part, record in sorted(enough):
@@ -28,15 +29,18 @@ def measure(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Fo
 
 def _found(document: Shared, verbatim: Verbatim, part: int, record: int) -> Found:
     texts = verbatim.fields(part, record)
-    lengths = [verbatim.n_tokens(text) if text >= 0 else 0 for text in texts]
-    runs = [document.run_of(text) for text in texts]
+    runs = [document.run_of(text) if text >= 0 else None for text in texts]
+    lengths = [
+        run.n_tokens if run else verbatim.n_tokens(text) if text >= 0 else 0
+        for text, run in zip(texts, runs, strict=True)
+    ]
     # None: it cannot be searched for, which is not the same as not found.
     scores = [
-        len(run or ()) / length if text >= 0 and verbatim.has_opening(text) else None
-        for text, run, length in zip(texts, runs, lengths, strict=True)
+        (run.share if run else 0.0) if text >= 0 and verbatim.is_compared[text] else None
+        for text, run in zip(texts, runs, strict=True)
     ]
     better = max(_FIELDS, key=lambda field: scores[field] or 0.0)
-    question, answer = ((run.start, run.stop) if run else None for run in runs)
+    question, answer = runs
     matched = runs[better]
     return Found(
         document=document.number,
@@ -45,11 +49,11 @@ def _found(document: Shared, verbatim: Verbatim, part: int, record: int) -> Foun
         score=scores[better] or 0.0,
         question_overlap=scores[QUESTION],
         answer_overlap=scores[ANSWER],
-        n_matched=len(matched or ()),
+        n_matched=matched.n_matched if matched else 0,
         question_tokens=lengths[QUESTION],
         total_tokens=sum(lengths),
-        question=question,
-        answer=answer,
-        question_bytes=document.bytes_of(*question) if question else None,
-        answer_bytes=document.bytes_of(*answer) if answer else None,
+        question=(question.start, question.stop) if question else None,
+        answer=(answer.start, answer.stop) if answer else None,
+        question_bytes=question.bytes if question else None,
+        answer_bytes=answer.bytes if answer else None,
     )

@@ -22,9 +22,9 @@ class NgramAny:
     def __init__(self, verbatim: Verbatim, policy: Policy) -> None:
         self._verbatim = verbatim
         self._size = policy.ngram_any_floor
-        self._best = np.zeros(verbatim.n_texts, np.int64)
-        self._place = np.zeros((verbatim.n_texts, 2), np.int64)
-        self._touched = np.empty(verbatim.n_texts, np.int64)
+        self._best = np.zeros(verbatim.n_rows, np.int64)
+        self._place = np.zeros((verbatim.n_rows, 2), np.int64)
+        self._touched = np.empty(verbatim.n_rows, np.int64)
 
     def find(self, documents: Ragged) -> list[Found]:
         """All questions that share a run with a document."""

@@ -15,9 +15,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.counts import GramTable
 from decon_core.detectors.found import Found, in_order
-from decon_core.detectors.sharing import Shared
+from decon_core.detectors.sharing import Run, Shared
 from decon_core.kernels import grams, runs
-from decon_core.policy import Policy
+from decon_core.policy import Policy, reaches
 from decon_core.verbatim import QUESTION, Verbatim
 from decon_core.words import UNKNOWN
 
@@ -33,39 +33,59 @@ def align(document: Shared, verbatim: Verbatim, policy: Policy) -> list[Found]:
 
 
 def _aligned(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Found]:
-    least, tokens = policy.ratcliff_min_block, document.tokens
-    aligned = verbatim.aligned
-    matching = _Matching(tokens, least)
-    slots = np.zeros(2 * tokens.size + 1, np.uint32)
-    runs.enter_grams(tokens, 0, tokens.size, least, slots)
-    for text in document.texts.tolist():
+    aligning = _Aligning(document, verbatim, policy)
+    for text in document.texts:
         uses = [*verbatim.uses(text, (QUESTION,))]
-        if not uses:
+        found = aligning.best(text) if uses else None
+        if found is None:
             continue
-        start, stop = int(aligned.offsets[text]), int(aligned.offsets[text + 1])
-        length = stop - start
-        most = runs.covered(tokens, slots, least, aligned.tokens, start, stop)
-        if most / length < policy.ratcliff_floor:
-            continue
-        blocks = matching.blocks(aligned.tokens[start:stop])
-        matched = int(blocks[:, runs.LENGTH].sum())
-        if matched / length < policy.ratcliff_floor:
-            continue
-        first, last = blocks[0], blocks[-1]
-        span = int(first[runs.DOCUMENT]), int(last[runs.DOCUMENT] + last[runs.LENGTH])
         for use in uses:
             yield Found(
                 document=document.number,
                 part=use.part,
                 record=use.record,
-                score=matched / length,
-                question_overlap=matched / length,
-                n_matched=matched,
-                question_tokens=length,
-                total_tokens=length,
-                question=span,
-                question_bytes=document.bytes_of(*span),
+                score=found.share,
+                question_overlap=found.share,
+                n_matched=found.n_matched,
+                question_tokens=found.n_tokens,
+                total_tokens=found.n_tokens,
+                question=(found.start, found.stop),
+                question_bytes=found.bytes,
             )
+
+
+class _Aligning:
+    """A document with one prompt after the other, in all forms of each."""
+
+    def __init__(self, document: Shared, verbatim: Verbatim, policy: Policy) -> None:
+        self._document, self._aligned = document, verbatim.aligned
+        self._least, self._floor = policy.ratcliff_min_block, policy.ratcliff_floor
+        self._matching = _Matching(document.tokens, self._least)
+        self._slots = np.zeros(2 * document.tokens.size + 1, np.uint32)
+        runs.enter_grams(document.tokens, 0, document.tokens.size, self._least, self._slots)
+
+    def best(self, text: int) -> Run | None:
+        """From the first block to the last one, of the form that is covered best."""
+        if text in self._document.wholes:
+            return self._document.wholes[text]
+        found = [self._aligned_with(form) for form, _ in self._document.runs[text]]
+        enough = [run for run in found if run is not None]
+        # By itself comes first: of equal shares it is that one.
+        return max(enough, key=lambda run: run.share, default=None)
+
+    def _aligned_with(self, form: int) -> Run | None:
+        tokens, aligned, least = self._document.tokens, self._aligned, self._least
+        start, stop = int(aligned.offsets[form]), int(aligned.offsets[form + 1])
+        most = runs.covered(tokens, self._slots, least, aligned.tokens, start, stop)
+        if not reaches(most / (stop - start), self._floor):
+            return None
+        blocks = self._matching.blocks(aligned.tokens[start:stop])
+        n_matched = int(blocks[:, runs.LENGTH].sum())
+        if not reaches(n_matched / (stop - start), self._floor):
+            return None
+        first, last = blocks[0], blocks[-1]
+        span = int(first[runs.DOCUMENT]), int(last[runs.DOCUMENT] + last[runs.LENGTH])
+        return Run(*span, n_matched, stop - start, self._document.bytes_of(*span))
 
 
 class _Matching:

@@ -2,12 +2,16 @@
 
 What `ratcliff` and `longest_match` start from, done once for both; and where texts stand as a
 whole, which is all that `exact` asks for.
+
+A text that stands whole in a document is found whole, whatever stands beside it: its first and last
+tokens may be others there, as letters, signs and line breaks at an edge become part of one token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,25 +39,43 @@ class Screened:
     wholes: Integers  # where documents hold a text as a whole, in order: columns as in `screen`
 
 
+class Run(NamedTuple):
+    """The longest run that a document shares with a text in one of its forms."""
+
+    start: int  # tokens of the document
+    stop: int
+    n_matched: int  # tokens of the form
+    n_tokens: int  # of all of the form
+    bytes: tuple[int, int]  # of the document
+
+    @property
+    def share(self) -> float:
+        return self.n_matched / self.n_tokens
+
+
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A document, and the longest run that it shares with each of some texts."""
+    """A document, and what it shares with each of some texts."""
 
     number: int  # in the batch
     content: bytes
     pieces: Pieces
     tokens: npt.NDArray[np.uint32]
-    texts: Integers  # ascending
-    lengths: Integers
-    starts: Integers  # token of the document
+    wholes: dict[int, Run]  # by text, ascending: those that stand in it whole
+    runs: dict[int, list[tuple[int, Run]]]  # of the others, by text: each form with its run
 
-    def run_of(self, text: int) -> range | None:
-        """The tokens that it shares with a text; None when they are not compared."""
-        at = int(np.searchsorted(self.texts, text))
-        if at == self.texts.size or self.texts[at] != text:
-            return None
-        start = int(self.starts[at])
-        return range(start, start + int(self.lengths[at]))
+    @property
+    def texts(self) -> list[int]:
+        return sorted([*self.wholes, *self.runs])
+
+    def run_of(self, text: int) -> Run | None:
+        """The run that is the largest share of its form; None when the text is not shared."""
+        if text in self.wholes:
+            return self.wholes[text]
+        # By itself comes first: of equal shares it is that one.
+        return max(
+            (run for _, run in self.runs.get(text, ())), key=lambda run: run.share, default=None
+        )
 
     def bytes_of(self, start: int, stop: int) -> tuple[int, int]:
         """The bytes behind a range of tokens."""
@@ -90,14 +112,14 @@ class Sharing:
         self._policy = policy
         self._tokenizer = tokenizer
         self._vocabulary = FixedVocabulary(verbatim.ids)
-        is_aligned = {"ratcliff", "longest_match"} & {*policy.detectors} and verbatim.is_screened
+        is_aligned = policy.compares_tokens and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_ROOM, 3), np.int64)
         self._room = self._eights = np.zeros(0, np.uint64)
         self._places = np.empty((4, screen.STRETCH + 3), np.int64)
-        self._best = np.zeros(verbatim.n_texts, np.int64)
-        self._place = np.zeros((verbatim.n_texts, 2), np.int64)
-        self._touched = np.empty(verbatim.n_texts, np.int64)
+        self._best = np.zeros(verbatim.n_rows, np.int64)
+        self._place = np.zeros((verbatim.n_rows, 2), np.int64)
+        self._touched = np.empty(verbatim.n_rows, np.int64)
 
     def look(self, batch: Batch) -> Screened:
         """Screen all documents of a batch."""
@@ -106,7 +128,12 @@ class Sharing:
         wholes = np.concatenate([*self._screened(content, shares)])
         if not self._verbatim.is_screened:
             shares[:] = 1
+        shares[wholes[self._are_compared(wholes), screen.DOCUMENT]] = 1
         return Screened(content.of, shares.astype(np.bool_), wholes[np.lexsort(wholes.T[::-1])])
+
+    def _are_compared(self, wholes: Integers) -> npt.NDArray[np.bool_]:
+        """Which texts that stand as a whole somewhere are compared by their tokens as well."""
+        return self._verbatim.is_compared[wholes[:, screen.TEXT]]
 
     def _screened(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
         data, starts, stops = content.data()
@@ -190,11 +217,43 @@ class Sharing:
             tokens = self._vocabulary.numbers(pieces.ids).astype(np.uint32)
             n = self._longest_runs(tokens)
             touched = np.sort(self._touched[:n])
-            texts = touched[self._are_opened(tokens, touched)]
-            lengths, starts = self._best[texts], self._place[texts, runs.DOCUMENT]
+            rows = touched[self._are_opened(tokens, touched)]
+            found = np.stack([rows, self._best[rows], self._place[rows, runs.DOCUMENT]], axis=1)
             self._best[touched] = 0
-            if texts.size:
-                yield Shared(number, content, pieces, tokens, texts, lengths, starts)
+            wholes = self._wholes_of(number, screened, pieces)
+            if wholes or rows.size:
+                by_text = self._runs_of(found, wholes, pieces)
+                yield Shared(number, content, pieces, tokens, wholes, by_text)
+
+    def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> dict[int, Run]:
+        """The texts that a document holds whole, where each first stands."""
+        first, last = np.searchsorted(screened.wholes[:, screen.DOCUMENT], [number, number + 1])
+        own = screened.wholes[first:last]
+        wholes: dict[int, Run] = {}
+        for _, text, place in own[self._are_compared(own)].tolist():
+            if text not in wholes:
+                n = self._verbatim.n_tokens(text)
+                edges = self._verbatim.texts.offsets
+                end = place + int(edges[text + 1] - edges[text])
+                # The tokens that have a part in it.
+                start = int(np.searchsorted(pieces.stops, place, side="right"))
+                stop = int(np.searchsorted(pieces.starts, end, side="left"))
+                wholes[text] = Run(start, stop, n, n, (place, end))
+        return wholes
+
+    def _runs_of(
+        self, found: Integers, wholes: dict[int, Run], pieces: Pieces
+    ) -> dict[int, list[tuple[int, Run]]]:
+        """By text; the forms of each in order. `found` has columns: form, length, start."""
+        verbatim = self._verbatim
+        by_text: dict[int, list[tuple[int, Run]]] = {}
+        for form, length, start in found[verbatim.is_compared[found[:, 0]]].tolist():
+            text = int(verbatim.text_of[form])
+            if text not in wholes:
+                place = int(pieces.starts[start]), int(pieces.stops[start + length - 1])
+                run = Run(start, start + length, length, verbatim.n_tokens(form), place)
+                by_text.setdefault(text, []).append((form, run))
+        return by_text
 
     def _are_opened(self, tokens: npt.NDArray[np.uint32], texts: Integers) -> npt.NDArray[np.bool_]:
         """Which texts share an n-gram with a document that opens a comparison."""

@@ -8,7 +8,7 @@ and one file may hold several.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,14 +17,15 @@ import pyarrow as pa
 from decon_core.errors import InputError, Problem, RecordError
 from decon_core.evals.fields import Row
 from decon_core.evals.normalize import normalize, normalize_rows
+from decon_core.evals.normalized import benchmark_of
 from decon_core.evals.parse import load_recipes
 from decon_core.evals.readers import is_readable, known_endings, read_rows
 from decon_core.evals.recipe import LocalSource, Recipe
 from decon_core.names import check_names
+from decon_core.places import is_set_aside
 from decon_core.schemas import RECORDS
 
 _RECIPES = (".yaml", ".yml")
-_KEYS = ("eval_key", "benchmark")
 _EXAMPLE = "start from a recipe, if these are raw rows: docs/recipes.md"
 
 
@@ -33,7 +34,7 @@ def records_in(path: Path) -> dict[str, pa.Table]:
     if path.suffix.lower() in _RECIPES and path.is_file():
         recipes = load_recipes(path)
         return {name: normalize(recipe, base=path.parent) for name, recipe in recipes.items()}
-    places = _places(_files(path))
+    places = places_of_records(_files(path))
     check_names(places, what=f"{path}: benchmark")
     return {name: _records(name, by_split) for name, by_split in sorted(places.items())}
 
@@ -42,37 +43,33 @@ def _files(path: Path) -> list[Path]:
     if path.is_file() and is_readable(path):
         return [path]
     files = [file for file in path.rglob("*") if file.is_file() and is_readable(file)]
-    # A folder that begins with a dot belongs to a program, not to a person.
-    files = [file for file in files if not _is_hidden(file.relative_to(path))]
+    files = [file for file in files if not is_set_aside(file.relative_to(path).parts)]
     if not files:
         found = "no such file or folder" if not path.exists() else "no benchmark file"
         expected = f"a recipe file (.yaml), or records in files that end in {known_endings()}"
         raise InputError(Problem(str(path), found, expected))
-    return sorted(files, key=_part_order)
+    return sorted(files, key=part_order)
 
 
-def _part_order(path: Path) -> list[tuple[int, str]]:
+def part_order(path: Path) -> list[tuple[int, str]]:
     """As recipes read them: part 2 before part 10."""
     pieces = re.split(r"(\d+)", str(path))
     return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+Places = dict[str, dict[str, list[Path]]]  # benchmark, split: the files that hold rows of it
 
 
-_Places = dict[str, dict[str, list[Path]]]  # benchmark, split: the files that hold rows of it
-
-
-def _places(files: list[Path]) -> _Places:
-    found: _Places = {}
+def places_of_records(files: Sequence[Path]) -> Places:
+    """The benchmarks and splits that the rows of these files say they belong to."""
+    found: Places = {}
     problems = _Problems()
     for file in files:
         for number, row in enumerate(read_rows(file), start=1):
             if isinstance(row, Problem):
                 problems.add(row)
                 continue
-            name, split = _name_of(row), row.get("split")
+            name, split = benchmark_of(row), row.get("split")
             if not isinstance(name, str) or not isinstance(split, str):
                 missing = "'split'" if isinstance(name, str) else "'eval_key'"
                 expected = "normalized records: eval_key, split, question, answer"
@@ -83,10 +80,6 @@ def _places(files: list[Path]) -> _Places:
                 files_of_split.append(file)
     problems.raise_all()
     return found
-
-
-def _name_of(row: Row) -> object:
-    return next((row[key] for key in _KEYS if row.get(key) is not None), None)
 
 
 def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
@@ -115,7 +108,7 @@ def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
 
 def _rows_of(file: Path, name: str, split: str) -> Iterator[Row | Problem]:
     for row in read_rows(file):
-        if isinstance(row, Problem) or (_name_of(row), row.get("split")) == (name, split):
+        if isinstance(row, Problem) or (benchmark_of(row), row.get("split")) == (name, split):
             yield row
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from decon_core.errors import Problem, RecipeError
 from decon_core.evals.fields import Row
 from decon_core.evals.recipe import HubSource
+from decon_core.places import reaching
 
 
 def read_hub_rows(
@@ -24,10 +27,12 @@ def read_hub_rows(
                 "pip install 'decon-assets[hub]', or download the files and use local_path.",
             )
         ) from None
+    place = f"{where}.hf_path {source.path!r}"
     try:
-        rows = datasets.load_dataset(
-            source.path, name=config, split=split, revision=source.revision, streaming=True
-        )
+        with _without_retries_told(), reaching(place):
+            rows = datasets.load_dataset(
+                source.path, name=config, split=split, revision=source.revision, streaming=True
+            )
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         # `datasets` says this way that the data set, the config or the split does not exist.
         raise RecipeError(
@@ -40,4 +45,17 @@ def read_hub_rows(
             )
         ) from error
     # Pictures and sounds are never compared; decoding them would need more packages.
-    yield from rows.decode(enable=False)
+    with _without_retries_told(), reaching(place):
+        yield from rows.decode(enable=False)
+
+
+@contextmanager
+def _without_retries_told() -> Iterator[None]:
+    """Without two lines for each time that the hub is tried again: the error says all of it."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

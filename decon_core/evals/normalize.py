@@ -16,7 +16,7 @@ from decon_core.evals.choices import Candidate
 from decon_core.evals.fields import FieldError, Row, describe, plain, text_of, value_at
 from decon_core.evals.files import files_by_split
 from decon_core.evals.hub import read_hub_rows
-from decon_core.evals.normalized import Normalized, read_normalized
+from decon_core.evals.normalized import Normalized, benchmark_of, is_record, read_normalized
 from decon_core.evals.prompts import text_in
 from decon_core.evals.readers import read_rows
 from decon_core.evals.recipe import (
@@ -164,6 +164,9 @@ class _Batch:
                 break
             if isinstance(row, Problem):
                 self._add(row)
+            elif is_record(row):
+                self._add(self._no_raw_row(number))
+                return
             else:
                 self._add_records(number, row)
             self.next_instance += 1
@@ -177,6 +180,17 @@ class _Batch:
                         remedy="Correct or remove it in extra_fields (or tests).",
                     )
                 )
+
+    def _no_raw_row(self, number: int) -> Problem:
+        """Read as a raw row, each answer would be an item, and is_correct would be lost."""
+        return Problem(
+            f"{self.origin} row {number}",
+            f"a normalized record (eval_key, split, question, fingerprint), beside a recipe "
+            f"{self.recipe.name!r} for raw rows",
+            "raw rows, or a recipe without a prompt",
+            "remove prompt, passage and answers from the recipe: records are read as they are "
+            "(docs/recipes.md, Files of records)",
+        )
 
     def _add_records(self, number: int, row: Row) -> None:
         """Everything that is wrong with a row is said at once, so each part is tried by itself."""
@@ -245,6 +259,9 @@ class _Batch:
             if isinstance(row, Problem):
                 self._add(row)
                 continue
+            name = benchmark_of(row)
+            if self.recipe.eval_key is not None and name != self.recipe.eval_key:
+                continue
             try:
                 found = read_normalized(row, must_say_split=self.is_shared)
             except FieldError as error:
@@ -252,7 +269,7 @@ class _Batch:
                 continue
             if found.split is not None and found.split != self.split:
                 continue
-            instance = (found.config, number if found.instance is None else found.instance)
+            instance = (name, found.config, number if found.instance is None else found.instance)
             if instance != current:
                 if self.limit is not None and self.next_instance - first_instance == self.limit:
                     return

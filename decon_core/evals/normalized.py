@@ -15,6 +15,9 @@ _KNOWN = frozenset(
     | {"doc_id"}  # a running number over everything that was downloaded together
 )
 _INDEX_KEYS = ("instance_index", "eval_instance_index")
+_NAME_KEYS = ("eval_key", "benchmark")
+# Beside a name, a split and a question, one of these tells a record from a raw row.
+_MARKS = ("fingerprint", "is_correct", "eval_instance_index", "choice_index")
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,21 @@ class Normalized:
     question: str
     answer: str | None
     extras: dict[str, object]
+
+
+def is_record(row: Row) -> bool:
+    """Whether a row is a record already: one of the reference tool's bundled form, or of ours."""
+    return (
+        "question" in row
+        and "split" in row
+        and any(key in row for key in _NAME_KEYS)
+        and any(key in row for key in _MARKS)
+    )
+
+
+def benchmark_of(row: Row) -> object:
+    """The benchmark that a record says it belongs to, if it says so."""
+    return next((row[key] for key in _NAME_KEYS if row.get(key) is not None), None)
 
 
 def read_normalized(row: Row, *, must_say_split: bool = False) -> Normalized:

@@ -58,6 +58,9 @@ def _recipe(report: Report, name: str, value: object) -> Recipe | None:
     extra_fields = _extra_fields(block)
     no_answer_splits = _no_answer_splits(block, splits)
     dataset_name_field = block.text("dataset_name_field")
+    eval_key = block.text("eval_key")
+    if eval_key is not None and questions is not None:
+        block.wrong("eval_key", "no eval_key beside a prompt", "Only records have one.")
     block.close()
     _check_together(block, source, questions, answers)
     if len(report.problems) > n_before or source is None:
@@ -72,6 +75,7 @@ def _recipe(report: Report, name: str, value: object) -> Recipe | None:
         no_answer_splits=no_answer_splits,
         extra_fields=extra_fields,
         dataset_name_field=dataset_name_field,
+        eval_key=eval_key,
     )
 
 

@@ -16,6 +16,7 @@ from decon_core.errors import Problem, RecordError
 from decon_core.evals.fields import Row, describe
 from decon_core.places import RemotePath
 from decon_core.streams import COMPRESSIONS, DAMAGE, open_bytes
+from decon_core.wording import counted
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -160,7 +161,9 @@ def _table(path: Path, *, delimiter: str, quoting: int) -> Iterator[Row | Proble
 def _table_row(header: list[str], cells: list[str], where: str) -> Row | Problem:
     if len(cells) != len(header):
         names = ", ".join(header)
-        return Problem(where, f"{len(cells)} cells", f"{len(header)} cells ({names})")
+        return Problem(
+            where, counted(len(cells), "cell"), f"{counted(len(header), 'cell')} ({names})"
+        )
     return dict(zip(header, cells, strict=True))
 
 

@@ -150,6 +150,7 @@ class Recipe:
     no_answer_splits: tuple[str, ...] = ()
     extra_fields: tuple[str, ...] = ()
     dataset_name_field: str | None = None
+    eval_key: str | None = None  # of records: only those of this benchmark
 
     @property
     def fingerprint(self) -> str:

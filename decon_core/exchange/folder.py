@@ -6,7 +6,7 @@ A folder knows no sources and no mixtures, keeps no texts, and has no versions o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,25 @@ import pyarrow as pa
 
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.folder_scan import INDEXABILITY_FILE, LEDGER_FILE, MATCHES_FILE, SUMMARY_FILE
-from decon_core.policy import Policy
+from decon_core.policy import Policy, as_stored
 from decon_core.report.database import write_database
 from decon_core.report.rows import filled, table_of
-from decon_core.store import read_json
+from decon_core.store import read_plain_json
 
 SOURCE = "corpus"  # as the scan of a folder calls it
 
 _FILES = (MATCHES_FILE, LEDGER_FILE, INDEXABILITY_FILE, SUMMARY_FILE)
 _COUNTS = ("n_rows", "n_documents", "n_characters", "n_too_short")
 
+_WHOLE_SHARD = "the whole shard"  # reason of a row of `unreadable` that stands for all rows
+
 # What a report's other tables are made from; the rest says how a score came about.
 _MATCHES = """
     SELECT $source AS source, file AS shard_name, shard, row, doc_id, detector, benchmark, config,
            split, instance_index, record, fingerprint, pair, is_correct, base_score,
            question_overlap, answer_overlap, passage_overlap, looked_for, n_matched, n_grams,
-           question_tokens, total_tokens, score, is_by_score, holds_to, verdict, is_contaminated
+           question_tokens, total_tokens, score, is_by_score, holds_to, verdict, is_contaminated,
+           is_question_only
     FROM read_parquet($path)
 """
 
@@ -58,13 +61,17 @@ def read_folder(folder: Path, database: Path) -> None:
         raise MissingError(
             Problem(str(folder), f"no {', '.join(missing)}", "a scan that is through", remedy)
         )
-    summary = read_json(folder / SUMMARY_FILE)
-    shards, unreadable = _ledger(folder / LEDGER_FILE)
+    summary = read_plain_json(folder / SUMMARY_FILE)
+    policy = Policy.from_mapping(as_stored(summary["policy"]), where=SUMMARY_FILE)
+    shards, unreadable, invalid = _ledger(folder / LEDGER_FILE)
+    not_scanned = _not_scanned(unreadable, [*summary["benchmarks"]])
     tables = {
-        "runs": table_of("runs", [_run(summary)]),
-        "benchmarks": table_of("benchmarks", _benchmarks(summary)),
+        "runs": table_of("runs", [_run(summary, policy, len(not_scanned))]),
+        "benchmarks": table_of("benchmarks", _benchmarks(summary, policy, len(not_scanned))),
+        "not_scanned": table_of("not_scanned", not_scanned),
         "shards": table_of("shards", shards),
         "unreadable": table_of("unreadable", unreadable),
+        "invalid_utf8": table_of("invalid_utf8", invalid),
     }
     with duckdb.connect() as connection:
         try:
@@ -88,38 +95,79 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> pa.
     return connection.sql(query, params=used).to_arrow_table()
 
 
-def _run(summary: Mapping[str, Any]) -> dict[str, Any]:
-    policy = Policy.from_mapping(summary["policy"], where=SUMMARY_FILE)
+def _not_scanned(
+    unreadable: Sequence[Mapping[str, Any]], benchmarks: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The shards that could not be read, as they are listed in a report."""
+    return [
+        {
+            "source": row["source"],
+            "shard_name": row["shard_name"],
+            "benchmarks": sorted(benchmarks),
+            # Without the path before it: reports are published.
+            "reason": row["detail"].partition(": found ")[2] or row["detail"],
+        }
+        for row in unreadable
+        if row["reason"] == _WHOLE_SHARD
+    ]
+
+
+def _run(summary: Mapping[str, Any], policy: Policy, n_not_scanned: int) -> dict[str, Any]:
     return {
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
         "snippets": False,
+        "n_shards_not_scanned": n_not_scanned,
         "made_by": "decon-assets scan",
         "policy": json.dumps(summary["policy"], sort_keys=True, ensure_ascii=False),
     }
 
 
-def _benchmarks(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _benchmarks(
+    summary: Mapping[str, Any], policy: Policy, n_not_scanned: int
+) -> list[dict[str, Any]]:
     return [
-        {"benchmark": name, "n_items": count["n_items"], "n_records": count["n_records"]}
+        {
+            "benchmark": name,
+            "n_items": count["n_items"],
+            "n_records": count["n_records"],
+            "thresholds": json.dumps(policy.for_benchmark(name).thresholds),
+            "n_shards_not_scanned": n_not_scanned,
+        }
         for name, count in sorted(summary["benchmarks"].items())
     ]
 
 
-def _ledger(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The shards that were read. One that could not be is not there: nobody scanned it."""
-    shards, unreadable = [], []
+_Rows = list[dict[str, Any]]
+
+
+def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
+    """The shards that were read; rows that could not be, and rows that are not UTF-8.
+
+    A shard that could not be read is not among the shards: it was not scanned.
+    """
+    shards: _Rows = []
+    unreadable: _Rows = []
+    invalid: _Rows = []
     for line in path.read_bytes().splitlines():
         one = orjson.loads(line)
         place = {"source": SOURCE, "shard_name": one["file"]}
         if not one["is_read"]:
             told = "; ".join(one["problems"])
-            unreadable.append({**place, "reason": "the whole shard", "detail": told})
+            unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": told})
             continue
         counts = {name: one[name] for name in _COUNTS}
-        shards.append({**place, **counts, "n_unreadable": len(one["unreadable"])})
+        n_invalid = len(one["invalid_utf8"])
+        n_unreadable = len(one["unreadable"])
+        shards.append(
+            {**place, **counts, "n_unreadable": n_unreadable, "n_invalid_utf8": n_invalid}
+        )
+        invalid += [
+            {**place, **{name: row[name] for name in ("row", "offset", "detail")}}
+            for row in one["invalid_utf8"]
+        ]
         unreadable += [
             {**place, **{name: row[name] for name in ("row", "offset", "reason", "detail")}}
             for row in one["unreadable"]
         ]
-    return shards, unreadable
+    return shards, unreadable, invalid

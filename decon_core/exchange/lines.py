@@ -10,8 +10,8 @@ import orjson
 
 from decon_core.exchange.marks import Marked, parse_marks
 from decon_core.pair_names import digest_of, pair_name
-from decon_core.policy import PUNCTUATION
-from decon_core.text import clean
+from decon_core.policy import Policy
+from decon_core.text import canonical
 
 Line = Mapping[str, Any]
 
@@ -52,6 +52,7 @@ _OPTIONAL = {
 _MOST = 2**63
 
 # In the order in which a pair names them.
+_FORM = Policy().form
 _PARTS = ("question", "answer", "passage")
 
 
@@ -140,12 +141,12 @@ def marked_in(line: Line) -> Marked:
 
 
 def pair_of(line: Line, marked: Marked) -> str:
-    """As a scan would name it; so what people said of it holds here.
+    """As a scan by the default policy names it; so what people said of it holds here.
 
-    Not so where parts overlap, which the marks cannot show, or with other punctuation.
+    Not so where parts overlap, which the marks cannot show.
     """
     found = {mark.part: marked.text[mark.start : mark.stop] for mark in marked.marks}
-    words = [clean(found.get(part, ""), punctuation=PUNCTUATION) for part in _PARTS]
+    words = [canonical(found.get(part, ""), _FORM) for part in _PARTS]
     return pair_name(line.get("fingerprint") or "", digest_of(words))
 
 

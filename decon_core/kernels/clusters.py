@@ -80,6 +80,9 @@ class Rules(NamedTuple):
     decay_end: int
     threshold: float
     least_overlap: float
+    keep_question_only: bool
+    least_tokens: int  # that a record must have to be indexed
+    tolerance: float  # two shares closer than this are equal
 
 
 class Found(NamedTuple):
@@ -541,6 +544,11 @@ def _find_passage(tokens: Numbers, start: int, number: int, index: Index, rules:
 
 
 @kernel
+def _reaches(value: float, threshold: float, rules: Rules) -> bool:
+    return value >= threshold - rules.tolerance
+
+
+@kernel
 def _decay(length: int, target: float, rules: Rules) -> float:
     if length <= rules.decay_start:
         return 1.0
@@ -584,6 +592,42 @@ def _base_score(
         w_q = 0.85 * c_q
         w_p = 0.15 + 0.85 * (1 - c_q)
     return min(1.0, w_q * question + w_a * answer + w_p * passage)
+
+
+@kernel
+def _penalized(base: float, length: int, rules: Rules) -> float:
+    required = _decay(length, rules.threshold, rules)
+    if base == 1.0 or required <= rules.threshold:
+        return base
+    return base * rules.threshold / required
+
+
+@kernel
+def _is_leak_of_length(base: float, length: int, rules: Rules) -> bool:
+    """Whether a record of so many tokens would be indexed, and reach the threshold."""
+    score = _penalized(base, length, rules)
+    return length >= rules.least_tokens and _reaches(score, rules.threshold, rules)
+
+
+@kernel
+def _is_question_only(
+    n_grams: int,
+    n_tokens: int,
+    n_answer_tokens: int,
+    has_passage: bool,
+    overlap: float,
+    passage: Found,
+    rules: Rules,
+) -> bool:
+    """Whether a record whose question passed the gates would be a leak without its answer."""
+    if n_answer_tokens == 0 and not has_passage:
+        return False
+    if _is_leak_of_length(overlap, n_tokens, rules):
+        return True
+    if n_answer_tokens == 0 or passage.start == NONE:
+        return False
+    base = _base_score(n_grams, 0, True, overlap, 0.0, passage.overlap)
+    return _is_leak_of_length(base, n_tokens + passage.stop - passage.start, rules)
 
 
 @inlined
@@ -654,11 +698,19 @@ def _judge(
             answer.overlap,
             passage.overlap,
         )
-        score = base
-        required = _decay(length, rules.threshold, rules)
-        if base != 1.0 and required > rules.threshold:
-            score = base * rules.threshold / required
-        if score < rules.threshold:
+        score = _penalized(base, length, rules)
+        if not _reaches(score, rules.threshold, rules) and not (
+            rules.keep_question_only
+            and _is_question_only(
+                n_grams,
+                n_tokens,
+                n_answer_tokens,
+                passage_number != NONE,
+                overlap,
+                passage,
+                rules,
+            )
+        ):
             continue
         if n_out < whole.shape[0]:
             whole[n_out, DOCUMENT] = document
@@ -692,9 +744,8 @@ def _has_company(question: int, index: Index) -> bool:
 @inlined
 def _passes(overlap: float, question: int, index: Index, rules: Rules) -> bool:
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
-    return overlap >= rules.least_overlap and overlap >= _decay(
-        n_tokens, rules.least_overlap, rules
-    )
+    required = max(rules.least_overlap, _decay(n_tokens, rules.least_overlap, rules))
+    return _reaches(overlap, required, rules)
 
 
 @kernel

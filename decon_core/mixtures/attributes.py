@@ -2,8 +2,9 @@
 
 A line for every row of the shard, in its order: the document's own id, and for what a mixture would
 take out of it lists of `[start, end, score]` in characters of its text. They are named
-`<mixture>__leak`, `<mixture>__license`, `<mixture>__control`, `<mixture>__no_leak` and
-`<mixture>__unreadable`. What has no place in the text (a license, say) is all of it.
+`<mixture>__leak`, `<mixture>__question_only`, `<mixture>__license`, `<mixture>__control`,
+`<mixture>__no_leak`, `<mixture>__unreadable` and `<mixture>__invalid_utf8`. What has no place in
+the text (a license, say) is all of it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import orjson
 from decon_core.config import Source
 from decon_core.corpus import Shard
 from decon_core.errors import ConfigError, Problem
-from decon_core.mixtures.choice import Choice
+from decon_core.mixtures.choice import FOUND, Choice, reason_of
 from decon_core.mixtures.rewrite import Ids
 from decon_core.mixtures.rows import RowsOfShard
 from decon_core.reading.documents import Document, document_of, id_of
@@ -67,19 +68,23 @@ def write_attributes(
 
 
 def _spans(
-    reasons: Sequence[Mapping[str, Any]], leaks: Sequence[Mapping[str, Any]], length: int
+    reasons: Sequence[Mapping[str, Any]], leaks: Sequence[dict[str, Any]], length: int
 ) -> Spans:
     found: Spans = {}
     for reason in reasons:
-        why = reason["why"].replace(" ", "_")
-        if why != "leak":
-            found[why] = [[0, length, 1.0]]
+        if reason["why"] not in FOUND:
+            found[_key(reason)] = [[0, length, 1.0]]
     for entry in leaks:
+        why = _key(reason_of(entry))
         for text in _TEXTS:
             start, stop = entry[f"{text}_char_start"], entry[f"{text}_char_stop"]
             if start is not None:
-                found.setdefault("leak", []).append([start, stop, entry["score"]])
+                found.setdefault(why, []).append([start, stop, entry["score"]])
     return {why: sorted(spans) for why, spans in found.items()}
+
+
+def _key(reason: Mapping[str, Any]) -> str:
+    return str(reason["why"]).replace(" ", "_")
 
 
 def _ids(shard: Shard, source: Source, rows: Sequence[int]) -> Ids:

@@ -22,6 +22,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
+from decon_core.checksums import sealed_page
 from decon_core.common import current_common
 from decon_core.corpus import Pack, Shard, hash_file
 from decon_core.errors import DeconError, MissingError, Problem
@@ -42,7 +43,7 @@ from decon_core.verdicts import NO_VERDICTS, Verdicts
 from decon_core.workers import Advance, run_jobs, useful_workers
 
 # Counted up when a mixture of the same inputs comes out in another way: it is built again.
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,9 @@ class Builder:
         return [
             sorted((version.benchmark, version.fingerprint) for version in versions),
             scan,
-            sorted(policy.thresholds.items()) if versions else None,
+            policy.decision_settings(one.benchmark for one in versions) if versions else None,
             policy.unreadable,
+            policy.invalid_utf8,
             current_common(self.store, scan, policy)[0] if common else None,
             self.verdicts.digest_of(self._pairs(shards, versions)),
         ]
@@ -236,6 +238,7 @@ class Builder:
             "idf_snapshot": current_snapshot_fingerprint(self.store),
             "policy": asdict(self.policy),
             "unreadable": self.policy.unreadable,
+            "invalid_utf8": self.policy.invalid_utf8,
             "benchmarks": {
                 version.benchmark: version.fingerprint for version in self.sight.needed_by(mixture)
             },
@@ -265,9 +268,9 @@ class Builder:
             return
         self.store.drafts.mkdir(parents=True, exist_ok=True)
         card = self.card(mixture)
-        while not path.is_file() or path.read_text(encoding="utf-8") != card:
+        while not path.is_file() or path.read_bytes() != sealed_page(card):
             with aside(path, drafts=self.store.drafts) as draft:
-                draft.write_text(card, encoding="utf-8")
+                draft.write_bytes(sealed_page(card))
             card = self.card(mixture)
 
     def _leads_to(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:

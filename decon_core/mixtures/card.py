@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+
+from decon_core.store import read_parquet
+from decon_core.wording import counted
 
 CARD = "README.md"
 DATA = "data"  # the folder of a pack with nothing but its documents
@@ -44,12 +46,22 @@ _CUTS = {
     "the document is left out",
 }
 
+_QUESTION_ONLY = {
+    "remove": "A question that stands in a document without its answer is no leak; it was treated "
+    "like one.",
+    "keep": "A question that stands in a document without its answer is no leak, and was kept.",
+}
+
 
 @dataclass(frozen=True)
 class Leaked:
-    """Documents with leaks, and the tokens that went with these, by what they leaked from."""
+    """Documents with leaks, and the tokens that went with these, by what they leaked from.
 
-    n_documents: Mapping[tuple[str, str], int]  # ("detector", "decon"), ("", "") is all of them
+    Keys: ("detector", "decon"), ("benchmark", "gsm8k"), ("", "") for all of them. Those of which
+    only questions were found, and no leak: ("question only of", "gsm8k"), ("question only", "").
+    """
+
+    n_documents: Mapping[tuple[str, str], int]
     n_tokens: Mapping[tuple[str, str], int]
 
 
@@ -63,24 +75,38 @@ class Share:
 
 
 def leaked_of(removed: Path) -> Leaked:
-    """What a list of removals says of leaks."""
+    """What a list of removals says of leaks, and of questions without their answers."""
     columns = ["shard", "row", "n_tokens", "why", "detector", "benchmark"]
-    leaks = pq.read_table(removed, columns=columns).filter(pc.field("why") == "leak")
+    rows = read_parquet(removed, columns=columns)
+    leaks = rows.filter(pc.field("why") == "leak")
+    with_leak = leaks.select(["shard", "row"])
+    questions = rows.filter(pc.field("why") == "question only")
+    questions = questions.join(with_leak, ["shard", "row"], join_type="left anti")
     n_documents: Counter[tuple[str, str]] = Counter()
     n_tokens: Counter[tuple[str, str]] = Counter()
-    for by in ("", "detector", "benchmark"):
+    for what, table, by in (
+        ("", leaks, ""),
+        ("detector", leaks, "detector"),
+        ("benchmark", leaks, "benchmark"),
+        ("question only", questions, ""),
+        ("question only of", questions, "benchmark"),
+    ):
         keys = ["shard", "row", *([by] if by else [])]
-        once = leaks.group_by(keys).aggregate([("n_tokens", "max")])
+        once = table.group_by(keys).aggregate([("n_tokens", "max")])
         names = once[by].to_pylist() if by else [""] * once.num_rows
         for name, n in zip(names, once["n_tokens_max"].to_pylist(), strict=True):
-            n_documents[by, name] += 1
-            n_tokens[by, name] += n
+            n_documents[what, name] += 1
+            n_tokens[what, name] += n
     return Leaked(n_documents, n_tokens)
 
 
 def listed(card: Path) -> set[str]:
     """The packs whose files a page leads a loader to."""
-    return {*_LISTED.findall(card.read_text(encoding="utf-8"))} if card.is_file() else set()
+    return (
+        {*_LISTED.findall(card.read_text(encoding="utf-8", errors="replace"))}
+        if card.is_file()
+        else set()
+    )
 
 
 def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
@@ -90,7 +116,7 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
         _head(settings, shares),
         f"# {settings['mixture']}",
         _what_it_is(declared),
-        f"{len(shares):,} of {n_packs:,} packs of the corpus are here.",
+        f"{len(shares):,} of {counted(n_packs, 'pack')} of the corpus are here.",
         _licenses(declared["licenses"]),
         _columns(),
         "## Counts\n\n" + _counts(shares),
@@ -193,9 +219,11 @@ def _counts(shares: Sequence[Share]) -> str:
     told = "; ".join(f"{why}: {n:,}" for why, n in sorted(reasons.items())) or "none"
     n_cut = _sum(shares, "n_cut")
     n_unreadable = _sum(shares, "n_unreadable_left_out")
+    n_replaced = _sum(shares, "n_invalid_utf8_replaced")
     return (
         f"{table}\n\nDocuments that are not here, by the first reason: {told}. Here in part: "
-        f"{n_cut:,}. Rows that could not be read, and are not counted above: {n_unreadable:,}."
+        f"{n_cut:,}. Rows that could not be read, and are not counted above: {n_unreadable:,}. "
+        f"Rows with bytes that were not UTF-8, written with U+FFFD in their place: {n_replaced:,}."
     )
 
 
@@ -226,15 +254,27 @@ def benchmarks_told(settings: Value) -> str:
         f"Snapshot of n-gram frequencies: `{settings['idf_snapshot']}`; "
         f"settings of the scan: `{settings['scan']}`."
     )
-    return "\n\n".join(
-        [
-            "The corpus was scanned for the items of these, in these versions:",
-            table_of(("benchmark", "version"), sorted(settings["benchmarks"].items())),
-            f"What counts as a leak, by rule, and from which threshold on{also}:",
-            table_of(("rule", "threshold"), thresholds),
-            made_with,
-        ]
-    )
+    sections = [
+        "The corpus was scanned for the items of these, in these versions:",
+        table_of(("benchmark", "version"), sorted(settings["benchmarks"].items())),
+        f"What counts as a leak, by rule, and from which threshold on{also}:",
+        table_of(("rule", "threshold"), thresholds),
+        _own_thresholds(settings),
+        _QUESTION_ONLY[leaks["question_only"]],
+        made_with,
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _own_thresholds(settings: Value) -> str:
+    """The thresholds of single benchmarks, where they have some of their own."""
+    own = settings["policy"].get("benchmark", {})
+    rows = [
+        (name, f"`{setting}` {value:g}")
+        for name in sorted(settings["benchmarks"].keys() & own.keys())
+        for setting, value in sorted(own[name].items())
+    ]
+    return f"Of single benchmarks:\n\n{table_of(('benchmark', 'threshold'), rows)}" if rows else ""
 
 
 def _verdicts(shares: Sequence[Share]) -> str:
@@ -257,11 +297,14 @@ def _rates(shares: Sequence[Share]) -> str:
 
     def row(key: tuple[str, str], name: str) -> list[str]:
         n = n_documents[key], n_tokens[key]
-        return [name, *(told for one, all_ in zip(n, of, strict=True) for told in _rate(one, all_))]
+        return [
+            name.strip(),
+            *(told for one, all_ in zip(n, of, strict=True) for told in _rate(one, all_)),
+        ]
 
     rows = [row(key, " ".join(key)) for key in sorted(n_documents) if key != ("", "")]
     head = ("found by or of", "documents", "of all", "tokens that went", "of all")
-    return table_of(head, [*rows, row(("", ""), "anything")])
+    return table_of(head, [*rows, row(("", ""), "any leak")])
 
 
 def _rate(n: int, of: int) -> Iterator[str]:

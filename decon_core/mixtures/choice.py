@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -11,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard
@@ -21,7 +21,7 @@ from decon_core.mixtures.rows import Rows
 from decon_core.policy import Policy
 from decon_core.records import Version
 from decon_core.schemas import DOCUMENTS
-from decon_core.store import Store, read_json
+from decon_core.store import Store, read_json, read_parquet
 from decon_core.variants import Mixture
 from decon_core.verdicts import LEAK, NO_VERDICTS, Verdicts
 
@@ -31,6 +31,9 @@ Integers = npt.NDArray[np.int64]
 _SAID = "a person called it a leak"
 _SHARDS_AT_ONCE = 64  # of which what was found is in memory
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
+
+LEAKED, QUESTION_ONLY = "leak", "question only"  # reasons of `REMOVED` that come of a scan
+FOUND = (LEAKED, QUESTION_ONLY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,7 @@ class Sizes:
 
     @staticmethod
     def of(store: Store, shard: Shard, scan: str) -> Sizes:
-        table = pq.read_table(store.documents(scan, shard.fingerprint), schema=DOCUMENTS)
+        table = read_parquet(store.documents(scan, shard.fingerprint), schema=DOCUMENTS)
         return Sizes(*(column.to_numpy() for column in table.columns))
 
     def within(self, rows: range) -> list[int]:
@@ -64,6 +67,10 @@ class Choice:
     gone: dict[int, list[Reason]] = field(default_factory=dict)
     cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries whose spans go
     leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # that are the reason
+    # Documents with a leak, and those of which something is question-only and nothing leaked.
+    n_found: Counter[str] = field(default_factory=Counter)
+    # Written with replacement characters in place of bytes that are not UTF-8, unless they go.
+    replaced: set[int] = field(default_factory=set)
 
     def drop(self, row: int, reason: Reason) -> None:
         self.gone.setdefault(row, []).append(reason)
@@ -129,14 +136,25 @@ class Sight:
 def leaks_of(
     sight: Sight, shard: Shard, mixture: Mixture, *, source: str
 ) -> dict[int, list[dict[str, Any]]]:
-    """The entries that count as leaks, by row."""
+    """The entries that count as leaks, or go with them, by row; of each row leaks first."""
     versions = sight.needed_by(mixture)
-    entries = sight.entries(shard, versions, source=source)
+    entries = counted(sight.entries(shard, versions, source=source), mixture)
     found: dict[int, list[dict[str, Any]]] = {}
-    for entry in entries.filter(pc.field("is_contaminated")).to_pylist():
-        if mixture.leaks.counts(entry):
-            found.setdefault(entry["row"], []).append(entry)
-    return found
+    for entry in sorted(entries, key=lambda entry: entry["is_question_only"]):
+        found.setdefault(entry["row"], []).append(entry)
+    return dict(sorted(found.items()))
+
+
+def counted(entries: pa.Table, mixture: Mixture) -> list[dict[str, Any]]:
+    """The entries that count as leaks, or go with them, in their order."""
+    is_called = pc.field("is_contaminated") | pc.field("is_question_only")
+    called = entries.filter(is_called).to_pylist()
+    return [entry for entry in called if mixture.leaks.counts(entry)]
+
+
+def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether none of what was found in a document is a leak."""
+    return all(entry["is_question_only"] for entry in entries)
 
 
 def choose(
@@ -157,10 +175,18 @@ def choose(
     for row in ledger["unreadable"]:
         detail = f"{row['reason']} ({row['detail']})"
         choice.drop(row["row"], {"why": "unreadable", "detail": detail})
+    for row in ledger["invalid_utf8"]:
+        if sight.policy.invalid_utf8 == "drop":
+            choice.drop(row["row"], {"why": "invalid_utf8", "detail": row["detail"]})
+        else:
+            choice.replaced.add(row["row"])
     for row in drawn:
         choice.drop(row, {"why": "control"})
     if mixture.take in ("clean", "leaks"):
         leaks = leaks_of(sight, shard, mixture, source=source.name)
+        choice.n_found = Counter(
+            QUESTION_ONLY if is_only_questions(entries) else LEAKED for entries in leaks.values()
+        )
         _choose_by_leaks(choice, leaks, sizes, mixture)
     return choice
 
@@ -192,4 +218,5 @@ def _choose_by_leaks(
 def reason_of(entry: dict[str, Any]) -> Reason:
     named = {name: entry[name] for name in _OF_LEAK}
     told = [entry["looked_for"], _SAID if entry["verdict"] == LEAK else None]
-    return {"why": "leak", **named, "detail": "; ".join(filter(None, told)) or None}
+    why = QUESTION_ONLY if entry["is_question_only"] else LEAKED
+    return {"why": why, **named, "detail": "; ".join(filter(None, told)) or None}

@@ -5,7 +5,8 @@
     <folder>/manifest.json                 which items left, and what was found of each
 
 The training data stays as it is. Scores on what is left are scores on unseen items, as far as the
-chosen rules can see.
+chosen rules can see. Items of which only the question was found, without its answer, stay; the
+manifest lists them (`question_only`), so that they can be left out as well.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from decon_core.corpus import FILES, hashes_below
 from decon_core.errors import DeconError
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.needs import require_readable, require_scanned
-from decon_core.policy import Policy
+from decon_core.policy import Policy, exceeds
 from decon_core.records import Version, load_records
 from decon_core.store import Store, aside, read_json, write_json
 
@@ -35,8 +37,11 @@ _ITEM = ("split", "instance_index")
 
 _COLUMNS = [
     *("benchmark", "detector", "split", "instance_index", "row", "score", "is_contaminated"),
-    *("question_overlap", "answer_overlap"),
+    *("question_overlap", "answer_overlap", "is_question_only"),
 ]
+
+# Counted up when the same inputs give other files: they are written again.
+_FORMAT = 2
 
 Item = tuple[str, str, int]
 
@@ -45,15 +50,27 @@ class Leaked:
     """What was found of every item, added up over shards."""
 
     def __init__(self, policy: Policy) -> None:
-        self._threshold = policy.longest_match_threshold
+        self._policy = policy
         self.items: dict[Item, dict[str, dict[str, Any]]] = {}
+        self._question_only: dict[Item, dict[str, Any]] = {}
 
     def add(self, file: str, entries: pa.Table) -> None:
         """The entries of one more shard."""
         for entry in entries.select(_COLUMNS).to_pylist():
+            item = entry["benchmark"], entry["split"], entry["instance_index"]
             if entry["is_contaminated"]:
-                item = entry["benchmark"], entry["split"], entry["instance_index"]
                 self._note(self.items.setdefault(item, {}), file, entry)
+            elif entry["is_question_only"]:
+                self._note_question(item, file, entry)
+
+    def _note_question(self, item: Item, file: str, entry: Mapping[str, Any]) -> None:
+        told = self._question_only.setdefault(item, {"question": -1.0, "n_documents": 0})
+        place = {"file": file, "row": entry["row"]}
+        if told.get("last") != place:
+            told["n_documents"] += 1
+        told["last"] = place
+        if entry["question_overlap"] > told["question"]:
+            told |= {"question": entry["question_overlap"], **place}
 
     def _note(self, rules: dict[str, dict[str, Any]], file: str, entry: Mapping[str, Any]) -> None:
         told = rules.setdefault(entry["detector"], {"score": -1.0, "n_documents": 0})
@@ -67,12 +84,8 @@ class Leaked:
             for name, overlap in (("source", "question"), ("target", "answer")):
                 score = entry[f"{overlap}_overlap"] or 0.0
                 told[name] = max(told.get(name, 0.0), score)
-            told["which"] = self._which(told["source"], told["target"])
-
-    def _which(self, source: float, target: float) -> str:
-        if min(source, target) > self._threshold:
-            return "both"
-        return "source only" if source > target else "target only"
+            own = self._policy.for_benchmark(entry["benchmark"])
+            told["which"] = _which(told["source"], told["target"], own.longest_match_threshold)
 
     def told(self, benchmark: str) -> list[dict[str, Any]]:
         """The items of a benchmark that leaked, and why, in order."""
@@ -88,6 +101,24 @@ class Leaked:
             for (name, split, instance), rules in sorted(self.items.items())
             if name == benchmark
         ]
+
+    def question_only(self, benchmark: str) -> list[dict[str, Any]]:
+        """The items of a benchmark of which questions were found and nothing leaked, in order."""
+        return [
+            {
+                "split": split,
+                "instance_index": instance,
+                **{name: value for name, value in told.items() if name != "last"},
+            }
+            for (name, split, instance), told in sorted(self._question_only.items())
+            if name == benchmark and (name, split, instance) not in self.items
+        ]
+
+
+def _which(source: float, target: float, threshold: float) -> str:
+    if exceeds(min(source, target), threshold):
+        return "both"
+    return "source only" if source > target else "target only"
 
 
 def write_clean_evals(
@@ -107,9 +138,18 @@ def write_clean_evals(
     with aside(folder) as draft:
         draft.mkdir(parents=True)
         benchmarks = {
-            version.benchmark: _written(draft, store, version, leaked) for version in versions
+            version.benchmark: {
+                "rules": policy.for_benchmark(version.benchmark).thresholds,
+                **_written(draft, store, version, leaked),
+            }
+            for version in versions
         }
-        manifest = {"rules": policy.thresholds, **unseen, "benchmarks": benchmarks}
+        manifest = {
+            "rules": policy.thresholds,
+            **unseen,
+            "benchmarks": benchmarks,
+            FILES: hashes_below(draft),
+        }
         write_json(draft / MANIFEST, manifest)
 
 
@@ -130,6 +170,7 @@ def _written(folder: Path, store: Store, version: Version, leaked: Leaked) -> di
         "n_items": version.n_items,
         "n_items_left": version.n_items - len(gone),
         "removed": gone,
+        "question_only": leaked.question_only(version.benchmark),
     }
 
 
@@ -149,6 +190,7 @@ class CleanSummary:
     benchmark: str
     n_items: int
     n_items_left: int
+    n_question_only: int  # of those that are left
     folder: Path
     was_there: bool
 
@@ -172,7 +214,12 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
         folder = builder.store.clean_benchmark(version.benchmark)
         told = read_json(folder / MANIFEST)
         yield CleanSummary(
-            version.benchmark, told["n_items"], told["n_items_left"], folder, was_there
+            version.benchmark,
+            told["n_items"],
+            told["n_items_left"],
+            len(told["question_only"]),
+            folder,
+            was_there,
         )
 
 
@@ -185,10 +232,11 @@ def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
         draft.mkdir(parents=True)
         manifest = {
             "fingerprint": _fingerprint(builder, version),
-            "rules": builder.policy.thresholds,
+            "rules": builder.policy.for_benchmark(version.benchmark).thresholds,
             "n_unreadable_rows": n_unreadable,
             **_written(draft, builder.store, version, leaked),
-            "files": _sizes(draft, version),
+            "sizes": _sizes(draft, version),
+            FILES: hashes_below(draft),
         }
         write_json(draft / MANIFEST, manifest)
 
@@ -198,7 +246,7 @@ def has_clean_benchmark(builder: Builder, version: Version) -> bool:
     folder = builder.store.clean_benchmark(version.benchmark)
     try:
         manifest = read_json(folder / MANIFEST)
-        is_whole = manifest["files"] == _sizes(folder, version)
+        is_whole = manifest["sizes"] == _sizes(folder, version)
         return bool(is_whole and manifest["fingerprint"] == _fingerprint(builder, version))
     except (DeconError, FileNotFoundError, KeyError, TypeError):
         return False  # damaged, or of an older form: it is written again
@@ -217,7 +265,7 @@ def _fingerprint(builder: Builder, version: Version) -> str:
         (pack.source.name, shard.name, shard.fingerprint) for pack, shard in builder.shards
     )
     settings = builder.settings([version], [shard for _, shard in builder.shards])
-    value = json.dumps([version.fingerprint, shards, settings])
+    value = json.dumps([_FORMAT, version.fingerprint, shards, settings])
     return sha256(value.encode()).hexdigest()[:16]
 
 

@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from decon_core.corpus import Pack, Shard
-from decon_core.mixtures.choice import Sight, Sizes, choose, leaks_of, refuse
+from decon_core.errors import DamagedError
+from decon_core.mixtures.choice import FOUND, Sight, Sizes, choose, leaks_of, refuse
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import RowsOfShard
 from decon_core.schemas import DRAWN
-from decon_core.store import Store, read_json, write_parquet
+from decon_core.store import Store, read_json, read_parquet, write_parquet
 from decon_core.variants import Mixture
 
 Integers = npt.NDArray[np.int64]
@@ -79,8 +79,8 @@ def read_draw(store: Store, fingerprint: str, shards: Sequence[str]) -> Draw | N
     """What was drawn before from shards, by their names, if that is there and whole."""
     own = pc.field("shard").isin(pa.array(shards, pa.string()))
     try:
-        return _told(pq.read_table(store.draw(fingerprint), filters=own))
-    except (FileNotFoundError, pa.ArrowInvalid):
+        return _told(read_parquet(store.draw(fingerprint), filters=own))
+    except (FileNotFoundError, DamagedError):
         return None
 
 
@@ -145,7 +145,7 @@ def _parted(
     leaks = [
         row
         for row, reasons in choice.gone.items()
-        if all(reason["why"] == "leak" for reason in reasons)
+        if all(reason["why"] in FOUND for reason in reasons)
     ]
     is_kept = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
     return sizes.n_tokens[sizes.at(leaks)], (sizes.rows[is_kept], sizes.n_tokens[is_kept])

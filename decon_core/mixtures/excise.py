@@ -12,12 +12,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from decon_core.config import Source
 from decon_core.errors import CorpusError
-from decon_core.mixtures.choice import Choice, Reason, reason_of
+from decon_core.mixtures.choice import Choice, Reason, counted, reason_of
 from decon_core.mixtures.rows import Rows, Value
 from decon_core.places import place
 from decon_core.reading.documents import Document, Part, document_of, no_document
@@ -77,7 +74,7 @@ def cut_out(
         seen = rescan.look([documents[row][1] for row in pending if row in documents])
         sizes |= seen.sizes
         pending = {}
-        for entry in _leaks_in(seen.entries, mixture):
+        for entry in counted(seen.entries, mixture):
             pending.setdefault(entry["row"], []).append(entry)
             reasons[entry["row"]].append(reason_of(entry))
         if not pending:
@@ -103,11 +100,6 @@ def _is_empty(document: Document, mixture: Mixture) -> bool:
     """Whether only masks and signs are left."""
     text = document.text.replace(mixture.mask, "") if mixture.mask else document.text
     return not any(map(str.isalnum, text))
-
-
-def _leaks_in(entries: pa.Table, mixture: Mixture) -> list[dict[str, Any]]:
-    found = entries.filter(pc.field("is_contaminated")).to_pylist()
-    return [entry for entry in found if mixture.leaks.counts(entry)]
 
 
 def excised(

@@ -34,7 +34,7 @@ from decon_core.mixtures.rewrite import (
 )
 from decon_core.places import place
 from decon_core.reading.documents import Document, document_of, id_of, without_lone_surrogates
-from decon_core.reading.lines import BYTE_ORDER_MARK, line_blocks, lines_of
+from decon_core.reading.lines import BYTE_ORDER_MARK, line_blocks, lines_of, with_replacements
 from decon_core.reading.shard_file import open_shard
 from decon_core.reading.tables import table_batches
 from decon_core.streams import LINE_FORMATS, create, format_of
@@ -121,7 +121,7 @@ def _rows_of_lines(
                 if number in changed:
                     yield Row(source, shard.name, number, changed[number], None)
                     continue
-                value = _parsed(line)
+                value, line = _parsed(line)
                 if isinstance(value, dict):
                     yield Row(source, shard.name, number, value, line)
                 elif wanted is not None:
@@ -130,19 +130,23 @@ def _rows_of_lines(
                 break  # what is left is read to see that nothing changed, and not unpacked
 
 
-def _parsed(line: bytes) -> object:
-    """What a line says, as the corpus is read; nothing, if that is no JSON."""
+def _parsed(line: bytes) -> tuple[object, bytes]:
+    """What a line says, as the corpus is read (nothing, if that is no JSON), and the line in UTF-8.
+
+    Replacement characters take the place of bytes that are not UTF-8, in both.
+    """
     found = None
     try:
         found = orjson.loads(line)
         if _is_exact(found):
-            return found
+            return found, line
     except (orjson.JSONDecodeError, RecursionError):
         pass
+    text = with_replacements(line)
     try:  # slower, and takes what others write
-        return json.loads(line.decode("utf-8", errors="replace"))
+        return json.loads(text), text.encode()
     except (ValueError, RecursionError):  # no JSON; or an integer of thousands of digits
-        return found
+        return found, text.encode()
 
 
 def _is_exact(value: object) -> bool:

@@ -5,39 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from decon_core.config import Source
 from decon_core.corpus import Pack, Shard
 from decon_core.errors import IncompleteError, MissingError, Problem
 from decon_core.mixtures.choice import Sight
+from decon_core.places import place
+from decon_core.reading.shapes import none_read
 from decon_core.records import Version
 from decon_core.store import read_json
+from decon_core.tiles import Gap, gaps_of
 
 
 def require_scanned(sight: Sight, pack: Pack, versions: Sequence[Version]) -> None:
     """Raise unless every shard has a tile for every benchmark: absent means not scanned."""
-    problems = [
-        Problem(
-            f"shard {shard.name!r} of pack {pack.name!r}",
-            f"not scanned against {', '.join(lacking)}" if versions else "not scanned",
-            "a tile for every benchmark",
-            "materialize `scan` for these cells first; until then nothing here counts as clean",
-        )
-        for shard in pack.shards
-        if (lacking := _lacking(sight, shard, versions)) is not None
-    ]
-    if problems:
-        raise MissingError(problems)
+    gaps = gaps_of(sight.store, [pack], versions, sight.scan)
+    if gaps:
+        raise MissingError(_not_scanned(gap) for gap in gaps)
 
 
-def _lacking(sight: Sight, shard: Shard, versions: Sequence[Version]) -> list[str] | None:
-    """Benchmarks that a shard was not scanned against; None when it has all, and a ledger."""
-    store, scan = sight.store, sight.scan
-    if not store.ledger(scan, shard.fingerprint).is_file():
-        return [version.benchmark for version in versions]
-    return [
-        version.benchmark
-        for version in versions
-        if not store.tile(scan, shard.fingerprint, version.fingerprint).is_file()
-    ] or None
+def _not_scanned(gap: Gap) -> Problem:
+    found = f"not scanned against {', '.join(gap.lacking)}" if gap.lacking else "not scanned"
+    remedy = "materialize `scan` for these cells first; until then nothing here counts as clean"
+    if gap.is_refused:
+        found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
+    where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
+    return Problem(where, found, "a tile for every benchmark", remedy)
 
 
 def require_readable(sight: Sight, pack: Pack) -> None:
@@ -50,26 +42,40 @@ def require_readable(sight: Sight, pack: Pack) -> None:
     for shard in pack.shards:
         ledger = read_json(sight.store.ledger(sight.scan, shard.fingerprint))
         if ledger["unreadable"] and not ledger["n_documents"]:
-            first = ledger["unreadable"][0]
-            problems.append(
-                Problem(
-                    shard.path,
-                    f"no row that could be read; the first: {first['reason']} ({first['detail']})",
-                    "documents",
-                    f"check the fields of the source {pack.source.name!r} in decon.toml",
-                )
-            )
+            problems.append(none_readable(shard, pack.source, ledger["unreadable"]))
         elif sight.policy.unreadable == "block":
             problems += [_unreadable_row(shard, row) for row in ledger["unreadable"]]
+        if sight.policy.invalid_utf8 == "block":
+            problems += [_invalid_row(shard, row) for row in ledger["invalid_utf8"]]
     if problems:
         raise IncompleteError(problems)
 
 
-def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
-    # Lines are counted from one, as editors do; rows of tables from zero, as libraries do.
-    place = f"row {row['row']}" if row["offset"] is None else f"line {row['row'] + 1}"
+def none_readable(shard: Shard, source: Source, rows: Sequence[dict[str, Any]]) -> Problem:
+    """A shard of which no row could be read: with its fields, and the setting that reads them."""
+    first = f"the first: {rows[0]['reason']} ({rows[0]['detail']})"
+    remedy = f", in a [[corpus.source]] for such files; it is in source {source.name!r} now"
+    return none_read(place(shard.path), source, len(rows), first, remedy=remedy)
+
+
+def _invalid_row(shard: Shard, row: dict[str, Any]) -> Problem:
     return Problem(
-        f"{shard.path}: {place}",
+        f"{shard.path}: {_place(row)}",
+        f"bytes that are not UTF-8 ({row['detail']})",
+        "UTF-8",
+        'mend it, or set policy.invalid_utf8 = "replace" to write such rows with replacement '
+        'characters, or "drop" to leave them out',
+    )
+
+
+def _place(row: dict[str, Any]) -> str:
+    # Lines are counted from one, as editors do; rows of tables from zero, as libraries do.
+    return f"row {row['row']}" if row["offset"] is None else f"line {row['row'] + 1}"
+
+
+def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
+    return Problem(
+        f"{shard.path}: {_place(row)}",
         f"{row['reason']} ({row['detail']})",
         "a document",
         'mend it, or set policy.unreadable = "drop" to leave such rows out',

@@ -26,9 +26,16 @@ from decon_core.corpus import Shard
 from decon_core.errors import CorpusError, Problem
 from decon_core.places import place
 from decon_core.reading.documents import Document, id_of
-from decon_core.reading.lines import BYTE_ORDER_MARK, LineBlock, line_blocks, lines_of, row_of_line
+from decon_core.reading.lines import (
+    BYTE_ORDER_MARK,
+    LineBlock,
+    line_blocks,
+    lines_of,
+    row_of_line,
+    with_replacements,
+)
 from decon_core.reading.shard_file import open_shard
-from decon_core.reading.tables import open_arrow, readable
+from decon_core.reading.tables import open_arrow, readable, replaced_in_row, value_of
 from decon_core.streams import LINE_FORMATS, compression_of, create, format_of
 
 _BLOCK_BYTES = 4 << 20
@@ -42,11 +49,13 @@ class Changes:
 
     gone: frozenset[int]
     values: Mapping[int, dict[str, Any]]
+    # Rows that say the same, with replacement characters in place of bytes that are not UTF-8.
+    replaced: frozenset[int] = frozenset()
 
     @cached_property
     def rows(self) -> list[int]:
         """All that are touched, in order."""
-        return sorted(self.gone | set(self.values))
+        return sorted(self.gone | set(self.values) | self.replaced)
 
     def within(self, rows: range) -> list[int]:
         """Those of a stretch."""
@@ -110,8 +119,10 @@ def rewrite_lines(shard: Shard, source: Source, target: Path, decide: Decide) ->
                 line = block.lines[start:stop].tobytes()
                 document = row_of_line(line, row, block.offset + start, source)
                 ids[row] = document.id if isinstance(document, Document) else None
-                if row not in changes.gone:
+                if row in changes.values:
                     out.write(_line(changes.values[row], like=line))
+                elif row not in changes.gone:
+                    out.write(with_replacements(line).encode())
             out.write(block.lines[at : block.n_bytes].data)
     return ids
 
@@ -171,7 +182,9 @@ def _changed(table: pa.Table, first: int, source: Source, changes: Changes, ids:
     for row in touched:
         if row not in changes.gone:
             pieces.append(_those(table, is_left, at, row - first))
-            pieces.append(with_values(table.slice(row - first, 1), changes.values[row]))
+            one = table.slice(row - first, 1)
+            values = changes.values.get(row)
+            pieces.append(with_values(one, values or replaced_in_row(one, source)))
             at = row - first + 1
     pieces.append(_those(table, is_left, at, table.num_rows))
     return pa.concat_tables(pieces).combine_chunks()
@@ -195,7 +208,7 @@ def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:
     if name not in table.column_names:
         return dict.fromkeys(rows)
     column = table.column(name)
-    return {row: id_of({name: column[row - first].as_py()}, source) for row in rows}
+    return {row: id_of({name: value_of(column[row - first])}, source) for row in rows}
 
 
 def with_values(row: pa.Table, value: Mapping[str, Any]) -> pa.Table:

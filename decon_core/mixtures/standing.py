@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from decon_core.corpus import hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import Share, leaked_of
 from decon_core.schemas import REMOVED
-from decon_core.store import read_json
+from decon_core.store import read_json, read_parquet
+from decon_core.wording import counted
 
 MANIFEST = "_manifest.json"
 REMOVED_FILE = "_removed.parquet"
@@ -108,7 +108,9 @@ def damage(folder: Path) -> list[Problem]:
         n_accounted = shard["n_documents_out"] + sum(shard["removed"].values())
         if n_accounted != shard["n_documents_in"]:
             file = str(folder / shard["file"])
-            problems.append(Problem(file, f"{n_accounted} documents", f"{shard['n_documents_in']}"))
+            problems.append(
+                Problem(file, counted(n_accounted, "document"), f"{shard['n_documents_in']}")
+            )
     if not problems:
         problems += _unlisted(folder, manifest)
     written = [(shard["file"], shard["output"]) for shard in manifest["shards"]]
@@ -140,11 +142,11 @@ def _unlisted(folder: Path, manifest: Mapping[str, Any]) -> list[Problem]:
     path = folder / REMOVED_FILE
     if not path.is_file():
         return []  # said with the other files
-    rows = pq.read_table(path, schema=REMOVED, columns=["shard", "row", "what"])
+    rows = read_parquet(path, schema=REMOVED, columns=["shard", "row", "what"])
     whole = rows.filter(pc.field("what") == "document")
     n_listed = whole.group_by(["shard", "row"]).aggregate([]).num_rows
     totals = manifest["totals"]
     n_gone = sum(totals["removed"].values()) + totals.get("n_unreadable_left_out", 0)
     if n_listed == n_gone:
         return []
-    return [Problem(str(path), f"{n_listed} documents", f"{n_gone}, as the manifest says")]
+    return [Problem(str(path), counted(n_listed, "document"), f"{n_gone}, as the manifest says")]

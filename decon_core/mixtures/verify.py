@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from decon_core.checksums import sealed_page
 from decon_core.config import Source
 from decon_core.corpus import Pack, shard_at
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.choice import Sizes, leaks_of
+from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.scan import Progress, scan_packs
-from decon_core.store import Store, read_json
+from decon_core.store import Store, read_json, read_parquet
 from decon_core.variants import Mixture
 from decon_core.verified import Looked, look, stamp_of_files
 
@@ -39,6 +39,7 @@ class Verdict:
     n_documents: int = 0
     n_tokens: int = 0
     n_leaks: int = 0  # documents that hold one
+    n_question_only: int = 0  # documents with a question without its answer, and no leak
 
 
 def verify(
@@ -117,7 +118,7 @@ def _of_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem
 
 def _of_card(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
     path = builder.store.mixtures(mixture.name) / CARD
-    if path.read_text(encoding="utf-8") != builder.card(mixture):
+    if path.read_bytes() != sealed_page(builder.card(mixture)):
         yield Problem(
             str(path),
             "another text",
@@ -135,7 +136,7 @@ def _of_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
         folder = builder.store.mixture(mixture.name, pack.name)
         for matched in read_json(folder / MANIFEST)["control"] or ():
             told[matched["source"]] = matched  # all packs of a source say the same
-        rows = pq.read_table(folder / REMOVED_FILE, columns=["why", "n_tokens"])
+        rows = read_parquet(folder / REMOVED_FILE, columns=["why", "n_tokens"])
         left_out = rows.filter(pc.field("why") == "control")["n_tokens"]
         drawn[pack.source.name] += len(left_out)
         tokens[pack.source.name] += pc.sum(left_out).as_py() or 0
@@ -162,7 +163,9 @@ def _as_shards(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
 def _look_into(builder: Builder, mixture: Mixture, pack: Pack, found: Verdict) -> None:
     """Counts and leaks of what was scanned."""
     sight = builder.sight
-    looked_for = replace(mixture, take="clean")  # whatever it takes, what counts as a leak there
+    # Whatever it takes, what counts as a leak there; and what is question-only, which may stay.
+    counting = replace(mixture.leaks, question_only="remove")
+    with_questions = replace(mixture, take="clean", leaks=counting)
     folder = builder.store.mixture(mixture.name, pack.name)
     accounts = read_json(folder / MANIFEST)["shards"]
     for shard, account in zip(pack.shards, accounts, strict=True):
@@ -179,8 +182,12 @@ def _look_into(builder: Builder, mixture: Mixture, pack: Pack, found: Verdict) -
                     f"{account['n_documents_out']} and {account['n_tokens_out']}, all of it read",
                 )
             )
-        leaks = leaks_of(sight, shard, looked_for, source=pack.source.name)
-        found.n_leaks += len(leaks)
+        every = leaks_of(sight, shard, with_questions, source=pack.source.name)
+        counted = {row: [*filter(mixture.leaks.counts, own)] for row, own in every.items()}
+        leaks = {row: entries for row, entries in counted.items() if entries}
+        n_question_only = sum(map(is_only_questions, every.values()))
+        found.n_question_only += n_question_only
+        found.n_leaks += len(every) - n_question_only
         if mixture.take == "leaks" and len(leaks) != ledger["n_documents"]:
             found.problems.append(
                 Problem(
@@ -194,6 +201,7 @@ def _look_into(builder: Builder, mixture: Mixture, pack: Pack, found: Verdict) -
         for row, entries in sorted(leaks.items())[:_MOST_TOLD]:
             entry = entries[0]
             item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
+            what = "the question alone" if entry["is_question_only"] else "a leak"
             found.problems.append(
-                Problem(Path(shard.path).name + f": row {row}", f"a leak of {item}", "none")
+                Problem(Path(shard.path).name + f": row {row}", f"{what} of {item}", "none")
             )

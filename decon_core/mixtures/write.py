@@ -103,7 +103,8 @@ class Writer:
             cut = cut_out(choice, to_cut, at_hand, self._pack.source, mixture, self._rescan)
             fate.cut.update(cut)
         gone = frozenset(filter(choice.gone.__contains__, rows))
-        return Changes(gone, {row: one.value for row, one in cut.items()})
+        replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()
+        return Changes(gone, {row: one.value for row, one in cut.items()}, replaced)
 
     def write_removed(self) -> Path:
         path = self._folder / REMOVED_FILE
@@ -173,7 +174,9 @@ def _account(fate: _Fate) -> dict[str, Any]:
         },
         "n_cut": len(cut),
         "n_unreadable_left_out": why.pop("unreadable", 0),
+        "n_invalid_utf8_replaced": len(choice.replaced - choice.gone.keys()),
         "removed": dict(sorted(why.items())),
+        "found": dict(sorted(choice.n_found.items())),
     }
 
 
@@ -208,7 +211,10 @@ def totals_of(accounts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The accounts of shards, added up."""
     totals: Counter[str] = Counter()
     removed: Counter[str] = Counter()
+    found: Counter[str] = Counter()
     for account in accounts:
         totals.update({name: n for name, n in account.items() if name.startswith("n_")})
         removed.update(account["removed"])
-    return {**dict(sorted(totals.items())), "removed": dict(sorted(removed.items()))}
+        found.update(account["found"])
+    by_reason = {"removed": dict(sorted(removed.items())), "found": dict(sorted(found.items()))}
+    return {**dict(sorted(totals.items())), **by_reason}

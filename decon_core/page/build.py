@@ -12,6 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from decon_core.checksums import seal_page
 from decon_core.page.gather import MOST_PAIRS, Facts, gather
 from decon_core.page.pairs import chunks, columns
 from decon_core.page.sections import overview
@@ -27,8 +28,10 @@ _DATA = '<script type="text/plain" class="data" data-name="{name}">{packed}</scr
 def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> None:
     """The page of a report. The same report gives the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
-    with aside(page) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(_pieces(facts))
+    with aside(page) as draft:
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(_pieces(facts))
+        seal_page(draft)
 
 
 def _pieces(facts: Facts) -> Iterator[str]:

@@ -51,10 +51,29 @@ function themed(layout, width) {
 
 const SETTINGS = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
 
+// A sheet of A4 or Letter, less the margins that browsers leave, in pixels of CSS.
+const PAPER = { width: 680, height: 900 };
+let isOnPaper = false;
+const paperOf = new WeakMap(); // by holder: whether it was last drawn for paper
+
+const paperWidth = (chart) => Math.max(PAPER.width, chart.least_width);
+
+// A figure as wide as the screen would be cut at the edge of a sheet: it is drawn as wide as the
+// sheet, and made smaller where it cannot be, or is taller than a sheet.
+function fit(holder, chart) {
+  const scale = Math.min(1, PAPER.width / paperWidth(chart), PAPER.height / chart.layout.height);
+  holder.style.width = isOnPaper ? `${paperWidth(chart)}px` : "";
+  holder.style.zoom = isOnPaper ? scale : "";
+}
+
 // Without a pause where the library is there: paper does not wait.
 async function draw(holder, chart) {
   const Plotly = window.Plotly ?? (await charting());
-  const layout = themed(chart.layout, holder.clientWidth);
+  // Drawn once more, some figures move to their new places; drawn anew, they are there at once.
+  if (isOnPaper !== paperOf.get(holder)) forget(holder);
+  paperOf.set(holder, isOnPaper);
+  fit(holder, chart);
+  const layout = themed({ ...chart.layout, ...(isOnPaper ? { width: paperWidth(chart), autosize: false } : {}) }, holder.clientWidth);
   await Plotly.react(holder, coloured(chart.data), layout, SETTINGS);
   if (!drawn.has(holder) && chart.opens.length) {
     holder.on("plotly_click", ({ points }) => openFromChart(chart.opens, points[0].customdata));
@@ -92,11 +111,17 @@ function forget(holder) {
   if (drawn.delete(holder)) window.Plotly.purge(holder);
 }
 
-function redrawCharts() {
-  for (const [holder, chart] of drawn) draw(holder, chart).catch(tellTrouble);
+function redrawForScreen() {
+  isOnPaper = false;
+  redrawCharts();
 }
 
-// All of them, also those that nobody has scrolled to.
-function drawAll() {
+function redrawCharts() {
+  for (const [holder, chart] of [...drawn]) draw(holder, chart).catch(tellTrouble);
+}
+
+// All of them for a sheet, also those that were never in sight.
+function drawForPaper() {
+  isOnPaper = true;
   for (const holder of document.querySelectorAll(".chart")) draw(holder, holder.chart).catch(tellTrouble);
 }

@@ -12,21 +12,25 @@ from itertools import accumulate, groupby
 from typing import Any
 
 from decon_core.page.gather import Row, Rows
-from decon_core.page.labels import count, label, share, whole_label
+from decon_core.page.labels import count, label, n_lines, share, shown, whole_label, wrapped
 
 # A taller figure is a list: the table beneath it is easier to read.
 MOST_LINES = 60
 _LINE_PIXELS = 26
+_NEXT_LINE_PIXELS = 15  # of a label that is wrapped
 _FRAME_PIXELS = 96
 _BINS = 50  # of the view score_histogram
 
 _SHARES = [
-    ("n_question_and_answer", "question + answer", "--c-both", ""),
-    ("n_question_only", "question only", "--c-question", "/"),
-    ("n_leaked_without_answer", "leaked, has no answer", "--c-alone", "x"),
+    ("n_with_answer", "leaked with its answer", "--c-both", ""),
+    ("n_with_part_of_answer", "with part of its answer", "--c-part", "."),
+    ("n_without_answer", "without its answer", "--c-alone", "x"),
+    ("n_leaked_without_having_one", "the item has no answer", "--c-soft", "+"),
+    ("n_question_only", "question-only, not leaked", "--c-question", "/"),
 ]
 _REASONS = {
     "leak": ("--c-both", ""),
+    "question only": ("--c-part", "."),
     "license": ("--c-question", "/"),
     "control": ("--c-alone", "x"),
     "no leak": ("--c-clean", "."),
@@ -55,6 +59,7 @@ def rates(benchmarks: Rows) -> Chart:
     dots = {
         "type": "scatter",
         "mode": "markers",
+        "name": "leaked",
         "x": [100 * row["leak_rate"] for row in rows],
         "y": [*range(len(rows))],
         "error_x": {
@@ -71,10 +76,41 @@ def rates(benchmarks: Rows) -> Chart:
         "hovertext": [_rate_text(row) for row in rows],
         "hoverinfo": "text",
     }
-    top = max([100 * row["high"] for row in rows], default=1.0)
+    questions = _question_only_dots(rows)
+    tops = [100 * max(row["high"], row["question_only_rate"]) for row in rows]
+    top = max(tops, default=1.0)
     layout = _lines(len(rows), _split_labels(rows))
-    layout["xaxis"] |= {"title": {"text": "items that leaked, %"}, "range": [-top / 50, top * 1.04]}
-    return Chart("Share of items that leaked", [dots], layout, ("benchmark", "split"))
+    layout["xaxis"] |= {"title": {"text": "items, %"}, "range": [-top / 50, top * 1.04]}
+    if questions:
+        layout |= _legend()
+        layout["height"] += 34
+    title = "Share of items that leaked"
+    return Chart(title, [dots, *questions], layout, ("benchmark", "split"))
+
+
+def _question_only_dots(rows: Rows) -> list[dict[str, Any]]:
+    """A mark per benchmark and split for items that are question-only, if there are any."""
+    own = [(at, row) for at, row in enumerate(rows) if row["n_question_only"]]
+    if not own:
+        return []
+    hovertext = [
+        f"{whole_label(row['benchmark'])} · {whole_label(row['split'])}<br>"
+        f"{count(row['n_question_only'])} of {count(row['n_items'])} question-only"
+        for _, row in own
+    ]
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "question-only, not leaked",
+            "x": [100 * row["question_only_rate"] for _, row in own],
+            "y": [at for at, _ in own],
+            "marker": {"color": "--c-question", "size": 10, "symbol": "diamond-open"},
+            "customdata": [[row["benchmark"], row["split"]] for _, row in own],
+            "hovertext": hovertext,
+            "hoverinfo": "text",
+        }
+    ]
 
 
 def _rate_text(row: Row) -> str:
@@ -87,12 +123,12 @@ def _rate_text(row: Row) -> str:
 
 
 def _split_labels(rows: Rows) -> list[str]:
-    return [f"{label(row['benchmark'], 24)} · {label(row['split'], 12)}" for row in rows]
+    return [wrapped(f"{shown(row['benchmark'])} · {shown(row['split'])}") for row in rows]
 
 
 def parts(benchmarks: Rows) -> Chart:
-    """How many items of every benchmark leaked with the answer, and without."""
-    rows = [row for row in benchmarks if row["n_leaked"]][:MOST_LINES]
+    """Per benchmark items that leaked with the answer and without, and question-only ones."""
+    rows = [row for row in benchmarks if row["n_leaked"] or row["n_question_only"]][:MOST_LINES]
     bars = [
         {
             **_bar(name, colour, pattern),
@@ -109,38 +145,43 @@ def parts(benchmarks: Rows) -> Chart:
         if any(row[key] for row in rows)
     ]
     layout = _lines(len(rows), _split_labels(rows)) | {"barmode": "stack", "bargap": 0.45}
-    layout["xaxis"] |= _counts("items that leaked", _longest(bars))
+    layout["xaxis"] |= _counts("items", _longest(bars))
     layout["height"] += 34
-    return Chart("What leaked of the items", bars, layout | _legend(), ("benchmark", "split"))
+    return Chart("What was found of the items", bars, layout | _legend(), ("benchmark", "split"))
 
 
 def flow(rows: Rows) -> Chart:
-    """From all items to what leaked of them."""
+    """From all items to what was found of them."""
     sums = {key: sum(row[key] for row in rows) for key in _FLOW_KEYS}
     leaked = sums["n_leaked"]
     ends = [
         (0, 1, leaked),
-        (0, 2, sums["n_clean"]),
-        (0, 3, sums["n_not_indexable"]),
-        (1, 4, sums["n_question_and_answer"]),
-        (1, 5, sums["n_question_only"]),
-        (1, 6, sums["n_leaked_without_answer"]),
+        (0, 2, sums["n_question_only"]),
+        (0, 3, sums["n_clean"]),
+        (0, 4, sums["n_not_indexable"]),
+        (1, 5, sums["n_with_answer"]),
+        (1, 6, sums["n_with_part_of_answer"]),
+        (1, 7, sums["n_without_answer"]),
+        (1, 8, sums["n_leaked_without_having_one"]),
+        (0, 9, sums["n_not_fully_scanned"]),
     ]
-    names = ["items", "leaked", "clean", "not indexable"]
-    names += ["with answer", "question only", "has no answer"]
+    names = ["items", "leaked", "question-only", "clean", "not indexable"]
+    names += ["with answer", "part of answer", "without answer", "has no answer"]
+    names += ["not fully scanned"]
     sizes = [sums["n_items"], leaked, *(n for _, _, n in ends[1:])]
     return Chart(
-        "From all items to what leaked of them", [_sankey(names, sizes, ends)], _frame(280)
+        "From all items to what was found of them", [_sankey(names, sizes, ends)], _frame(320)
     )
 
 
 _FLOW_KEYS = (
-    *("n_items", "n_leaked", "n_clean", "n_not_indexable"),
-    *("n_question_and_answer", "n_question_only", "n_leaked_without_answer"),
+    *("n_items", "n_leaked", "n_question_only", "n_clean", "n_not_indexable"),
+    *("n_with_answer", "n_with_part_of_answer", "n_without_answer"),
+    *("n_leaked_without_having_one", "n_not_fully_scanned"),
 )
 _FLOW_COLOURS = [
-    *("--c-soft", "--c-both", "--c-clean", "--c-blind"),
-    *("--c-both", "--c-question", "--c-alone"),
+    *("--c-soft", "--c-both", "--c-question", "--c-clean", "--c-blind"),
+    *("--c-both", "--c-part", "--c-alone", "--c-soft", "--c-blind"),
 ]
 
 
@@ -202,18 +243,19 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     return Chart("Leaked items by benchmark and source", [squares], layout, opens, width)
 
 
-# What a number of four digits needs; where a screen is too narrow, the figure can be pushed.
-_SQUARE_PIXELS = 36
+# What a number and a share need; where a screen is too narrow, the figure can be pushed.
+_SQUARE_PIXELS = 56
+_SOURCE_CHARACTERS = 14  # of a line above a column
 _NAME_PIXELS = 190
 
 
 def _squares(names: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
-    layout = _lines(len(names), [label(name) for name in names])
+    layout = _lines(len(names), [wrapped(name) for name in names], least_lines=2)
     layout["xaxis"] |= {
         "side": "top",
         "showgrid": False,
         "tickvals": [*range(len(sources))],
-        "ticktext": [label(source, 20) for source in sources],
+        "ticktext": [wrapped(source, _SOURCE_CHARACTERS) for source in sources],
         "range": [-0.5, len(sources) - 0.5],
     }
     layout["yaxis"] |= {"showgrid": False}
@@ -237,7 +279,7 @@ def _by_square(
 
     values: Mapping[str, Callable[[str, str], Any]] = {
         "z": lambda name, source: 100 * n_leaked(name, source) / max(1, n_items[name]) or None,
-        "text": lambda name, source: _if_any(n_leaked(name, source)),
+        "text": lambda name, source: _count_and_share(n_leaked(name, source), n_items[name]),
         "hovertext": told,
         "customdata": lambda name, source: [name, source],
     }
@@ -247,22 +289,25 @@ def _by_square(
     }
 
 
-def _if_any(n: int) -> str:
-    return count(n) if n else ""
+def _count_and_share(n: int, whole: int) -> str:
+    """Two lines; nothing where nothing leaked. Of items that were not counted there is no share."""
+    return "<br>".join([count(n), *([share(n, whole)] if whole else [])]) if n else ""
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:
     """Matches of one rule by score, split by what counts as a leak."""
-    leaks, others = [0] * _BINS, [0] * _BINS
+    leaks, questions, others = ([0] * _BINS for _ in range(3))
     for row in rows:
         leaks[row["bin"]] += row["n_contaminated"]
-        others[row["bin"]] += row["n_matches"] - row["n_contaminated"]
+        questions[row["bin"]] += row["n_question_only"]
+        others[row["bin"]] += row["n_matches"] - row["n_contaminated"] - row["n_question_only"]
     x = [(number + 0.5) / _BINS for number in range(_BINS)]
     bars = [
         {**_bar(name, colour, pattern), "x": x, "y": heights, "width": 1 / _BINS}
         | {"hovertemplate": "%{y:,} at a score of about %{x:.2f}<extra>" + name + "</extra>"}
         for name, colour, pattern, heights in (
             ("leaks", "--c-both", "", leaks),
+            ("question-only", "--c-question", "x", questions),
             ("near misses", "--c-clean", "/", others),
         )
         if any(heights)
@@ -270,7 +315,7 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
     first = min(min(row["bin"] for row in rows) / _BINS, 1.0 if threshold is None else threshold)
     layout = _frame(240) | {"barmode": "stack", "bargap": 0.06} | _legend()
     layout["xaxis"] = {"title": {"text": "score"}, "range": [first - 0.02, 1.01]}
-    layout["yaxis"] = _counts("matches", max(map(sum, zip(leaks, others, strict=True))))
+    layout["yaxis"] = _counts("matches", max(map(sum, zip(leaks, questions, others, strict=True))))
     return Chart("Matches by score", bars, layout | _threshold_line(threshold, (first, 1.0)))
 
 
@@ -324,7 +369,7 @@ def agreement(rows: Rows) -> Chart:
         for key, name, colour, pattern in kinds
         if any(row[key] for row in rows)
     ]
-    labels = [f"{label(row['rule'])} – {label(row['other'])}" for row in rows]
+    labels = [wrapped(f"{shown(row['rule'])} – {shown(row['other'])}") for row in rows]
     layout = _lines(len(rows), labels) | {"barmode": "stack", "bargap": 0.45} | _legend()
     layout["xaxis"] |= _counts("items that leaked", _longest(bars))
     layout["height"] += 34
@@ -348,7 +393,7 @@ def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
         }
         for why in reasons
     ]
-    layout = _lines(len(mixtures), [label(name) for name in mixtures])
+    layout = _lines(len(mixtures), [wrapped(name) for name in mixtures])
     layout |= {"barmode": "stack", "bargap": 0.45} | _legend()
     layout["xaxis"] |= _counts("documents left out or cut", _longest(bars))
     layout["height"] += 34
@@ -375,10 +420,15 @@ def _frame(height: int) -> dict[str, Any]:
     return {"height": height, "showlegend": False}
 
 
-def _lines(n: int, labels: Sequence[str]) -> dict[str, Any]:
-    """A layout with one line per label, the first on top. Two labels may read the same."""
+def _lines(n: int, labels: Sequence[str], *, least_lines: int = 1) -> dict[str, Any]:
+    """A layout with one row per label, the first on top. Two labels may read the same.
+
+    `least_lines`: of text that a row must have room for, whatever its label.
+    """
+    most = max([least_lines, *map(n_lines, labels)])
+    pixels = _LINE_PIXELS + _NEXT_LINE_PIXELS * (most - 1)
     return {
-        **_frame(_FRAME_PIXELS + _LINE_PIXELS * max(1, n)),
+        **_frame(_FRAME_PIXELS + pixels * max(1, n)),
         "xaxis": {"zeroline": False},
         "yaxis": {
             "tickvals": [*range(n)],

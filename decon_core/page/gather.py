@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from decon_core.report_file import opened, rows_of
+from decon_core.report_file import coverage_in, opened, rows_of
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -20,6 +21,10 @@ MOST_ITEMS = 50
 MOST_DOCUMENTS = 50
 MOST_UNREADABLE = 200
 MOST_PAIRS = 50_000
+MOST_INVISIBLE = 500
+# Of a pair that stands in thousands of documents, and of all pairs together.
+MOST_PLACES_OF_PAIR = 200
+MOST_PLACES = 200_000
 
 _QUERIES = {
     "runs": "SELECT * EXCLUDE (policy) FROM runs",
@@ -37,24 +42,38 @@ _QUERIES = {
                (SELECT CASE WHEN count(*) = count(n_unreadable)
                             THEN coalesce(sum(n_unreadable), 0)::BIGINT END
                 FROM shards) AS n_unreadable,
+               (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
                (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
+               (SELECT count(*) FROM documents WHERE is_question_only)
+                   AS n_question_only_documents,
                (SELECT count(*) FROM documents WHERE n_leaked_items > 1) AS n_crowded_documents,
                (SELECT count(*) FROM pairs) AS n_pairs,
                (SELECT count(*) FROM pairs WHERE is_contaminated) AS n_leak_pairs,
                (SELECT count(*) FROM item_status WHERE status = 'leaked') AS n_leaked,
+               (SELECT count(*) FROM item_status WHERE status = 'question-only')
+                   AS n_question_only,
+               (SELECT count(*) FROM items WHERE NOT is_indexed) AS n_invisible,
                (SELECT count(*) FROM verdicts) AS n_verdicts,
                (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found
     """,
     "benchmarks": """
-        SELECT b.*, f.n_clean, f.n_question_only, f.n_question_and_answer, f.n_leaked_without_answer
+        SELECT b.*, f.n_clean, f.n_with_answer, f.n_with_part_of_answer, f.n_without_answer,
+               f.n_leaked_without_having_one, f.n_not_fully_scanned
         FROM by_benchmark b JOIN flow f USING (benchmark, split)
         ORDER BY b.leak_rate DESC NULLS LAST, b.n_items DESC, benchmark, split
     """,
-    "versions": "SELECT benchmark, version, n_items, n_records FROM benchmarks ORDER BY benchmark",
+    "versions": """
+        SELECT benchmark, version, n_items, n_records, thresholds FROM benchmarks ORDER BY benchmark
+    """,
     "why_not_indexed": """
         SELECT benchmark, why_not_indexed AS reason, count(*) AS n_items
         FROM items WHERE NOT is_indexed GROUP BY ALL ORDER BY n_items DESC, benchmark, reason
     """,
+    "invisible": f"""
+        SELECT benchmark, split, instance_index, why_not_indexed AS reason, question
+        FROM items WHERE NOT is_indexed
+        ORDER BY benchmark, split, instance_index LIMIT {MOST_INVISIBLE}
+    """,  # noqa: S608 - a number of our own
     "sources": """
         SELECT s.*, t.n_shards, t.n_characters, t.n_too_short
         FROM by_source s JOIN (
@@ -90,11 +109,20 @@ _QUERIES = {
         GROUP BY mixture, what, why ORDER BY mixture, what, why
     """,
     "items": f"FROM top_items LIMIT {MOST_ITEMS}",
+    "question_only_items": f"FROM question_only_items LIMIT {MOST_ITEMS}",
     "documents": f"FROM documents_with_many_items LIMIT {MOST_DOCUMENTS}",
     "unreadable": f"""
         SELECT source, shard_name, row, reason, detail FROM unreadable
         ORDER BY source, shard_name, row LIMIT {MOST_UNREADABLE}
     """,  # noqa: S608 - a number of our own
+    "invalid_utf8": f"""
+        SELECT source, shard_name, row, "offset", detail FROM invalid_utf8
+        ORDER BY source, shard_name, row LIMIT {MOST_UNREADABLE}
+    """,  # noqa: S608 - a number of our own
+    "not_scanned": """
+        SELECT source, shard_name, array_to_string(benchmarks, ', ') AS benchmarks, reason, remedy
+        FROM not_scanned ORDER BY source, pack, shard_name
+    """,
     "unreadable_reasons": """
         SELECT source, reason, count(*) AS n_rows FROM unreadable
         GROUP BY source, reason ORDER BY n_rows DESC, source, reason
@@ -105,8 +133,29 @@ _PAIRS = """
     SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
            v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at
     FROM pairs p LEFT JOIN verdicts v USING (pair)
-    ORDER BY p.is_contaminated DESC, p.score DESC, p.pair
+    ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.score DESC, p.pair
     LIMIT ?
+"""
+
+# Of pairs in several documents the first of these, leaks before others.
+_PLACES = """
+    WITH first AS (
+        SELECT pair, row_number() OVER (
+            ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
+        ) AS number
+        FROM pairs ORDER BY number LIMIT $most_pairs
+    )
+    SELECT pair, pair_documents.source, pair_documents.shard_name, pair_documents.row,
+           pair_documents.doc_id
+    FROM pair_documents JOIN first USING (pair) JOIN pairs USING (pair)
+    WHERE pairs.n_documents > 1
+    QUALIFY row_number() OVER (
+        PARTITION BY pair ORDER BY pair_documents.is_contaminated DESC, pair_documents.source,
+            pair_documents.shard_name, pair_documents.row
+    ) <= $of_pair
+    ORDER BY number, pair_documents.is_contaminated DESC, pair_documents.source,
+             pair_documents.shard_name, pair_documents.row
+    LIMIT $in_all
 """
 
 
@@ -116,6 +165,8 @@ class Facts:
 
     answers: Mapping[str, Rows]
     pairs: pa.Table
+    places: Mapping[str, Rows]  # by pair: documents in which it stands, where there are several
+    notice: str = ""  # that the report is incomplete
 
     def __getitem__(self, question: str) -> Rows:
         return self.answers[question]
@@ -150,13 +201,41 @@ class Facts:
         """The sum of a count over all benchmarks and splits."""
         return sum(row[count] or 0 for row in self["benchmarks"])
 
-    def score_threshold(self, rule: str) -> float | None:
+    @cached_property
+    def _of_benchmarks(self) -> Mapping[str, Mapping[str, float]]:
+        """Thresholds by rule, as they apply to each benchmark; without those not known."""
+        return {
+            row["benchmark"]: json.loads(row["thresholds"])
+            for row in self["versions"]
+            if row["thresholds"]
+        }
+
+    def own_thresholds(self, rule: str) -> Mapping[str, float]:
+        """The thresholds of benchmarks that have another one than the rule has for all."""
+        of_all = self.thresholds.get(rule)
+        return {
+            name: own[rule]
+            for name, own in self._of_benchmarks.items()
+            if rule in own and own[rule] != of_all
+        }
+
+    def threshold(self, rule: str, benchmark: str | None = None) -> float | None:
+        """The threshold that applies to a benchmark; that of `ngram_any` is a length."""
+        own = self._of_benchmarks.get(benchmark, {}) if benchmark else {}
+        return own.get(rule, self.thresholds.get(rule))
+
+    def score_threshold(self, rule: str, benchmark: str | None = None) -> float | None:
         """From which score on the rule calls a leak: `ngram_any` scores 1 at its full length."""
-        return 1.0 if rule == "ngram_any" else self.thresholds.get(rule)
+        return 1.0 if rule == "ngram_any" else self.threshold(rule, benchmark)
 
 
 def gather(report: Path, *, most_pairs: int = MOST_PAIRS) -> Facts:
+    bounds = {"most_pairs": most_pairs, "of_pair": MOST_PLACES_OF_PAIR, "in_all": MOST_PLACES}
     with opened(report) as connection:
         answers = {name: rows_of(connection, query) for name, query in _QUERIES.items()}
         pairs = connection.sql(_PAIRS, params=[most_pairs]).to_arrow_table()
-    return Facts(answers, pairs)
+        places: dict[str, list[Row]] = {}
+        for row in connection.sql(_PLACES, params=bounds).to_arrow_table().to_pylist():
+            places.setdefault(row["pair"], []).append(row)
+        notice = coverage_in(connection).notice
+    return Facts(answers, pairs, places, notice)

@@ -7,6 +7,8 @@ import unicodedata
 
 _ELLIPSIS = "…"
 LONGEST_LABEL = 30
+MOST_CHARACTERS = 200  # of a name that is shown whole, on several lines
+_PARTING = " _-/.,:·"
 
 # Control, format (direction, zero width), half a surrogate pair, ends of lines and paragraphs.
 _SHAPELESS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -37,8 +39,32 @@ def label(text: str | None, longest: int = LONGEST_LABEL) -> str:
     return html.escape(shortened(shown(text), longest), quote=False)
 
 
+def wrapped(text: str | None, width: int = LONGEST_LABEL) -> str:
+    """A name for a chart, on as many lines as it needs: Plotly takes `<br>` for the end of one."""
+    lines = _lines(shortened(shown(text), MOST_CHARACTERS), width)
+    return "<br>".join(html.escape(line, quote=False) for line in lines)
+
+
+def _lines(text: str, width: int) -> list[str]:
+    """Lines that end behind a space or a sign that parts words, if there is one."""
+    lines = []
+    rest = text
+    while len(rest) > width:
+        ends = [at + 1 for at, sign in enumerate(rest[:width]) if sign in _PARTING]
+        # A line of a few characters would be followed by one that is cut within a word.
+        end = ends[-1] if ends and ends[-1] > width // 3 else width
+        lines.append(rest[:end].rstrip())
+        rest = rest[end:].lstrip()
+    return [*lines, rest]
+
+
+def n_lines(label: str) -> int:
+    """How many lines a wrapped label takes."""
+    return label.count("<br>") + 1
+
+
 def whole_label(text: str | None) -> str:
-    return label(text, longest=200)
+    return label(text, longest=MOST_CHARACTERS)
 
 
 def beginning(text: str | None, longest: int) -> str:

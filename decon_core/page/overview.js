@@ -1,8 +1,15 @@
 // Headlines, and sections of words, figures and tables, as the report has them.
 
 function showOverview(overview, run) {
+  element("incomplete").textContent = overview.notice;
+  element("incomplete").hidden = !overview.notice;
+  if (overview.notice) document.title = `Incomplete: ${document.title}`;
   element("headlines").append(...overview.headlines.map(headline));
   element("asked").textContent = overview.words.join(" ");
+  if (overview.corpus) document.title = `Contamination report: ${overview.corpus}`;
+  element("about").append(
+    ...overview.about.map(([name, value]) => made("div", {}, made("dt", { text: name }), made("dd", { text: value }))),
+  );
   element("notes").append(...overview.notes.map((text) => made("li", { text })));
   element("notes").hidden = !overview.notes.length;
   element("contents").append(

@@ -134,13 +134,13 @@ let themeOfScreen;
 window.addEventListener("beforeprint", () => {
   themeOfScreen = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
-  if (!isPairs()) drawAll();
+  if (!isPairs()) drawForPaper();
 });
 
 window.addEventListener("afterprint", () => {
   if (themeOfScreen) document.documentElement.dataset.theme = themeOfScreen;
   else delete document.documentElement.dataset.theme;
-  redrawCharts();
+  redrawForScreen();
 });
 
 // Start --------------------------------------------------------------------------------------------
@@ -198,6 +198,8 @@ async function start() {
   listen();
   route();
   document.body.classList.add("is-ready");
+  // Paper does not wait: the library must be there before a figure was ever in sight.
+  (window.requestIdleCallback ?? setTimeout)(() => charting().catch(tellTrouble));
 }
 
 start().catch(tellTrouble);

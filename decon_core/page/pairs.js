@@ -7,13 +7,20 @@ let searched = null; // by number: whether the words stand in its texts or ids
 
 const FILTERS = ["q", "kind", "benchmark", "split", "source", "rule", "verdict", "least", "sort"];
 const ITEM = "instance_index";
-const ROW_PIXELS = 66;
+const ROW_PIXELS = 104;
 const SPARE_ROWS = 8;
 
 const named = (name, number) => columns.names[name]?.values[columns.names[name].at[number]] ?? null;
 const rulesOf = (number) => (named("rules", number) ?? "").split(", ");
 const itemName = (number) =>
   [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
+
+// A question without its answer is neither a leak nor a near miss.
+function kindOf(number) {
+  if (columns.is_leak[number]) return "leak";
+  return columns.is_question_only[number] ? "question" : "near";
+}
+const KINDS = { leak: "leak", question: "question-only", near: "near miss" };
 
 function pairsHash(filter) {
   const wanted = Object.entries(filter).filter(([, value]) => value !== "" && value != null);
@@ -59,7 +66,6 @@ function passes(filter) {
   const [benchmark, split, source] = ["benchmark", "split", "source"].map((name) => place(name, filter[name]));
   const { benchmark: ofBenchmark, split: ofSplit, source: ofSource, rules: ofRules } = columns.names;
   const hasRule = filter.rule ? ofRules.values.map((rules) => rules.split(", ").includes(filter.rule)) : null;
-  const isLeak = filter.kind ? Number(filter.kind === "leak") : null;
   const least = filter.least ? Number(filter.least) : null;
   const item = filter[ITEM] ? Number(filter[ITEM]) : null;
   return (number) =>
@@ -67,7 +73,7 @@ function passes(filter) {
     (split === null || ofSplit.at[number] === split) &&
     (source === null || ofSource.at[number] === source) &&
     (hasRule === null || hasRule[ofRules.at[number]]) &&
-    (isLeak === null || columns.is_leak[number] === isLeak) &&
+    (!filter.kind || kindOf(number) === filter.kind) &&
     (least === null || columns.scores.score[number] >= least) &&
     (item === null || columns.plain.instance_index[number] === item) &&
     (!filter.verdict || hasVerdict(number, filter.verdict)) &&
@@ -181,7 +187,8 @@ async function searchTexts(needle, isWanted) {
 
 function markHits(chunk, rows, needle) {
   rows.forEach((row, at) => {
-    if (row.slice(0, 4).some((text) => text?.includes(needle))) searched[chunk * columns.pairs_per_chunk + at] = 1;
+    const ids = row[PLACES_AT].flatMap(([, shard, , id]) => [shard, id]);
+    if ([...row.slice(0, 4), ...ids].some((text) => text?.includes(needle))) searched[chunk * columns.pairs_per_chunk + at] = 1;
   });
 }
 
@@ -224,11 +231,13 @@ function listRow(place) {
   const node = made(
     "div",
     { class: "row", role: "option", id: `pair-${place}`, "aria-posinset": place + 1, "aria-setsize": order.length },
-    made("span", { class: `score ${columns.is_leak[number] ? "is-leak" : "is-near"}`, text: columns.scores.score[number].toFixed(2) }),
+    made("span", { class: `score is-${kindOf(number)}`, text: columns.scores.score[number].toFixed(2) }),
     made("span", { class: "item", text: itemName(number) }),
     made("span", { class: "where", text: `${plain(named("source", number))}${n > 1 ? ` × ${counted(n)}` : ""}` }),
     made("span", { class: "head", dir: "auto", text: columns.head[number] || "–" }),
   );
+  for (const child of node.children) child.title = child.textContent;
+  if (kindOf(number) === "question" && !verdict) node.append(made("span", { class: "kind", text: KINDS.question }));
   if (verdict) node.append(made("span", { class: "verdict", text: plain(verdict) }));
   node.style.top = `${place * ROW_PIXELS}px`;
   node.addEventListener("click", () => {
@@ -290,7 +299,28 @@ async function showDetail(number) {
   detail.dataset.pair = columns.plain.pair[number];
   const chunk = await chunkOf(Math.floor(number / columns.pairs_per_chunk));
   const own = chunk[number % columns.pairs_per_chunk];
-  texts.append(legend(own), sides(number, own));
+  texts.append(...placesOf(number, own), legend(own), sides(number, own));
+}
+
+// All documents in which the pair stands; of very many the first, and the question for the rest.
+function placesOf(number, texts) {
+  const n = columns.plain.n_documents[number];
+  if (!(n > 1)) return [];
+  const own = texts[PLACES_AT];
+  const items = own.map(([source, shard, row, id]) =>
+    made(
+      "li",
+      {},
+      `${plain(source)} · ${plain(shard)}${row === null ? "" : ` · row ${counted(row)}`}`,
+      ...(id === null ? [] : [" ", made("code", { text: plain(id) })]),
+    ),
+  );
+  const node = made("details", { class: "places", open: n <= OPEN_PLACES }, made("summary", { text: `Stands in ${counted(n)} documents` }), made("ol", {}, ...items));
+  if (own.length < n) {
+    const query = `FROM pair_documents WHERE pair = '${plain(columns.plain.pair[number])}'`;
+    node.append(made("p", {}, `This page lists ${counted(own.length)} of them; ${counted(n - own.length)} more are in the report: `, made("code", { text: `decon-assets report --query "${query}"` })));
+  }
+  return [node];
 }
 
 function showNothing() {
@@ -369,14 +399,15 @@ function facts(number) {
     if (values.some((value) => value !== null && value !== "")) list.append(made("div", {}, made("dt", { text: name }), made("dd", {}, ...values)));
   };
   const { plain: own, scores } = columns;
-  const call = columns.is_leak[number] ? "leak" : "near miss";
+  const call = KINDS[kindOf(number)];
   const asked = columns.is_leak[number] === columns.is_by_score[number] ? "" : ", by a verdict";
   put("score", `${scores.score[number].toFixed(3)} · ${call}${asked}`);
-  put("rule", rulesOf(number).map((rule) => ruleName(rule)).join(", "));
+  put("rule", rulesOf(number).map((rule) => ruleName(rule, named("benchmark", number))).join(", "));
   for (const part of PARTS) {
     const share = scores[`${part}_overlap`][number];
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
+  if (kindOf(number) === "question") put("question-only", "the question stands here without its answer: no leak, and not clean");
   put("documents", counted(own.n_documents[number]));
   put("source", plain(named("source", number)));
   put("shard", plain(named("shard_name", number)));
@@ -388,8 +419,8 @@ function facts(number) {
   return list;
 }
 
-function ruleName(rule) {
-  const threshold = columns.thresholds[rule];
+function ruleName(rule, benchmark) {
+  const threshold = columns.own_thresholds[rule]?.[benchmark] ?? columns.thresholds[rule];
   return threshold == null ? plain(rule) : `${plain(rule)} (threshold ${threshold})`;
 }
 
@@ -399,10 +430,12 @@ function meter(share, part) {
   return node;
 }
 
+const OPEN_PLACES = 60; // a longer list is folded
 const TEXT_NAMES = ["question", "answer", "passage", "text"];
 
 // Question, answer, passage and document, each with its marks behind it.
 const textOf = (texts, name) => texts[TEXT_NAMES.indexOf(name)];
+const PLACES_AT = 2 * TEXT_NAMES.length; // behind texts and marks
 const marksOf = (texts, name) => texts[TEXT_NAMES.length + TEXT_NAMES.indexOf(name)];
 
 function legend(texts) {

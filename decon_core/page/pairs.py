@@ -35,6 +35,7 @@ _PLAIN = (
 )
 _SCORES = ("score", "question_overlap", "answer_overlap", "passage_overlap")
 
+_PLACE = ("source", "shard_name", "row", "doc_id")
 _TEXTS = ("question", "answer", "passage", "text")
 _PARTS = ("question", "answer", "passage")
 
@@ -49,10 +50,16 @@ def columns(facts: Facts) -> dict[str, Any]:
         "has_snippets": facts.has_snippets,
         "pairs_per_chunk": PAIRS_PER_CHUNK,
         "thresholds": {rule: facts.score_threshold(rule) for rule in facts.thresholds},
+        "own_thresholds": {
+            rule: dict(facts.own_thresholds(rule))
+            for rule in facts.thresholds
+            if rule != "ngram_any"  # it scores 1 at its full length, whatever that is
+        },
         "names": {name: _dictionary(pairs[name]) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},
         "scores": {name: _rounded(pairs[name].to_pylist()) for name in _SCORES},
         "is_leak": [int(bool(value)) for value in pairs["is_contaminated"].to_pylist()],
+        "is_question_only": [int(bool(one)) for one in pairs["is_question_only"].to_pylist()],
         "is_by_score": [int(bool(value)) for value in pairs["is_by_score"].to_pylist()],
         "head": [beginning(text, _HEAD_CHARACTERS) for text in pairs["question"].to_pylist()],
         "doubt": _rounded(doubts(facts)),
@@ -60,32 +67,35 @@ def columns(facts: Facts) -> dict[str, Any]:
 
 
 def doubts(facts: Facts) -> list[float | None]:
-    """How far each score is from the nearest threshold of its rules: less is more doubtful."""
-    thresholds = {rule: facts.score_threshold(rule) for rule in facts.thresholds}
-    return [
-        _doubt(rules, score, thresholds)
-        for rules, score in zip(
-            facts.pairs["rules"].to_pylist(), facts.pairs["score"].to_pylist(), strict=True
-        )
-    ]
+    """How far each score is from the nearest threshold of its rules: less is more doubtful.
+
+    The thresholds are those that apply to the pair's benchmark.
+    """
+    names = ("rules", "score", "benchmark")
+    columns = (facts.pairs[name].to_pylist() for name in names)
+    return [_doubt(facts, *pair) for pair in zip(*columns, strict=True)]
 
 
-def _doubt(rules: str, score: float, thresholds: Mapping[str, float | None]) -> float | None:
-    lines = [thresholds.get(rule) for rule in (rules or "").split(", ")]
+def _doubt(facts: Facts, rules: str, score: float, benchmark: str | None) -> float | None:
+    lines = [facts.score_threshold(rule, benchmark) for rule in (rules or "").split(", ")]
     return min((abs(score - line) for line in lines if line is not None), default=None)
 
 
 def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
-    """Texts and marks of some hundred pairs at a time, in the order of the columns.
+    """Texts, marks and places of some hundred pairs at a time, in the order of the columns.
 
     Without snippets nothing of a document goes out, whatever the report holds.
     """
     pairs = facts.pairs if facts.has_snippets else without_documents(facts.pairs)
     chosen = [*_TEXTS, *(f"{name}_marks" for name in _TEXTS)]
     for start in range(0, pairs.num_rows, PAIRS_PER_CHUNK):
-        rows = pairs.slice(start, PAIRS_PER_CHUNK).select(chosen).to_pylist()
+        rows = pairs.slice(start, PAIRS_PER_CHUNK).select([*chosen, "pair"]).to_pylist()
         yield [
-            [*(row[name] for name in _TEXTS), *(_flat(row[f"{name}_marks"]) for name in _TEXTS)]
+            [
+                *(row[name] for name in _TEXTS),
+                *(_flat(row[f"{name}_marks"]) for name in _TEXTS),
+                [[one[name] for name in _PLACE] for one in facts.places.get(row["pair"], ())],
+            ]
             for row in rows
         ]
 

@@ -7,12 +7,14 @@ benchmark stands in it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.policy import Policy
 from decon_core.publish.summary import Summary, summary_of
+from decon_core.report_file import incomplete_notice
 
 TITLE = "## Benchmark contamination"
 
@@ -35,6 +37,7 @@ def card_from(summary: Summary) -> str:
     """The same from a summary that is at hand."""
     sections = [
         TITLE,
+        _incomplete(summary),
         _opening(summary),
         "### What was looked for",
         _benchmarks(summary),
@@ -62,11 +65,29 @@ def _opening(summary: Summary) -> str:
     read = files if n is None else f"{_some_of('document', n)} in {files}"
     of_all = "" if rate is None else f" ({percent(rate)} of all)"
     leaked = sum(one["n_leaked"] for one in benchmarks)
+    documents = _some_of("document", corpus["n_contaminated_documents"])
     return (
-        f"These data were searched for the items of {names}: {read}. {leaked:,} items were found "
-        f"in {corpus['n_contaminated_documents']:,} documents{of_all}, before anything was taken "
-        "out."
+        f"These data were searched for the items of {names}: {read}. "
+        f"{_some_of('item', leaked)} leaked into {documents}{of_all}, before anything was taken "
+        f"out. {_question_only(corpus)}"
     )
+
+
+def _question_only(corpus: Summary) -> str:
+    """Said in any case: a document with a question is not clean because it is no leak."""
+    n, rate = corpus["n_question_only_documents"], corpus["question_only_rate"]
+    of_all = f" ({percent(rate)} of all)" if rate else ""
+    hold = "holds" if n == 1 else "hold"
+    return (
+        f"{_some_of('document', n)}{of_all} {hold} no leak, but the question of an item, verbatim "
+        "or nearly so, without its answer (question-only)."
+    )
+
+
+def _incomplete(summary: Summary) -> str:
+    """A warning before anything else; nothing where all was scanned."""
+    notice = incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"])
+    return f"> **{notice}**" if notice else ""
 
 
 def _some_of(what: str, n: int) -> str:
@@ -90,7 +111,7 @@ def _benchmarks(summary: Summary) -> str:
 
 def _rules(summary: Summary) -> str:
     rows = [
-        (code(one["rule"]), _MEANINGS.get(one["rule"], ""), f"{one['threshold']:g}")
+        (code(one["rule"]), _MEANINGS.get(one["rule"], ""), _threshold(one))
         for one in summary["rules"]
     ]
     what = "An item counts as leaked where a rule's score reaches its threshold"
@@ -102,6 +123,12 @@ def _rules(summary: Summary) -> str:
     return f"{table(('rule', 'what it compares', 'threshold'), rows, n_text=2)}\n\n{told}"
 
 
+def _threshold(rule: Summary) -> str:
+    """The threshold, and those of single benchmarks that have another."""
+    own = (f"; {code(name)}: {value:g} instead" for name, value in rule["of_benchmarks"].items())
+    return f"{rule['threshold']:g}{''.join(own)}"
+
+
 def _found(summary: Summary) -> str:
     rows = [
         (
@@ -109,20 +136,25 @@ def _found(summary: Summary) -> str:
             f"{one['n_leaked']:,}",
             _share(one, "leak_rate"),
             _interval(one),
-            f"{one['n_question_only']:,}",
+            f"{one['n_with_answer']:,}",
+            f"{one['n_with_part_of_answer']:,}",
             f"{one['n_documents']:,}",
+            f"{one['n_question_only']:,}",
+            f"{one['n_question_only_documents']:,}",
         )
         for one in summary["benchmarks"]
     ]
     heads = (
-        "benchmark",
-        "items leaked",
-        "share",
-        "95 % interval",
-        "without an answer",
-        "documents",
+        *("benchmark", "items leaked", "share", "95 % interval", "with their answer"),
+        *("with part of it", "documents", "question-only items", "question-only documents"),
     )
-    return table(heads, rows)
+    about = (
+        "An item leaked *with its answer* where at least "
+        f"{summary['least_answer_overlap']:.0%} of the answer was found in a document in which "
+        "it leaked, *with part of it* where something less was. An item is *question-only* where "
+        "its question was found without its answer, and it leaked nowhere."
+    )
+    return f"{table(heads, rows)}\n\n{about}"
 
 
 def _by_source(summary: Summary) -> str:
@@ -134,10 +166,15 @@ def _by_source(summary: Summary) -> str:
             _share(one),
             _interval(one),
             f"{one['n_leaked_items']:,}",
+            f"{one['n_question_only_documents']:,}",
+            percent(one["question_only_rate"]),
         )
         for one in summary["sources"]
     ]
-    heads = ("source", "documents", "with a leak", "share", "95 % interval", "items found there")
+    heads = (
+        *("source", "documents", "with a leak", "share", "95 % interval", "items leaked there"),
+        *("question-only", "question-only share"),
+    )
     return table(heads, rows)
 
 
@@ -172,6 +209,10 @@ def _reasons(mixture: Summary) -> str:
 
 
 def _unseen(summary: Summary) -> Iterator[str]:
+    for one in summary["not_scanned"]:
+        against = ", ".join(map(code, one["benchmarks"]))
+        where = f"Shard {code(one['shard'])} of {code(one['source'])}"
+        yield f"{where} was not scanned against {against}: {_plain(one['reason'] or _UNKNOWN)}."
     for one in summary["benchmarks"]:
         if one["n_items"] is None:
             yield f"How many items {code(one['benchmark'])} has: the report holds those found only."
@@ -186,6 +227,9 @@ def _unseen(summary: Summary) -> Iterator[str]:
         yield f"{n} of {code(one['source'])} that could not be read: {_plain(one['reason'])}."
     if corpus.get("n_too_short"):
         yield f"{_some_of('document', corpus['n_too_short'])} with too little text to hold an item."
+    if corpus.get("n_invalid_utf8"):
+        n_invalid = _some_of("document", corpus["n_invalid_utf8"])
+        yield f"{n_invalid} with bytes that are not UTF-8: scanned with U+FFFD in their place."
     yield (
         "Items in other words or another language, items of benchmarks not named above, and "
         "whatever scores below the thresholds."
@@ -209,15 +253,28 @@ def _repeat(summary: Summary) -> str:
 
 
 def _settings(policy: Summary) -> str:
-    """The settings that are not the default, and those that say the most."""
+    """The settings that are not the default, and those that say the most, as TOML."""
     usual = json.loads(json.dumps(asdict(Policy())))
     told = ("detectors", "contamination_score_threshold")
     lines = [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}"
+        f"{name} = {_toml(value)}"
         for name, value in sorted(policy.items())
-        if name in told or usual.get(name) != value
+        if name != "benchmark" and (name in told or usual.get(name) != value)
     ]
+    for benchmark, own in sorted(policy.get("benchmark", {}).items()):
+        # A table ends the settings before it, so these come last.
+        lines += ["", f"[policy.benchmark.{_toml_key(benchmark)}]"]
+        lines += [f"{name} = {_toml(value)}" for name, value in sorted(own.items())]
     return "\n".join(["[policy]", *lines])
+
+
+def _toml(value: object) -> str:
+    """A string, number, boolean or list: JSON is TOML here, but for the character U+007F."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 # Cells --------------------------------------------------------------------------------------------

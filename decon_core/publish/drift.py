@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from decon_core.errors import Problem
+from decon_core.policy import exceeds
 from decon_core.report_file import opened, rows_of
 from decon_core.store import Store, read_json, write_json
 
 _FILE = "leak_rates.json"
 
 _RATES = """
-    SELECT b.benchmark, b.version, b.n_items, count(i.instance_index)::BIGINT AS n_leaked
+    SELECT b.benchmark, b.version, b.n_items, b.thresholds,
+           count(i.instance_index)::BIGINT AS n_leaked
     FROM benchmarks b LEFT JOIN item_status i
       ON i.benchmark = b.benchmark AND i.status = 'leaked'
     WHERE b.n_items > 0
@@ -69,8 +71,10 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
     for name in names:
         one, other = now["benchmarks"][name], before["benchmarks"][name]
         rate, rate_before = _rate(one), _rate(other)
-        if abs(rate - rate_before) > most:
+        if exceeds(abs(rate - rate_before), most):
             why = [*changed, *(["the benchmark itself"] if _is_other(one, other) else [])]
+            if _has_other_thresholds(one, other) and _SAID["thresholds"] not in why:
+                why.append("the thresholds of this benchmark")
             remedy = f"since then changed: {', '.join(why)}" if why else _UNEXPLAINED
             found = f"{rate:.1%} of {one['n_items']} items leaked"
             yield Problem(name, found, f"{rate_before:.1%}, give or take {most:.1%}", remedy)
@@ -81,6 +85,12 @@ _UNEXPLAINED = "settings and benchmark are the same: look at the shards that cam
 
 def _rate(row: Mapping[str, Any]) -> float:
     return float(row["n_leaked"] / row["n_items"])
+
+
+def _has_other_thresholds(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether both are known and differ: rates of an older report do not have them."""
+    known = one.get("thresholds"), other.get("thresholds")
+    return None not in known and known[0] != known[1]
 
 
 def _is_other(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

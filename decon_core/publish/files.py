@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from decon_core.checksums import sealed_page
 from decon_core.publish.card import card_from
 from decon_core.publish.summary import Summary
 from decon_core.store import aside, write_json
@@ -16,4 +17,4 @@ def write_published(summary: Summary, folder: Path) -> None:
     """card.md and summary.json."""
     write_json(folder / SUMMARY, summary)
     with aside(folder / CARD) as draft:
-        draft.write_text(card_from(summary), encoding="utf-8")
+        draft.write_bytes(sealed_page(card_from(summary)))

@@ -36,7 +36,8 @@ def _add(suite: ET.Element, case: Case) -> None:
     names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
     element = ET.SubElement(suite, "testcase", names)
     if case.wrong:
-        failure = {"message": _xml("; ".join(case.wrong)), "type": "contamination"}
+        kind = "incomplete" if case.is_unknown else "contamination"
+        failure = {"message": _xml("; ".join(case.wrong)), "type": kind}
         ET.SubElement(element, "failure", failure).text = _xml("\n".join(case.wrong))
     if case.n_leaked is not None:
         ET.SubElement(element, "system-out").text = _xml(_told(case))
@@ -45,7 +46,12 @@ def _add(suite: ET.Element, case: Case) -> None:
 def _told(case: Case) -> str:
     n = "an unknown number" if case.n is None else f"{case.n:,}"
     limit = "none" if case.limit is None else percent(case.limit)
-    return f"{case.n_leaked:,} of {n} leaked: {percent(case.rate)}; limit: {limit}"
+    told = f"{case.n_leaked:,} of {n} leaked: {percent(case.rate)}; limit: {limit}"
+    if case.n_question_only is None:
+        return told
+    limit = "none" if case.question_only_limit is None else percent(case.question_only_limit)
+    rate = percent(case.question_only_rate)
+    return f"{told}\n{case.n_question_only:,} of {n} question-only: {rate}; limit: {limit}"
 
 
 def _xml(text: str) -> str:

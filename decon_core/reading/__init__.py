@@ -5,5 +5,6 @@ a shard that breaks off or cannot be decompressed raises. Rows keep their number
 formats, their bytes, so that an untouched document can be written back as it was.
 
 shard_file.py opens a shard and hashes what is read of it, lines.py and tables.py make rows of it,
-documents.py makes documents of the rows; shards.py does all of this in order.
+documents.py makes documents of the rows; shards.py does all of this in order. first_rows.py and
+shapes.py look at the beginning of a file to tell which of its fields hold text.
 """

@@ -23,6 +23,15 @@ class Part:
 
 
 @dataclass(frozen=True)
+class InvalidUtf8:
+    """Bytes of a row that are not UTF-8; in its text they are U+FFFD, the replacement character."""
+
+    row: int
+    offset: int | None  # of the first such byte in the uncompressed file, in line formats
+    detail: str
+
+
+@dataclass(frozen=True)
 class Document:
     """One row: a text, and the bytes that it came from where the format has such."""
 
@@ -31,6 +40,7 @@ class Document:
     text: str
     raw: bytes | None
     parts: tuple[Part, ...] = ()  # of a conversation or of several fields
+    invalid: InvalidUtf8 | None = None  # None: all bytes of the row that were read are UTF-8
 
 
 @dataclass(frozen=True)
@@ -51,13 +61,14 @@ def document_of(
     *,
     offset: int | None = None,
     raw: bytes | None = None,
+    invalid: InvalidUtf8 | None = None,
 ) -> Document | Unreadable:
     """What the value of a row says, wherever it came from."""
     try:
         text, parts = _text(value, source)
     except _NotADocumentError as error:
         return Unreadable(row, offset, error.reason, error.detail, raw)
-    return Document(row, id_of(value, source), text, raw, parts)
+    return Document(row, id_of(value, source), text, raw, parts, invalid)
 
 
 def id_of(value: Mapping[str, Any], source: Source) -> str | None:

@@ -17,10 +17,17 @@ import orjson
 from decon_core.config import Source
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
-from decon_core.reading.documents import Document, Unreadable, document_of, no_document
+from decon_core.reading.documents import (
+    Document,
+    InvalidUtf8,
+    Unreadable,
+    document_of,
+    no_document,
+)
 from decon_core.reading.shard_file import ShardFile, misnamed
 from decon_core.room import room_for
 from decon_core.streams import DAMAGE, HEAD, compression_of, kind_of, pieces
+from decon_core.wording import counted
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SEARCHED_AT_ONCE = 1 << 16
@@ -69,7 +76,8 @@ def line_blocks(file: ShardFile, path: Path, *, block_bytes: int) -> Iterator[Li
     if damage is not None:
         raise CorpusError(
             Problem(
-                f"{path}: after {cutter.row} rows, byte {cutter.offset} of the uncompressed text",
+                f"{path}: after {counted(cutter.row, 'row')}, byte {cutter.offset} of the "
+                "uncompressed text",
                 f"damaged or cut off ({damage})",
                 "a whole file",
                 "replace the shard, or take it out of the corpus",
@@ -196,24 +204,46 @@ def _document_of_line(
     text: bytes, line: bytes, row: int, offset: int, source: Source
 ) -> Document | Unreadable:
     try:
-        value = _decode(text)
+        value, is_plain = parsed(text)
     except ValueError as error:
         return Unreadable(row, offset, "not JSON", str(error), line)
     if not isinstance(value, dict):
         return Unreadable(row, offset, "not an object", type(value).__name__, line)
-    return document_of(value, row, source, offset=offset, raw=line)
+    invalid = None if is_plain else invalid_in_line(line, row, offset)
+    return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
 
 
-def _decode(line: bytes) -> object:
-    """A JSON line; bytes that are not UTF-8, and lone surrogates, become replacement characters."""
+def parsed(line: bytes) -> tuple[object, bool]:
+    """What a JSON line says, and whether it is valid JSON in UTF-8 for sure.
+
+    Bytes that are not UTF-8, and lone surrogates, become replacement characters.
+    """
     try:
-        return orjson.loads(line)
+        return orjson.loads(line), True
     except orjson.JSONDecodeError:
         # Slower, and takes what others write: NaN, invalid UTF-8, escaped lone surrogates.
         try:
-            return json.loads(line.decode("utf-8", errors="replace"))
+            return json.loads(with_replacements(line)), False
         except RecursionError:
             raise ValueError("nested too deeply") from None
+
+
+def with_replacements(line: bytes) -> str:
+    """A line as text, with U+FFFD in place of bytes that are not UTF-8."""
+    return line.decode("utf-8", errors="replace")
+
+
+def invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
+    """Where a line holds bytes that are not UTF-8; `offset`: of the line in the file."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        n_places = with_replacements(line).count("\N{REPLACEMENT CHARACTER}")
+        n_places -= line.count("\N{REPLACEMENT CHARACTER}".encode())
+        more = f" and in {n_places - 1} more places" if n_places > 1 else ""
+        detail = f"0x{line[error.start]:02X} at byte {error.start} of the line{more}"
+        return InvalidUtf8(row, offset + error.start, detail)
+    return None
 
 
 def values_of_lines(
@@ -224,7 +254,7 @@ def values_of_lines(
         line = block.lines[start:stop].tobytes()
         text = line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
         try:  # not orjson: it turns a long integer into a float
-            value = json.loads(text.decode("utf-8", errors="replace"))
+            value = json.loads(with_replacements(text))
         except (ValueError, RecursionError) as error:
             raise CorpusError(
                 no_document(path, row, f"a line that cannot be parsed ({error})")

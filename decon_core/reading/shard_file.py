@@ -13,7 +13,7 @@ import xxhash
 
 from decon_core.corpus import Shard
 from decon_core.errors import CorpusError, Problem
-from decon_core.places import RemotePath, place, stamp_of
+from decon_core.places import RemotePath, place, reaching, stamp_of
 from decon_core.streams import (
     COMPRESSIONS,
     HEAD,
@@ -65,7 +65,8 @@ class ShardFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
-        n = self._file.readinto(view)  # type: ignore[attr-defined] # BinaryIO's stub lacks it
+        with reaching(self._shard.path):
+            n = self._file.readinto(view)  # type: ignore[attr-defined] # BinaryIO's stub lacks it
         # Readers may go back a few bytes; those were hashed already.
         fresh = self._file.tell() - self._n_hashed
         if fresh > 0:

@@ -13,7 +13,7 @@ from decon_core.places import place
 from decon_core.reading.documents import Document, Unreadable
 from decon_core.reading.lines import line_blocks, rows_of_lines, values_of_lines
 from decon_core.reading.shard_file import open_shard
-from decon_core.reading.tables import rows_of_table, table_batches
+from decon_core.reading.tables import rows_of_table, table_batches, values_of_table
 from decon_core.streams import LINE_FORMATS, format_of
 
 _LINES_AT_ONCE = 1 << 20  # bytes
@@ -57,5 +57,6 @@ def values_of(
         for batch in table_batches(file, path, source, batch_bytes=_TABLE_AT_ONCE):
             while wanted and wanted[0] < first + batch.num_rows:
                 row = wanted.pop(0)
-                yield row, batch.slice(row - first, 1).to_pylist()[0]
+                ((value, _),) = values_of_table(batch.slice(row - first, 1))
+                yield row, value
             first += batch.num_rows

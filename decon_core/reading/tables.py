@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from decon_core.config import Source
 from decon_core.errors import CorpusError, Problem
 from decon_core.places import RemotePath
-from decon_core.reading.documents import Document, Unreadable, document_of
+from decon_core.reading.documents import Document, InvalidUtf8, Unreadable, document_of
 from decon_core.reading.shard_file import ShardFile
 from decon_core.streams import format_of
 
@@ -172,28 +172,67 @@ def rows_of_table(
     batch: pa.RecordBatch, first: int, source: Source
 ) -> Iterator[Document | Unreadable]:
     """All rows of a batch; a text that is not UTF-8 does not cost the others."""
+    for row, (value, bad) in enumerate(values_of_table(batch), start=first):
+        invalid = InvalidUtf8(row, None, f"in {', '.join(bad)}") if bad else None
+        yield document_of(value, row, source, invalid=invalid)
+
+
+def values_of_table(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """The rows of a batch in Python, each with the names of its columns that are not UTF-8."""
     try:
-        values = batch.to_pylist()
+        for value in batch.to_pylist():
+            yield value, []
+        return
     except UnicodeDecodeError:
-        columns = [[_value(scalar) for scalar in column] for column in batch.columns]
-        names = batch.schema.names
-        values = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    for row, value in enumerate(values, start=first):
-        yield document_of(value, row, source)
+        pass
+    names = batch.schema.names
+    for row in zip(*batch.columns, strict=True):
+        value = {name: value_of(scalar) for name, scalar in zip(names, row, strict=True)}
+        yield value, [n for n, scalar in zip(names, row, strict=True) if not _is_utf8(scalar)]
 
 
-def _value(scalar: Any) -> object:
+def replaced_in_row(row: pa.Table, source: Source) -> dict[str, Any]:
+    """The columns that a source reads in which a row is not UTF-8, with replacement characters."""
+    wanted = _wanted(source)
+    scalars = {name: row.column(name)[0] for name in row.column_names if name in wanted}
+    return {name: value_of(one) for name, one in scalars.items() if not _is_utf8(one)}
+
+
+def _is_utf8(scalar: Any) -> bool:
+    try:
+        scalar.as_py()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def value_of(scalar: Any) -> Any:
     """A table's value in Python; bytes that are not UTF-8 become replacement characters."""
     try:
         return scalar.as_py()
     except UnicodeDecodeError:
         kind = scalar.type
     if pa.types.is_dictionary(kind) or pa.types.is_union(kind):
-        return _value(scalar.value)
+        return value_of(scalar.value)
     if pa.types.is_struct(kind):
-        return {field.name: _value(scalar[at]) for at, field in enumerate(kind)}
+        return {field.name: value_of(scalar[at]) for at, field in enumerate(kind)}
     if pa.types.is_map(kind):
-        return [(_value(item[0]), _value(item[1])) for item in scalar.values]
+        return [(value_of(item[0]), value_of(item[1])) for item in scalar.values]
     if pa.types.is_nested(kind):
-        return [_value(item) for item in scalar.values]
+        return [value_of(item) for item in scalar.values]
     return scalar.as_buffer().to_pybytes().decode("utf-8", errors="replace")
+
+
+def rows_not_utf8(column: pa.Array) -> list[int]:
+    """The rows of a column whose texts are not UTF-8, however deep they lie; none of most."""
+    if _is_sound(column):
+        return []
+    return [at for at in range(len(column)) if not _is_sound(column.slice(at, 1))]
+
+
+def _is_sound(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 
 from decon_core.blending.build import Blender
 from decon_core.blends import Blend
+from decon_core.checksums import is_whole
 from decon_core.config import Showing
 from decon_core.corpus import Pack
 from decon_core.errors import MissingError, Problem
@@ -23,7 +22,8 @@ from decon_core.records import Version
 from decon_core.report.database import form, write_database
 from decon_core.report.gather import at_hand, products, said, settings, write_matches
 from decon_core.report.pairs import gather_pairs
-from decon_core.store import Store, remove
+from decon_core.store import Store, draft_folder, remove
+from decon_core.tiles import Gap, gaps_of
 from decon_core.variants import DEFAULT, Mixture
 from decon_core.verdicts import NO_VERDICTS, Verdicts
 
@@ -34,7 +34,9 @@ _SUMMARY = """
            (SELECT count(*) FROM item_status WHERE status = 'leaked'),
            (SELECT count(*) FROM decisions WHERE is_contaminated),
            (SELECT count(*) FROM documents WHERE is_contaminated),
-           (SELECT count(*) FROM unreadable)
+           (SELECT count(*) FROM unreadable),
+           (SELECT count(*) FROM item_status WHERE status = 'question-only'),
+           (SELECT count(*) FROM documents WHERE is_question_only)
 """
 
 
@@ -47,7 +49,10 @@ class ReportSummary:
     n_matches: int  # pairs of item and document
     n_contaminated_documents: int
     n_unreadable: int
+    n_question_only: int  # items that leaked nowhere, but whose question was found
+    n_question_only_documents: int  # without a leak, but with the question of an item
     n_shards_without_mixture: int  # that lack one, or have one that is no longer today's
+    gaps: tuple[Gap, ...] = ()  # shards not scanned against every benchmark: it is incomplete
 
 
 def build_report(
@@ -70,16 +75,15 @@ def build_report(
             Problem("corpus", "no registered pack", "at least one", "`decon-assets register`")
         )
     sight = builder.sight
-    for pack in builder.packs:
-        require_scanned(sight, pack, sight.versions)
+    gaps = _gaps(builder)
+    _require_any_scanned(builder, gaps)
     made, n_lacking = products(blender, showing)
-    tables = {**at_hand(sight, builder.packs), **made}
-    tables["runs"] = settings(sight, showing, _state(blender, showing))
+    tables = {**at_hand(sight, builder.packs, gaps), **made}
+    tables["runs"] = settings(sight, showing, _state(blender, showing, gaps), gaps)
     report, drafts = builder.store.report, builder.store.drafts
-    drafts.mkdir(parents=True, exist_ok=True)
     # What a process that was killed leaves among the drafts is swept up by later runs.
-    with TemporaryDirectory(prefix=".matches.", dir=drafts) as folder:
-        matches = write_matches(sight, builder.packs, Path(folder) / "matches")
+    with draft_folder(drafts, "matches") as folder:
+        matches = write_matches(sight, builder.packs, folder / "matches", gaps)
         tables["pairs"] = gather_pairs(sight, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = said(verdicts, tables["pairs"])
         # A page of the report before could show what this one keeps to itself.
@@ -87,8 +91,20 @@ def build_report(
             remove(path)
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
-        counts = connection.execute(_SUMMARY).fetchone() or (0,) * 5
-    return ReportSummary(*(*counts, n_lacking))
+        counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
+    return ReportSummary(*(*counts, n_lacking, tuple(gaps)))
+
+
+def _gaps(builder: Builder) -> list[Gap]:
+    return gaps_of(builder.store, builder.packs, builder.versions, builder.sight.scan)
+
+
+def _require_any_scanned(builder: Builder, gaps: Sequence[Gap]) -> None:
+    """Raise where nothing was scanned: a report of nothing would show no leak."""
+    n_shards = sum(len(pack.shards) for pack in builder.packs)
+    if n_shards and sum(not one.is_read for one in gaps) == n_shards:
+        for pack in builder.packs:
+            require_scanned(builder.sight, pack, builder.versions)
 
 
 def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:
@@ -96,15 +112,17 @@ def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:
     store = blender.builder.store
     if not store.report.is_file() or not store.current_snapshot.is_file():
         return False
+    if not is_whole(store.report):
+        return False  # damaged, or of an earlier version: it is made again
     try:
         with duckdb.connect(str(store.report), read_only=True) as connection:
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # damaged, of an older form, or held open by somebody: nobody can tell
-    return bool(state == _state(blender, showing))
+    return bool(state == _state(blender, showing, _gaps(blender.builder)))
 
 
-def _state(blender: Blender, showing: Showing) -> str:
+def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap]) -> str:
     """What a report says something about: all that is asked for, and which of it stands."""
     builder = blender.builder
     asked = [
@@ -114,7 +132,8 @@ def _state(blender: Blender, showing: Showing) -> str:
     ]
     asked += [f"{blender.fingerprint(one)} {blender.stands(one)}" for one in blender.blends]
     versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
-    thresholds = json.dumps(sorted(builder.policy.thresholds.items()))
+    names = [one.benchmark for one in builder.versions]
+    thresholds = json.dumps(builder.policy.decision_settings(names))
     shards = [f"{shard.fingerprint} {shard.name}" for _, shard in builder.shards]
     value = [
         form(),
@@ -125,5 +144,6 @@ def _state(blender: Blender, showing: Showing) -> str:
         *sorted(versions),
         *sorted(shards),
         *sorted(asked),
+        *sorted(f"{one.shard.fingerprint} {one.lacking} {one.reason}" for one in gaps),
     ]
     return sha256(" ".join(value).encode()).hexdigest()[:16]

@@ -10,11 +10,14 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
+from decon_core.checksums import seal_database
+from decon_core.policy import LEAST_ANSWER_OVERLAP
 from decon_core.report.tables import TABLES
 from decon_core.store import aside
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
+_MACRO = f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}"
 
 # What is loaded lies in Parquet files or in Arrow memory; more than this goes to the disk.
 _MEMORY = "1GB"
@@ -32,21 +35,24 @@ def write_database(
     `files`: for tables that are too large to be at hand, Parquet files of their rows. `drafts`:
     where it is written, and where it stays when the process is killed; else beside the path.
     """
-    with aside(path, drafts=drafts) as draft, duckdb.connect(str(draft)) as connection:
-        connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
-        for name in TABLES:
-            rows = tables.get(name, TABLES[name].schema.empty_table())
-            _load(connection, name, rows, files.get(name, ()))
-        for script in (_DERIVED, _VIEWS):
-            connection.execute(script.read_text(encoding="utf-8"))
+    with aside(path, drafts=drafts) as draft:
+        with duckdb.connect(str(draft)) as connection:
+            connection.execute(f"SET memory_limit = '{_MEMORY}'")
+            connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")
+            for name in TABLES:
+                rows = tables.get(name, TABLES[name].schema.empty_table())
+                _load(connection, name, rows, files.get(name, ()))
+            connection.execute(_MACRO)
+            for script in (_DERIVED, _VIEWS):
+                connection.execute(script.read_text(encoding="utf-8"))
+        seal_database(draft)
 
 
 def form() -> str:
     """Which tables and views there are: a report that lacks one is no longer today's."""
     tables = [f"{name} {one.about} {one.schema}" for name, one in TABLES.items()]
     scripts = [script.read_text(encoding="utf-8") for script in (_DERIVED, _VIEWS)]
-    return sha256("\n".join([*tables, *scripts]).encode()).hexdigest()
+    return sha256("\n".join([*tables, _MACRO, *scripts]).encode()).hexdigest()
 
 
 def _load(

@@ -1,11 +1,18 @@
 -- What follows from the matches, kept because most questions begin with it. Run once, by database.py.
 
+-- What was found of an answer, in words. database.py defines answer_threshold().
+CREATE MACRO answer_in_words(overlap) AS CASE
+    WHEN overlap >= answer_threshold() THEN 'with its answer'
+    WHEN overlap > 0 THEN 'with part of its answer'
+    WHEN overlap IS NOT NULL THEN 'without its answer' END;
+
 -- The match that speaks for a document and an item: one that counts before one that would by its
 -- score alone, then the best. Whoever clears the one that made a leak is not asked about another.
 CREATE TABLE decisions AS
-SELECT * EXCLUDE (best, is_by_score, is_contaminated),
+SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_question_only),
+       answer_overlap, answer_in_words(answer_overlap) AS answer_found,
        best.score AS score, best.pair AS pair, best.verdict AS verdict,
-       is_by_score, is_contaminated
+       is_by_score, is_contaminated, is_question_only AND NOT is_contaminated AS is_question_only
 FROM (
     SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
            benchmark, any_value(config) AS config, split, instance_index,
@@ -13,19 +20,22 @@ FROM (
            list_sort(list_distinct(list(detector) FILTER (is_by_score))) AS rules_by_score,
            count(*) AS n_matches,
            -- A wrong choice does not give the answer away; where none is known to be right, any may.
-           coalesce(bool_or(coalesce(answer_overlap, 0) > 0 AND is_correct IS DISTINCT FROM false
-                            OR coalesce(looked_for <> 'question', false))
-                    FILTER (is_contaminated), false) AS is_answer_there,
+           -- The other texts that `exact` looks for have the answer in them.
+           CASE WHEN bool_or(is_contaminated) THEN
+                coalesce(max(CASE WHEN looked_for <> 'question' THEN 1
+                                  WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END)
+                         FILTER (is_contaminated), 0) END AS answer_overlap,
            arg_max({score: score, pair: pair, verdict: verdict},
-                   (is_contaminated, is_by_score, score, pair)) AS best,
+                   (is_contaminated, is_question_only, is_by_score, score, pair)) AS best,
            bool_or(is_by_score) AS is_by_score,
-           bool_or(is_contaminated) AS is_contaminated
+           bool_or(is_contaminated) AS is_contaminated,
+           bool_or(is_question_only) AS is_question_only
     FROM matches
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
 )
 ORDER BY source, shard_name, row, benchmark, split, instance_index;
 COMMENT ON TABLE decisions IS
-    'One row per document and item that was found in it: whether it counts as a leak, by which rules, or by whom';
+    'One row per document and item that was found in it: whether it counts as a leak, by which rules, or by whom; or whether it is question-only';
 COMMENT ON COLUMN decisions.source IS 'name of the source';
 COMMENT ON COLUMN decisions.pack IS 'the shards that are scanned together';
 COMMENT ON COLUMN decisions.shard_name IS 'name of the shard within its source';
@@ -40,21 +50,27 @@ COMMENT ON COLUMN decisions.rules IS 'the rules by which it counts as a leak';
 COMMENT ON COLUMN decisions.rules_by_score IS
     'the rules whose score alone makes it a leak, whatever people said';
 COMMENT ON COLUMN decisions.score IS 'that of the match that speaks for it';
-COMMENT ON COLUMN decisions.is_answer_there IS
-    'whether anything of the answer stands there, too (a leak without it gives only the question away)';
+COMMENT ON COLUMN decisions.answer_overlap IS
+    'of a leak: the largest share of the answer that was found there; 0: nothing; null: no leak';
+COMMENT ON COLUMN decisions.answer_found IS
+    'of a leak: with its answer (answer_overlap >= 0.5), with part of its answer, or without its answer; null: no leak';
 COMMENT ON COLUMN decisions.pair IS 'what was found there, by the match that speaks for it';
 COMMENT ON COLUMN decisions.verdict IS 'what a person said of that pair; null: nobody did';
 COMMENT ON COLUMN decisions.is_by_score IS 'whether a score alone makes it a leak';
 COMMENT ON COLUMN decisions.is_contaminated IS
     'whether it counts as a leak: by its score, or by what a person said';
+COMMENT ON COLUMN decisions.is_question_only IS
+    'no leak, but the question stands there verbatim or nearly so, without its answer';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
        count(*) FILTER (is_contaminated) AS n_leaked_items,
        count(DISTINCT benchmark) FILTER (is_contaminated) AS n_benchmarks,
+       count(*) FILTER (is_question_only) AS n_question_only_items,
        count(*) AS n_found_items,
        max(score) AS best_score,
-       bool_or(is_contaminated) AS is_contaminated
+       bool_or(is_contaminated) AS is_contaminated,
+       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only
 FROM decisions
 GROUP BY source, pack, shard_name, row
 ORDER BY source, shard_name, row;
@@ -67,14 +83,20 @@ COMMENT ON COLUMN documents.row IS 'row of the document in the shard';
 COMMENT ON COLUMN documents.doc_id IS 'its own id, if it has one';
 COMMENT ON COLUMN documents.n_leaked_items IS 'items that count as leaks here';
 COMMENT ON COLUMN documents.n_benchmarks IS 'benchmarks that these are of';
+COMMENT ON COLUMN documents.n_question_only_items IS
+    'items of which the question stands here without its answer';
 COMMENT ON COLUMN documents.n_found_items IS 'items of which anything was found, down to the floor';
 COMMENT ON COLUMN documents.best_score IS 'of what speaks for these items, the best';
 COMMENT ON COLUMN documents.is_contaminated IS 'whether any of them counts as a leak';
+COMMENT ON COLUMN documents.is_question_only IS
+    'no leak, but the question of an item stands here without its answer; such a document is not clean';
 
 CREATE TABLE item_rules AS
 SELECT benchmark, split, instance_index, detector AS rule,
        count(DISTINCT (source, shard_name, row)) FILTER (is_contaminated) AS n_documents,
        max(score) FILTER (is_contaminated) AS best_score,
+       count(DISTINCT (source, shard_name, row)) FILTER (is_question_only)
+           AS n_question_only_documents,
        max(score) AS best_found,
        max(holds_to) AS holds_to
 FROM matches
@@ -88,6 +110,8 @@ COMMENT ON COLUMN item_rules.instance_index IS 'row of the item within its split
 COMMENT ON COLUMN item_rules.rule IS 'the rule that found it';
 COMMENT ON COLUMN item_rules.n_documents IS 'documents in which it counts as a leak by this rule';
 COMMENT ON COLUMN item_rules.best_score IS 'the best score among these; null: there is none';
+COMMENT ON COLUMN item_rules.n_question_only_documents IS
+    'documents in which the rule found its question without its answer';
 COMMENT ON COLUMN item_rules.best_found IS 'the best score of all that the rule found of it';
 COMMENT ON COLUMN item_rules.holds_to IS
     'the highest threshold of the sweep at which the item would still count as leaked, by score alone';

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from decon_core.characters import Form
 from decon_core.text import words_with_places
 
 PARTS = ("question", "answer", "passage")
@@ -48,7 +49,7 @@ Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
 
 
 def shown(
-    text: str, spans: Spans, record: Mapping[str, str | None], *, context: int, punctuation: str
+    text: str, spans: Spans, record: Mapping[str, str | None], *, context: int, form: Form
 ) -> Shown:
     """What to show of a document beside a record."""
     in_document: list[Mark] = []
@@ -56,19 +57,17 @@ def shown(
     for part, (start, stop) in spans.items():
         there = text[start:stop][:MOST_OF_PART]
         here = record[part] or ""
-        marks, own = shared(there, here, part, punctuation=punctuation)
+        marks, own = shared(there, here, part, form=form)
         in_document += [mark.moved(start) for mark in marks]
         in_record[part] = own
     pieces = _pieces(text, spans, context)
     return Shown(*_cut(text, pieces, in_document), in_record)
 
 
-def shared(
-    first: str, second: str, part: str, *, punctuation: str
-) -> tuple[list[Mark], list[Mark]]:
+def shared(first: str, second: str, part: str, *, form: Form) -> tuple[list[Mark], list[Mark]]:
     """What two texts share, in the characters of each: words in runs that stand in both."""
-    a = words_with_places(first, punctuation=punctuation)
-    b = words_with_places(second, punctuation=punctuation)
+    a = words_with_places(first, form)
+    b = words_with_places(second, form)
     size = min(_RUN, len(a), len(b))
     if not size:
         return [], []

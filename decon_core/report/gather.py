@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version as version_of
 from itertools import groupby
 from pathlib import Path
@@ -29,7 +31,8 @@ from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.records import Version, load_records
 from decon_core.report.tables import ACCOUNT, TABLES
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
-from decon_core.store import Store, read_json
+from decon_core.store import Store, read_json, read_parquet
+from decon_core.tiles import Gap, lacking_of
 from decon_core.verdicts import Verdicts
 from decon_core.workers import run_jobs, wanted_workers
 
@@ -44,29 +47,46 @@ _SHARDS_PER_JOB = 200
 _TILES_PER_WORKER = 5_000
 
 
-def at_hand(sight: Sight, packs: Sequence[Pack]) -> dict[str, pa.Table]:
-    """Everything that is small: benchmarks, items, shards, and what was read of them."""
+def at_hand(sight: Sight, packs: Sequence[Pack], gaps: Sequence[Gap] = ()) -> dict[str, pa.Table]:
+    """Everything that is small: benchmarks, items, shards, and what was read of them.
+
+    `gaps`: the shards that were not scanned against every benchmark.
+    """
     store, versions = sight.store, sight.versions
     seen = indexability(store, versions, sight.policy)
     common = COMMON.empty_table()
-    if has_common(store, packs, versions, sight.policy, sight.scan):
+    if has_common(store, packs, versions, sight.policy, sight.scan, lacking_of(gaps)):
         common = current_common(store, sight.scan, sight.policy)[1]
-    shards, unreadable = _shards(store, packs, sight.scan)
+    shards, unreadable, invalid = _shards(store, packs, sight.scan, _unread(gaps))
     return {
-        "benchmarks": _table("benchmarks", _benchmarks(sight)),
+        "benchmarks": _table("benchmarks", _benchmarks(sight, gaps)),
         "items": _items(store, versions, seen),
         "indexability": seen,
         "common_ngrams": common,
         "shards": _table("shards", shards),
         "unreadable": _table("unreadable", unreadable),
+        "invalid_utf8": _table("invalid_utf8", invalid),
+        "not_scanned": _table("not_scanned", [_gap(one) for one in gaps]),
     }
+
+
+def _unread(gaps: Iterable[Gap]) -> set[tuple[str, str]]:
+    """Pack and name of the shards of which nothing was scanned."""
+    return {(one.pack.name, one.shard.name) for one in gaps if not one.is_read}
+
+
+def _gap(one: Gap) -> dict[str, Any]:
+    place = {"source": one.pack.source.name, "pack": one.pack.name, "shard_name": one.shard.name}
+    told = {"benchmarks": [*one.lacking], "reason": one.reason, "remedy": one.cause.remedy}
+    return {**place, "path": one.shard.path, **told}
 
 
 def _table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=TABLES[name].schema)
 
 
-def _benchmarks(sight: Sight) -> list[dict[str, Any]]:
+def _benchmarks(sight: Sight, gaps: Iterable[Gap]) -> list[dict[str, Any]]:
+    n_lacking = Counter(name for one in gaps for name in one.lacking)
     members = read_current(sight.store)["members"]
     index = index_fingerprint(sight.store, sight.policy)
     rows = []
@@ -80,6 +100,8 @@ def _benchmarks(sight: Sight) -> list[dict[str, Any]]:
                 "n_records": version.n_records,
                 "n_indexed_records": int(part.entries.records.size),
                 "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
+                "thresholds": json.dumps(sight.policy.for_benchmark(version.benchmark).thresholds),
+                "n_shards_not_scanned": n_lacking[version.benchmark],
             }
         )
     return rows
@@ -114,20 +136,26 @@ def _items(store: Store, versions: Iterable[Version], seen: pa.Table) -> pa.Tabl
 
 
 def _shards(
-    store: Store, packs: Iterable[Pack], scan: str
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What was read of every shard, and the rows that could not be."""
-    shards, unreadable = [], []
+    store: Store, packs: Iterable[Pack], scan: str, unread: Collection[tuple[str, str]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """What was read of every shard, the rows that could not be, those that are not UTF-8."""
+    shards, unreadable, invalid = [], [], []
     for pack in packs:
         for shard in pack.shards:
+            if (pack.name, shard.name) in unread:
+                continue
             ledger = read_json(store.ledger(scan, shard.fingerprint))
             place = {"source": pack.source.name, "shard_name": shard.name}
             about = {"pack": pack.name, "path": shard.path, "shard": shard.fingerprint}
             counts = {name: ledger[name] for name in _COUNTED}
-            n_unreadable = len(ledger["unreadable"])
-            shards.append({**place, **about, **counts, "n_unreadable": n_unreadable})
+            n_bad = {
+                "n_unreadable": len(ledger["unreadable"]),
+                "n_invalid_utf8": len(ledger["invalid_utf8"]),
+            }
+            shards.append({**place, **about, **counts, **n_bad})
             unreadable += [{**place, **row} for row in ledger["unreadable"]]
-    return shards, unreadable
+            invalid += [{**place, **row} for row in ledger["invalid_utf8"]]
+    return shards, unreadable, invalid
 
 
 # Matches ------------------------------------------------------------------------------------------
@@ -141,12 +169,15 @@ class _Job:
     source: str
     shards: tuple[tuple[str, str, str], ...]  # pack, name, fingerprint
     path: Path
+    lacking: Mapping[str, frozenset[str]]  # by fingerprint, benchmarks without a tile
 
 
-def write_matches(sight: Sight, packs: Sequence[Pack], folder: Path) -> list[Path]:
+def write_matches(
+    sight: Sight, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap] = ()
+) -> list[Path]:
     """The matches of all shards, in Parquet files whose order is that of source and shard."""
     folder.mkdir(parents=True)
-    jobs = [*_jobs(sight, packs, folder)]
+    jobs = [*_jobs(sight, packs, folder, gaps)]
     n_tiles = sum(len(job.shards) for job in jobs) * len(sight.versions)
     workers = min(wanted_workers(), len(jobs), n_tiles // _TILES_PER_WORKER)
     for _, future in run_jobs(_write, jobs, workers=workers, on_advance=lambda _: None):
@@ -154,18 +185,23 @@ def write_matches(sight: Sight, packs: Sequence[Pack], folder: Path) -> list[Pat
     return [job.path for job in jobs]
 
 
-def _jobs(sight: Sight, packs: Sequence[Pack], folder: Path) -> Iterator[_Job]:
+def _jobs(sight: Sight, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap]) -> Iterator[_Job]:
+    unread = _unread(gaps)
+    lacking = lacking_of(gaps)
     shards = sorted(
         (pack.source.name, shard.name, pack.name, shard.fingerprint)
         for pack in packs
         for shard in pack.shards
+        if (pack.name, shard.name) not in unread
     )
     n = 0
     for source, group in groupby(shards, key=lambda shard: shard[0]):
         of_source = [(pack, name, fingerprint) for _, name, pack, fingerprint in group]
         for at in range(0, len(of_source), _SHARDS_PER_JOB):
             path = folder / f"{n:05}.parquet"
-            yield _Job(sight, source, tuple(of_source[at : at + _SHARDS_PER_JOB]), path)
+            own = tuple(of_source[at : at + _SHARDS_PER_JOB])
+            absent = {name: lacking[name] for _, _, name in own if name in lacking}
+            yield _Job(sight, source, own, path, absent)
             n += 1
 
 
@@ -180,6 +216,7 @@ def _write(job: _Job) -> None:
         source=job.source,
         verdicts=sight.verdicts,
         is_swept=True,
+        lacking=job.lacking,
     )
     # Two shards may have the same bytes, and then one tile.
     packs, names, fingerprints = zip(*job.shards, strict=True)
@@ -215,7 +252,7 @@ def products(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], i
 def _without_fields(removed: pa.Table) -> pa.Table:
     """Without what stood in a field of a row: a license may be any text."""
     at = removed.schema.get_field_index("detail")
-    is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable"]))
+    is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
     detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
     return removed.set_column(at, removed.schema.field(at), detail)
 
@@ -241,7 +278,7 @@ def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
                 counts = {name: shard[name] for name in ACCOUNT}
                 named = {"pack": pack.name, "shard_name": shard["shard"]}
                 accounts.append({**place, **named, **counts})
-            rows = pq.read_table(folder / REMOVED_FILE, schema=REMOVED)
+            rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED)
             columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in place.values()]
             removed.append(pa.table([*columns, *rows.columns], schema=removed[0].schema))
         n_lacking += 0 if all(standing) else len(pack.shards)
@@ -265,7 +302,7 @@ def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]
             for drawn in phase["sources"]:
                 about = {name: there[drawn["source"]][name] for name in _OF_SOURCE}
                 sources.append({**named, "phase": phase["phase"], **about, **drawn})
-        rows = pq.read_table(folder / ITEMS_FILE, schema=BLEND_ITEMS)
+        rows = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS)
         columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in named.values()]
         items.append(pa.table([*columns, *rows.columns], schema=items[0].schema))
     return totals, sources, pa.concat_tables(items)
@@ -288,7 +325,7 @@ def said(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     return _table("verdicts", rows)
 
 
-def settings(sight: Sight, showing: Showing, state: str) -> pa.Table:
+def settings(sight: Sight, showing: Showing, state: str, gaps: Sequence[Gap] = ()) -> pa.Table:
     """The one row of `runs`."""
     policy = sight.policy
     row = {
@@ -298,8 +335,10 @@ def settings(sight: Sight, showing: Showing, state: str) -> pa.Table:
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
         "snippets": showing.snippets,
+        "n_shards_not_scanned": len(gaps),
         "verdicts": sight.verdicts.digest,
         "made_by": _PROGRAM,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "policy": json.dumps(asdict(policy), sort_keys=True, ensure_ascii=False),
     }
     return _table("runs", [row])

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from decon_core.characters import Form
 from decon_core.config import Showing, Source
 from decon_core.corpus import Pack, Shard
 from decon_core.errors import DeconError
@@ -47,6 +48,7 @@ _CHOSEN = f"""
                max(score) AS score,
                bool_or(is_by_score) AS is_by_score,
                bool_or(is_contaminated) AS is_contaminated,
+               bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
                count(DISTINCT (source, shard_name, row)) AS n_documents,
                count(*) AS n_matches
         FROM found GROUP BY pair
@@ -57,13 +59,14 @@ _CHOSEN = f"""
                question_overlap, answer_overlap, passage_overlap, {", ".join(_EDGES)},
                row_number() OVER (
                    PARTITION BY pair
-                   ORDER BY is_contaminated DESC, score DESC, source, shard_name, row, detector,
-                            benchmark, split, instance_index, {", ".join(_EDGES)}
+                   ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, source,
+                            shard_name, row, detector, benchmark, split, instance_index,
+                            {", ".join(_EDGES)}
                ) AS rank
         FROM found
     )
     SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
-    ORDER BY is_contaminated DESC, score DESC, pair
+    ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
 """  # noqa: S608 - names of columns only
 
 _EARLIER = """
@@ -132,7 +135,7 @@ class _Job:
     source: Source
     rows: tuple[Row, ...]
     context: int
-    punctuation: str
+    form: Form
 
 
 def _add_texts(
@@ -143,23 +146,23 @@ def _add_texts(
             row["why_no_text"] = _OFF
         return
     for row in rows:
-        row["evidence"] = _evidence(row, showing, sight.policy.punctuation_chars)
+        row["evidence"] = _evidence(row, showing, sight.policy.form)
     known = _read_earlier(earlier)
     for row in rows:
         row.update(known.get(row["evidence"], {}))
     lacking = [row for row in rows if row.get("text") is None]
     by_pair = {row["pair"]: row for row in lacking}
-    jobs = [*_jobs(packs, lacking, showing, sight.policy.punctuation_chars)]
+    jobs = [*_jobs(packs, lacking, showing, sight.policy.form)]
     workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
     for _, future in run_jobs(_look, jobs, workers=workers, on_advance=lambda _: None):
         for pair, texts in future.result().items():
             by_pair[pair] |= texts
 
 
-def _evidence(row: Row, showing: Showing, punctuation: str) -> str:
+def _evidence(row: Row, showing: Showing, form: Form) -> str:
     """What text and marks depend on: the place, the record, and how they are made."""
     place = [row[name] for name in ("shard", "row", "fingerprint", *_EDGES)]
-    value = repr([_VERSION, showing.context, punctuation, place])
+    value = repr([_VERSION, showing.context, form, place])
     return sha256(value.encode()).hexdigest()[:16]
 
 
@@ -175,7 +178,7 @@ def _read_earlier(report: Path) -> Mapping[str, Row]:
 
 
 def _jobs(
-    packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, punctuation: str
+    packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, form: Form
 ) -> Iterator[_Job]:
     shards = {
         (pack.source.name, shard.name): (shard, pack.source)
@@ -184,7 +187,7 @@ def _jobs(
     }
     in_order = sorted(rows, key=lambda row: (*_shard_of(row), row["row"]))
     for place, group in groupby(in_order, key=_shard_of):
-        yield _Job(*shards[place], tuple(group), showing.context, punctuation)
+        yield _Job(*shards[place], tuple(group), showing.context, form)
 
 
 def _shard_of(row: Row) -> tuple[str, str]:
@@ -211,7 +214,7 @@ def _look(job: _Job) -> dict[str, Row]:
 def _texts(document: object, row: Row, job: _Job) -> Row:
     if not isinstance(document, Document):
         return {"why_no_text": "the row cannot be read as it was scanned"}
-    piece = shown(document.text, _spans(row), row, context=job.context, punctuation=job.punctuation)
+    piece = shown(document.text, _spans(row), row, context=job.context, form=job.form)
     marks = {f"{part}_marks": [asdict(mark) for mark in piece.record_marks[part]] for part in PARTS}
     text_marks = [asdict(mark) for mark in piece.text_marks]
     told = {"text": piece.text, "text_start": piece.start, "text_marks": text_marks, **marks}

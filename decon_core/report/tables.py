@@ -43,6 +43,7 @@ ACCOUNT = {
     "n_tokens_out": "canonical tokens that are kept",
     "n_cut": "documents of which a part was cut out",
     "n_unreadable_left_out": "rows that could not be read, and were left out",
+    "n_invalid_utf8_replaced": "rows with bytes that are not UTF-8, written with U+FFFD instead",
 }
 _TOTALS = {
     "n_documents": "texts written",
@@ -64,10 +65,20 @@ TABLES: Mapping[str, Declared] = {
                 _column("scan_fingerprint", _TEXT, "of the scan's settings, and of frozen idf"),
                 _column("idf_snapshot", _TEXT, "of frozen idf"),
                 _column("threshold", _NUMBER, "of decon: from this score on it is a leak"),
-                _column("thresholds", _TEXT, "of every chosen rule, as JSON"),
+                _column(
+                    "thresholds",
+                    _TEXT,
+                    "of every chosen rule, as JSON; `benchmarks` has those of single ones",
+                ),
                 _column("snippets", _FLAG, "whether text of the corpus may stand in the report"),
+                _column(
+                    "n_shards_not_scanned",
+                    _WHOLE,
+                    "shards that lack a scan against some benchmark: see `not_scanned`; 0: none",
+                ),
                 _column("verdicts", _TEXT, "digest of what people said of pairs"),
                 _column("made_by", _TEXT, "program and version"),
+                _column("made_at", _TEXT, "when: date and time in UTC; null: not known"),
                 _column("policy", _TEXT, "all settings, as JSON"),
             ]
         ),
@@ -82,6 +93,8 @@ TABLES: Mapping[str, Declared] = {
                 _column("n_records", _WHOLE, "texts that are looked for: an item may have several"),
                 _column("n_indexed_records", _WHOLE, "of them in decon's index"),
                 _column("is_in_idf_snapshot", _FLAG, "whether idf was counted from it as well"),
+                _column("thresholds", _TEXT, "of every chosen rule, as they apply to it, as JSON"),
+                _column("n_shards_not_scanned", _WHOLE, "shards not scanned against it; 0: none"),
             ]
         ),
     ),
@@ -121,6 +134,20 @@ TABLES: Mapping[str, Declared] = {
                 _column("n_characters", _WHOLE, "characters of text scanned"),
                 _column("n_too_short", _WHOLE, "documents with too little text to say anything"),
                 _column("n_unreadable", _WHOLE, "rows that could not be read"),
+                _column("n_invalid_utf8", _WHOLE, "documents with bytes that are not UTF-8"),
+            ]
+        ),
+    ),
+    "not_scanned": Declared(
+        "One row per shard that was not scanned against all benchmarks; none: the report is "
+        "complete",
+        pa.schema(
+            [
+                *_SHARD,
+                _column("path", _TEXT, "where it is"),
+                _column("benchmarks", pa.list_(pa.string()), "that it was not scanned against"),
+                _column("reason", _TEXT, "what the reader found, or that no scan was tried"),
+                _column("remedy", _TEXT, "what to do"),
             ]
         ),
     ),
@@ -134,6 +161,18 @@ TABLES: Mapping[str, Declared] = {
                 _column("offset", _WHOLE, "byte at which it begins, uncompressed"),
                 _column("reason", _TEXT, "what is wrong"),
                 _column("detail", _TEXT, "more of it"),
+            ]
+        ),
+    ),
+    "invalid_utf8": Declared(
+        "One row per document with bytes that are not UTF-8: scanned with U+FFFD in their place",
+        pa.schema(
+            [
+                _column("source", _TEXT, "name of the source"),
+                _column("shard_name", _TEXT, "name of the shard"),
+                _column("row", _WHOLE, "row in the shard, from 0"),
+                _column("offset", _WHOLE, "the first such byte, uncompressed; null: of a table"),
+                _column("detail", _TEXT, "the byte and how many places; of a table the columns"),
             ]
         ),
     ),
@@ -157,7 +196,12 @@ TABLES: Mapping[str, Declared] = {
                 _column("is_by_score", _FLAG, "whether a score alone makes it a leak"),
                 _column("verdict", _TEXT, "what a person said of it; null: nobody did"),
                 _column("is_contaminated", _FLAG, "whether it counts as a leak"),
-                _column("n_documents", _WHOLE, "documents that hold it"),
+                _column(
+                    "is_question_only",
+                    _FLAG,
+                    "in no document a leak, but in some the question without its answer",
+                ),
+                _column("n_documents", _WHOLE, "documents that hold it: view `pair_documents`"),
                 _column("n_matches", _WHOLE, "rows of `matches`"),
                 _column("source", _TEXT, "of the document whose text is shown"),
                 _column("shard_name", _TEXT, "its shard"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
 
 from decon_core.blending.build import Blender
 from decon_core.config import Showing
@@ -16,7 +15,9 @@ from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
 from decon_core.report.gather import settings
 from decon_core.report_file import opened, rows_of
-from decon_core.store import read_json
+from decon_core.store import read_json, read_parquet
+from decon_core.tiles import gaps_of
+from decon_core.wording import counted
 
 _AGAIN = "materialize `report`: `decon-assets run`"
 _DAMAGED = "delete the report, and `decon-assets run` makes it again"
@@ -29,6 +30,7 @@ _ITEMS = """
 """
 
 _SHARDS = "SELECT pack, shard_name, shard FROM shards"
+_NOT_SCANNED = "SELECT pack, shard_name, benchmarks FROM not_scanned"
 
 _SHARES = """
     SELECT mixture, pack, list_sort(list([shard_name, n_documents_in::TEXT, n_documents_out::TEXT]))
@@ -135,27 +137,38 @@ def _of_standing(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Ite
 
 def _of_benchmarks(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     told: Named = {
-        (row["benchmark"],): f"{row['n_items']} items of version {row['version']}"
+        (row["benchmark"],): f"{counted(row['n_items'], 'item')} of version {row['version']}"
         if row["n_items"] == row["n_said"]
-        else f"{row['n_items']} items, of {row['n_said']} that it says there are"
+        else f"{counted(row['n_items'], 'item')}, of {row['n_said']} that it says there are"
         for row in rows_of(connection, _ITEMS)
     }
     there: Named = {
-        (one.benchmark,): f"{one.n_items} items of version {one.fingerprint}"
+        (one.benchmark,): f"{counted(one.n_items, 'item')} of version {one.fingerprint}"
         for one in builder.versions
     }
     yield from _unlike("items", told, there)
 
 
 def _of_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    told: Named = {
+    told: dict[tuple[str, ...], str] = {
         (row["pack"], row["shard_name"]): f"shard {row['shard']}"
         for row in rows_of(connection, _SHARDS)
     }
-    there: Named = {
+    for row in rows_of(connection, _NOT_SCANNED):
+        name = row["pack"], row["shard_name"]
+        told[name] = _partly(told.get(name), row["benchmarks"])
+    there: dict[tuple[str, ...], str] = {
         (pack.name, shard.name): f"shard {shard.fingerprint}" for pack, shard in builder.shards
     }
+    for one in gaps_of(builder.store, builder.packs, builder.versions, builder.sight.scan):
+        name = one.pack.name, one.shard.name
+        there[name] = _partly(there[name] if one.is_read else None, one.lacking)
     yield from _unlike("shards", told, there)
+
+
+def _partly(read: str | None, lacking: Sequence[str]) -> str:
+    """A shard that was not scanned against all benchmarks."""
+    return f"{read}, not scanned against {', '.join(lacking)}" if read else "not scanned"
 
 
 def _of_shares(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
@@ -172,7 +185,7 @@ def _of_shares(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Itera
         elif name not in there:
             yield Problem(where, "not built", "a share of every pack", _GONE)
         elif told.get(name, []) != there[name]:
-            found = f"{len(told.get(name, []))} shards, or other counts"
+            found = f"{counted(len(told.get(name, [])), 'shard')}, or other counts"
             expected = f"{len(there[name])}, counted as in its manifest"
             yield Problem(where, found, expected, _AGAIN)
 
@@ -193,16 +206,17 @@ def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
 
 def _of_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     told: Named = {
-        (row["mixture"], row["source"]): f"{row['n']} rows" for row in rows_of(connection, _REMOVED)
+        (row["mixture"], row["source"]): counted(row["n"], "row")
+        for row in rows_of(connection, _REMOVED)
     }
     counts: dict[tuple[str, ...], int] = {}
     for one in builder.mixtures:
         for pack in builder.packs:
             path = builder.store.mixture(one.name, pack.name) / REMOVED_FILE
             name = one.name, pack.source.name
-            n_rows = pq.read_metadata(path).num_rows if path.is_file() else 0
+            n_rows = read_parquet(path, columns=["row"]).num_rows if path.is_file() else 0
             counts[name] = counts.get(name, 0) + n_rows
-    there: Named = {name: f"{n} rows" for name, n in counts.items() if n}
+    there: Named = {name: counted(n, "row") for name, n in counts.items() if n}
     yield from _unlike("removed", told, there)
 
 

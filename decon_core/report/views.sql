@@ -9,33 +9,43 @@ CREATE MACRO wilson_high(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
 CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
+            WHEN f.n_question_only_documents > 0 THEN 'question-only'
             WHEN NOT i.is_indexed THEN 'not indexable'
+            WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
        f.found_by,
-       coalesce(f.n_documents > 0 AND i.has_answer AND NOT f.is_answer_there, false)
-           AS is_question_only,
-       CASE WHEN f.n_documents IS NULL THEN NULL
-            WHEN NOT i.has_answer THEN 'no answer'
-            WHEN f.is_answer_there THEN 'question + answer'
-            ELSE 'question only' END AS what_leaked
+       coalesce(f.n_documents = 0 AND f.n_question_only_documents > 0, false) AS is_question_only,
+       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents,
+       CASE WHEN i.has_answer THEN f.answer_overlap END AS answer_overlap,
+       CASE WHEN f.n_documents IS NULL OR f.n_documents = 0 THEN NULL
+            WHEN NOT i.has_answer THEN 'has no answer'
+            ELSE answer_in_words(f.answer_overlap) END AS what_leaked
 FROM items i
+LEFT JOIN benchmarks b USING (benchmark)
 LEFT JOIN (
     SELECT benchmark, split, instance_index,
-           count(*) AS n_documents,
-           max(score) AS best_score,
-           array_to_string(list_sort(list_distinct(flatten(list(rules)))), ', ') AS found_by,
-           bool_or(is_answer_there) AS is_answer_there
-    FROM decisions WHERE is_contaminated
+           count(*) FILTER (is_contaminated) AS n_documents,
+           count(*) FILTER (is_question_only) AS n_question_only_documents,
+           max(score) FILTER (is_contaminated) AS best_score,
+           array_to_string(list_sort(list_distinct(flatten(
+               list(rules) FILTER (is_contaminated)))), ', ') AS found_by,
+           max(answer_overlap) FILTER (is_contaminated) AS answer_overlap
+    FROM decisions WHERE is_contaminated OR is_question_only
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with the verdict: leaked (by any rule), clean, or not indexable (by none)';
+    'Every benchmark item with its class: leaked (by any rule), question-only (in no document a leak, but in some its question without its answer), clean, not indexable (by none), or not fully scanned (nothing found, and shards are missing)';
+COMMENT ON COLUMN item_status.n_documents IS 'documents in which it counts as a leak';
 COMMENT ON COLUMN item_status.is_question_only IS
-    'Leaked, but in no document together with anything of its answer, although it has one';
+    'status is question-only: in no document a leak, but in some its question stands verbatim or nearly so, without its answer';
+COMMENT ON COLUMN item_status.n_question_only_documents IS
+    'documents in which its question stands without its answer; of a leaked item as well';
+COMMENT ON COLUMN item_status.answer_overlap IS
+    'of a leaked item: the largest share of its answer that a document has in which it leaked; null: it has no answer';
 COMMENT ON COLUMN item_status.what_leaked IS
-    'Of a leaked item: question only, question + answer, or no answer: it has none to leak';
+    'of a leaked item: with its answer (answer_overlap >= 0.5), with part of its answer, without its answer, or has no answer: there is none to leak';
 
 -- A report that was read from another program's names what leaked and nothing else: then nobody
 -- knows how many items there are, and there are no shares.
@@ -46,10 +56,13 @@ SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
        n_leaked / n_items AS leak_rate,
        wilson_low(n_leaked, n_items) AS low,
        wilson_high(n_leaked, n_items) AS high,
-       n_leaks
+       n_leaks,
+       n_question_only,
+       n_question_only / n_items AS question_only_rate
 FROM (
     SELECT s.benchmark, s.split, count(*) AS n,
            count(*) FILTER (s.status = 'leaked') AS n_leaked,
+           count(*) FILTER (s.status = 'question-only') AS n_question_only,
            count(*) FILTER (s.status = 'not indexable') AS n_unseen,
            sum(s.n_documents)::BIGINT AS n_leaks,
            coalesce(any_value(b.n_items IS NOT NULL), true) AS is_known
@@ -60,20 +73,32 @@ ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
     'Per benchmark and split: items, how many leaked, with a 95 % interval; n_leaks counts pairs of item and document';
 COMMENT ON COLUMN by_benchmark.n_items IS 'null: not known, and neither is a share';
+COMMENT ON COLUMN by_benchmark.n_question_only IS
+    'items that leaked nowhere, but whose question stands in a document without its answer';
+COMMENT ON COLUMN by_benchmark.question_only_rate IS 'share of such items; they are not in leak_rate';
 
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,
        count(*) FILTER (status = 'clean') AS n_clean,
+       count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
        count(*) FILTER (status = 'not indexable') AS n_not_indexable,
-       count(*) FILTER (what_leaked = 'question only') AS n_question_only,
-       count(*) FILTER (what_leaked = 'question + answer') AS n_question_and_answer,
-       count(*) FILTER (what_leaked = 'no answer') AS n_leaked_without_answer
+       count(*) FILTER (status = 'question-only') AS n_question_only,
+       count(*) FILTER (what_leaked = 'with its answer') AS n_with_answer,
+       count(*) FILTER (what_leaked = 'with part of its answer') AS n_with_part_of_answer,
+       count(*) FILTER (what_leaked = 'without its answer') AS n_without_answer,
+       count(*) FILTER (what_leaked = 'has no answer') AS n_leaked_without_having_one
 FROM item_status s
 GROUP BY s.benchmark, s.split
 ORDER BY s.benchmark, s.split;
 COMMENT ON VIEW flow IS
-    'Per benchmark and split: items that are clean, that leaked by their question, and with anything of the answer';
+    'Per benchmark and split: items that are clean, question-only or not indexable; and of those that leaked, what was found of their answer';
 COMMENT ON COLUMN flow.n_items IS 'of those that the report knows';
+COMMENT ON COLUMN flow.n_question_only IS 'not among the leaked';
+COMMENT ON COLUMN flow.n_with_answer IS
+    'leaked: at least half of the answer stands in a document in which the item leaked';
+COMMENT ON COLUMN flow.n_with_part_of_answer IS 'leaked: less than half of the answer, but something';
+COMMENT ON COLUMN flow.n_without_answer IS 'leaked: nothing of the answer was found';
+COMMENT ON COLUMN flow.n_leaked_without_having_one IS 'leaked: the item has no answer';
 
 CREATE VIEW top_items AS
 SELECT benchmark, split, instance_index, n_documents, best_score, found_by, what_leaked, question
@@ -83,54 +108,91 @@ ORDER BY n_documents DESC, best_score DESC, benchmark, split, instance_index
 LIMIT 1000;
 COMMENT ON VIEW top_items IS 'The thousand leaked items that stand in most documents';
 
+CREATE VIEW question_only_items AS
+SELECT benchmark, split, instance_index, n_question_only_documents AS n_documents, question
+FROM item_status
+WHERE status = 'question-only'
+ORDER BY n_documents DESC, benchmark, split, instance_index;
+COMMENT ON VIEW question_only_items IS
+    'Items that leaked nowhere, but whose question stands in documents without its answer';
+
+CREATE VIEW pair_documents AS
+SELECT pair, source, shard_name, row, any_value(doc_id) AS doc_id,
+       string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
+       max(score) AS score,
+       bool_or(is_contaminated) AS is_contaminated,
+       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only
+FROM matches
+GROUP BY pair, source, shard_name, row
+ORDER BY pair, source, shard_name, row;
+COMMENT ON VIEW pair_documents IS
+    'Per pair every document in which it stands, with its place and its own id';
+
 CREATE VIEW by_source AS
 SELECT s.source, s.n_documents, s.n_unreadable,
-       coalesce(f.n_contaminated_documents, 0) AS n_contaminated_documents,
-       coalesce(f.n_leaked_items, 0) AS n_leaked_items,
-       coalesce(f.n_contaminated_documents, 0) / nullif(s.n_documents, 0)
-           AS contaminated_share
+       coalesce(d.n_contaminated_documents, 0) AS n_contaminated_documents,
+       coalesce(i.n_leaked_items, 0) AS n_leaked_items,
+       coalesce(d.n_contaminated_documents, 0) / nullif(s.n_documents, 0)
+           AS contaminated_share,
+       wilson_low(coalesce(d.n_contaminated_documents, 0), s.n_documents) AS low,
+       wilson_high(coalesce(d.n_contaminated_documents, 0), s.n_documents) AS high,
+       coalesce(d.n_question_only_documents, 0) AS n_question_only_documents,
+       coalesce(d.n_question_only_documents, 0) / nullif(s.n_documents, 0)
+           AS question_only_share
 FROM (
     SELECT source, sum(n_documents)::BIGINT AS n_documents,
            sum(n_unreadable)::BIGINT AS n_unreadable
     FROM shards GROUP BY source
 ) s
 LEFT JOIN (
-    SELECT source,
-           count(DISTINCT (shard_name, row)) AS n_contaminated_documents,
-           count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
+    SELECT source, count(*) FILTER (is_contaminated) AS n_contaminated_documents,
+           count(*) FILTER (is_question_only) AS n_question_only_documents
+    FROM documents GROUP BY source
+) d USING (source)
+LEFT JOIN (
+    SELECT source, count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
     FROM decisions WHERE is_contaminated
     GROUP BY source
-) f USING (source)
+) i USING (source)
 ORDER BY s.source;
 COMMENT ON VIEW by_source IS
-    'Per source: documents read, documents that hold a leak, items that leaked from there';
+    'Per source: documents read; documents that hold a leak, with a 95 % interval of their share, and items that leaked from there; documents that hold a question without its answer';
+COMMENT ON COLUMN by_source.n_question_only_documents IS
+    'documents that hold no leak, but a question without its answer';
 
 CREATE VIEW by_shard AS
 SELECT s.source, s.pack, s.shard_name, s.n_documents, s.n_unreadable,
        coalesce(f.n_contaminated_documents, 0) AS n_contaminated_documents,
        coalesce(f.n_leaks, 0) AS n_leaks,
        coalesce(f.n_contaminated_documents, 0) / nullif(s.n_documents, 0)
-           AS contaminated_share
+           AS contaminated_share,
+       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents
 FROM shards s
 LEFT JOIN (
-    SELECT source, shard_name, count(*) AS n_contaminated_documents,
-           sum(n_leaked_items)::BIGINT AS n_leaks
-    FROM documents WHERE is_contaminated
+    SELECT source, shard_name, count(*) FILTER (is_contaminated) AS n_contaminated_documents,
+           sum(n_leaked_items)::BIGINT AS n_leaks,
+           count(*) FILTER (is_question_only) AS n_question_only_documents
+    FROM documents
     GROUP BY source, shard_name
 ) f USING (source, shard_name)
 ORDER BY s.source, s.shard_name;
 COMMENT ON VIEW by_shard IS
-    'Per shard: documents read, documents that hold a leak; n_leaks counts pairs of item and document';
+    'Per shard: documents read, documents that hold a leak or only a question; n_leaks counts pairs of item and document';
 
 CREATE VIEW by_benchmark_and_source AS
-SELECT benchmark, source, count(DISTINCT (split, instance_index)) AS n_leaked,
-       count(DISTINCT (shard_name, row)) AS n_documents
+SELECT benchmark, source,
+       count(DISTINCT (split, instance_index)) FILTER (is_contaminated) AS n_leaked,
+       count(DISTINCT (shard_name, row)) FILTER (is_contaminated) AS n_documents,
+       count(DISTINCT (split, instance_index)) FILTER (is_question_only) AS n_question_only,
+       count(DISTINCT (shard_name, row)) FILTER (is_question_only) AS n_question_only_documents
 FROM decisions
-WHERE is_contaminated
+WHERE is_contaminated OR is_question_only
 GROUP BY benchmark, source
 ORDER BY benchmark, source;
 COMMENT ON VIEW by_benchmark_and_source IS
-    'Per benchmark and source: leaked items and the documents they leaked into';
+    'Per benchmark and source: leaked items and the documents they leaked into; items whose question stands in documents there without its answer';
+COMMENT ON COLUMN by_benchmark_and_source.n_question_only IS
+    'they may have leaked elsewhere, or in another document of the source';
 
 CREATE VIEW documents_with_many_items AS
 SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks, best_score
@@ -140,17 +202,19 @@ ORDER BY n_leaked_items DESC, source, shard_name, row;
 COMMENT ON VIEW documents_with_many_items IS
     'Documents in which several items leaked: copies of a benchmark, exercise books, answer keys';
 
+-- 1e-9 as in policy.py: a score of 0.7 + 0.1 equals 0.8 and belongs to the bin from 0.8 on.
 CREATE VIEW score_histogram AS
-SELECT benchmark, detector AS rule, least(floor(score * 50), 49)::INTEGER AS bin,
-       least(floor(score * 50), 49) / 50 AS score_from,
+SELECT benchmark, detector AS rule, least(floor(score * 50 + 1e-9), 49)::INTEGER AS bin,
+       least(floor(score * 50 + 1e-9), 49) / 50 AS score_from,
        count(*) AS n_matches,
        count(*) FILTER (is_by_score) AS n_by_score,
-       count(*) FILTER (is_contaminated) AS n_contaminated
+       count(*) FILTER (is_contaminated) AS n_contaminated,
+       count(*) FILTER (is_question_only) AS n_question_only
 FROM matches
 GROUP BY ALL
 ORDER BY benchmark, rule, bin;
 COMMENT ON VIEW score_histogram IS
-    'Per benchmark and rule: matches by score in steps of 0.02, and how many of them count as leaks';
+    'Per benchmark and rule: matches by score in steps of 0.02, and how many of them count as leaks or are question-only';
 
 -- Every benchmark at every step, so that sums over benchmarks are right.
 CREATE VIEW threshold_sweep AS
@@ -231,21 +295,26 @@ COMMENT ON VIEW removed_by_mixture IS
 CREATE VIEW items_by_rule AS
 SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
+            WHEN f.n_question_only_documents > 0 THEN 'question-only'
             WHEN NOT i.is_visible THEN 'not indexable'
+            WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
-       i.reason, i.detail
+       i.reason, i.detail,
+       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents
 FROM indexability i
+LEFT JOIN benchmarks b USING (benchmark)
 LEFT JOIN item_rules f USING (benchmark, split, instance_index, rule);
 COMMENT ON VIEW items_by_rule IS
-    'Every benchmark item with the verdict of each chosen rule, and why a rule cannot see it';
+    'Every benchmark item with its class by each chosen rule (leaked, question-only, clean, not indexable), and why a rule cannot see it';
 
 CREATE VIEW by_rule AS
 SELECT i.benchmark, i.rule,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
        coalesce(any_value(f.n_documents), 0) AS n_documents,
-       count(*) FILTER (i.status = 'leaked' AND s.found_by = i.rule) AS n_leaked_by_it_alone
+       count(*) FILTER (i.status = 'leaked' AND s.found_by = i.rule) AS n_leaked_by_it_alone,
+       count(*) FILTER (i.status = 'question-only') AS n_question_only
 FROM items_by_rule i
 JOIN item_status s USING (benchmark, split, instance_index)
 LEFT JOIN (
@@ -256,7 +325,7 @@ LEFT JOIN (
 GROUP BY i.benchmark, i.rule
 ORDER BY i.benchmark, i.rule;
 COMMENT ON VIEW by_rule IS
-    'Per benchmark and chosen rule: items that leaked, documents they leaked into, items that only this rule finds';
+    'Per benchmark and chosen rule: items that leaked, documents they leaked into, items that only this rule finds, items of which it finds only the question';
 
 CREATE VIEW indexability_by_rule AS
 SELECT benchmark, rule, count(*) AS n_items,
@@ -346,12 +415,19 @@ SELECT i.benchmark, i.config, i.split, i.instance_index,
             WHEN f.source_score > r.threshold THEN 'source only'
             WHEN f.target_score > r.threshold THEN 'target only'
             WHEN NOT i.is_visible THEN 'not searchable'
+            WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
        f.source_score, f.target_score,
        coalesce(f.n_documents, 0) AS n_documents,
        i.detail AS searched_for
 FROM indexability i
-CROSS JOIN (SELECT (policy ->> 'longest_match_threshold')::DOUBLE AS threshold FROM runs) r
+LEFT JOIN benchmarks b USING (benchmark)
+LEFT JOIN (
+    SELECT benchmark,
+           coalesce((benchmarks.thresholds ->> 'longest_match')::DOUBLE,
+                    (runs.policy ->> 'longest_match_threshold')::DOUBLE) + 1e-9 AS threshold
+    FROM benchmarks CROSS JOIN runs
+) r USING (benchmark)
 LEFT JOIN (
     SELECT benchmark, split, instance_index,
            max(question_overlap) AS source_score,
@@ -371,6 +447,7 @@ SELECT benchmark, split, count(*) AS n_items,
        count(*) FILTER (status = 'source only') AS n_source_only,
        count(*) FILTER (status = 'target only') AS n_target_only,
        count(*) FILTER (status = 'both') AS n_both,
+       count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
        count(*) FILTER (status = 'not searchable') AS n_not_searchable
 FROM longest_match_by_item
 GROUP BY benchmark, split

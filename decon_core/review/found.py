@@ -12,18 +12,44 @@ from typing import Any
 import duckdb
 
 from decon_core.errors import MissingError, Problem, StaleError
-from decon_core.policy import Policy
-from decon_core.report_file import opened
+from decon_core.policy import Policy, as_stored
+from decon_core.report_file import Coverage, coverage_in, opened
 
 # Of a pair: all that can be asked of it without its texts.
 _ABOUT = (
     *("pair", "fingerprint", "benchmark", "config", "split", "instance_index", "rules", "score"),
-    *("is_by_score", "is_contaminated", "verdict", "n_documents", "source", "shard_name", "row"),
+    *(
+        "is_by_score",
+        "is_contaminated",
+        "is_question_only",
+        "verdict",
+        "n_documents",
+        "source",
+        "shard_name",
+        "row",
+    ),
 )
 _OF_CALL = (
     *("source", "shard_name", "row", "benchmark", "config", "split", "instance_index"),
     *("pair", "score"),
 )
+
+
+MOST_DOCUMENTS = 1_000  # of a pair
+
+
+@dataclass(frozen=True)
+class Place:
+    """A document in which a pair stands."""
+
+    source: str
+    shard_name: str
+    row: int
+    doc_id: str | None
+
+    def __str__(self) -> str:
+        name = f" ({self.doc_id})" if self.doc_id else ""
+        return f"{self.source}/{self.shard_name} row {self.row}{name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +66,19 @@ class About:
     score: float
     is_by_score: bool
     is_contaminated: bool
+    is_question_only: bool | None  # null: in a report of another program
     verdict: str | None  # as the report has it
     n_documents: int
     source: str
     shard_name: str
     row: int
+
+    @property
+    def called(self) -> str:
+        """How the report counts it."""
+        if self.is_contaminated:
+            return "leak"
+        return "question-only" if self.is_question_only else "near miss"
 
     @property
     def item(self) -> str:
@@ -73,6 +107,7 @@ class Wanted:
     benchmarks: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()  # by their own ids
 
 
 class Report:
@@ -81,10 +116,14 @@ class Report:
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self._connection, self._path = connection, path
 
+    def coverage(self) -> Coverage:
+        """Which shards the report lacks."""
+        return coverage_in(self._connection)
+
     def policy(self) -> Policy:
         """The one that it was made with."""
         ((settings,),) = self._rows("SELECT policy FROM runs")
-        return Policy.from_mapping(json.loads(settings), where=f"{self._path}: runs")
+        return Policy.from_mapping(as_stored(json.loads(settings)), where=f"{self._path}: runs")
 
     def pairs(self, wanted: Wanted) -> list[About]:
         """By name."""
@@ -94,6 +133,10 @@ class Report:
             among = _among("source", wanted.sources)
             where.append(f"({among} OR pair IN (SELECT pair FROM decisions WHERE {among}))")
             values += [*wanted.sources, *wanted.sources]
+        if wanted.documents:  # any document in which it stands, also one that is not shown
+            among = _among("doc_id", wanted.documents)
+            where.append(f"pair IN (SELECT pair FROM matches WHERE {among})")
+            values += wanted.documents
         query = f"SELECT {', '.join(_ABOUT)} FROM pairs WHERE {_all(where)} ORDER BY pair"
         return [About(**dict(zip(_ABOUT, row, strict=True))) for row in self._rows(query, values)]
 
@@ -115,7 +158,15 @@ class Report:
         if row is None:
             expected = "a pair of this report: `decon-assets review --list` shows them"
             raise MissingError(Problem(f"pair {pair!r}", f"not in {self._path}", expected))
-        return dict(zip(names, row, strict=True))
+        return {**dict(zip(names, row, strict=True)), "documents": self.documents(pair)}
+
+    def documents(self, pair: str, *, most: int = MOST_DOCUMENTS) -> list[Place]:
+        """The documents in which a pair stands; of very many the first."""
+        query = f"""
+            SELECT {", ".join(Place.__dataclass_fields__)} FROM pair_documents WHERE pair = ?
+            ORDER BY is_contaminated DESC, source, shard_name, row LIMIT ?
+        """
+        return [Place(*row) for row in self._rows(query, [pair, most])]
 
     def beginning_with(self, start: str) -> list[str]:
         """The first of the pairs whose key begins so."""

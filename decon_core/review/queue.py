@@ -26,8 +26,9 @@ def in_order(pairs: Iterable[About], order: Order, policy: Policy) -> list[About
 def doubt(pair: About, policy: Policy) -> float:
     """How far its score is from the threshold; of several rules, from the closest."""
     rules = [rule for rule in pair.rules.split(", ") if rule in RULES]
+    own = policy.for_benchmark(pair.benchmark)
     # Scores are fractions of few digits; what they differ in behind those says nothing.
-    return min((round(abs(pair.score - policy.threshold_of(rule)), 9) for rule in rules), default=1)
+    return min((round(abs(pair.score - own.threshold_of(rule)), 9) for rule in rules), default=1)
 
 
 def without_verdict(pairs: Iterable[About], verdicts: Verdicts) -> list[About]:

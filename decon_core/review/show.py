@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from decon_core.wording import counted
+
 PARTS = ("question", "answer", "passage")
 
 # Side by side, neither side should be narrower than a column of a newspaper.
@@ -134,8 +136,24 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
     if pair["text"] is None:
         why = pair.get("why_no_text") or "the report keeps no texts (snippets are off)"
         yield from _text(f"not shown: {why}", (), width)
+    else:
+        yield from _text(pair["text"], pair["text_marks"] or (), width)
+    yield from _places(pair, width)
+
+
+def _places(pair: Pair, width: int) -> Iterator[_Line]:
+    """All documents in which the pair stands, where there are several."""
+    places, n = pair.get("documents") or (), pair["n_documents"] or 0
+    if n < 2:
         return
-    yield from _text(pair["text"], pair["text_marks"] or (), width)
+    yield _Line()
+    yield from _heading(f"stands in {counted(n, 'document')}", width)
+    for place in places:
+        yield from _text(inert(str(place)), (), width)
+    if len(places) < n:
+        query = f"FROM pair_documents WHERE pair = '{pair['pair']}'"
+        rest = f'{n - len(places):,} more: decon-assets report --query "{query}"'
+        yield from _text(rest, (), width)
 
 
 def _item(pair: Pair) -> str:

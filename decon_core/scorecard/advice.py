@@ -16,14 +16,13 @@ _ABOUT = (
 
 _OF_RULE = {
     "decon": (
-        "**To clean a corpus, `decon`.** It flagged no hard negative and no background, and does "
-        "not mind case, punctuation or line breaks. It wants the answer with the question: where "
-        "an item has an answer, the question alone ends just below the default threshold, and so "
-        "does one whose answer stands far behind it. If questions without answers are leaks to "
-        "you, set `contamination_score_threshold` to 0.7: no scan is needed, nearly all of them "
-        "are then found, and no hard negative was flagged even at 0.6. Edits cost it much: one "
-        "word in twenty about half of the items, one in ten nearly all; HTML and LaTeX within "
-        "sentences a third to a half."
+        "**To clean a corpus, `decon`.** It flagged no hard negative and no background. Case, "
+        "punctuation, line breaks, hyphens at line ends, HTML, zero-width and look-alike "
+        'characters do not hide an item from it (with `preset = "reference"` they do). It wants '
+        "the answer with the question: a question without its answer, or with an answer that is "
+        "far behind it, is question-only, which mixtures take out as well. Edits cost it much: one "
+        "word in twenty hides about half of the items, one in ten nearly all, LaTeX "
+        "within sentences a third."
     ),
     "ratcliff": (
         "**To find what was edited, `ratcliff`.** It has the highest recall of all at its default "

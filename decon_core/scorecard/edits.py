@@ -16,6 +16,7 @@ from functools import partial
 from itertools import chain, zip_longest
 from random import Random
 from textwrap import TextWrapper
+from urllib.parse import quote
 
 from decon_core.scorecard.items import (
     Choice,
@@ -249,6 +250,73 @@ def _marked_up(
     elif item.answer:
         parts.append(answer.format(marked(item.answer)))
     return together(parts)
+
+
+# Other characters for the same text -------------------------------------------------------------
+
+# One word in so many is changed.
+_TOUCHED = 5
+_ZERO_WIDTH = "\u200b\u200c\u2060\ufeff"
+_TAGS = ("<b>{}</b>", "<span class='w'>{}</span>", "<wbr>{}", "{}<!-- -->", "<i>{}</i>")
+_SAME_LOOK = str.maketrans("aceiopsxyACEHKMOPTX", "асеіорѕхуАСЕНКМОРТХ")
+_LIGATURES = (("ffi", "ﬃ"), ("ffl", "ﬄ"), ("ff", "ﬀ"), ("fi", "ﬁ"), ("fl", "ﬂ"))
+_FULL_WIDTH = {point: point + 0xFEE0 for point in range(ord("!"), ord("~") + 1)}
+
+
+def _touched(m: Material, change: Callable[[str, int], str]) -> str | None:
+    """One word in five, one at least; `change` is told a place within the word."""
+    text = as_text(m.item)
+    spans = [(start, stop) for start, stop in plain_words(text) if stop - start > 1]
+    chosen = m.rng.sample(spans, -(-len(spans) // _TOUCHED))
+    changes = [
+        (span, change(text[slice(*span)], m.rng.randrange(1, span[1] - span[0])))
+        for span in sorted(chosen)
+    ]
+    return _different(spliced(text, changes), text)
+
+
+def with_zero_width(m: Material) -> str | None:
+    return _touched(m, lambda word, at: word[:at] + m.rng.choice(_ZERO_WIDTH) + word[at:])
+
+
+def with_soft_hyphens(m: Material) -> str | None:
+    return _touched(m, lambda word, at: f"{word[:at]}\u00ad{word[at:]}")
+
+
+def in_full_width(m: Material) -> str | None:
+    return _different(as_text(m.item).translate(_FULL_WIDTH), as_text(m.item))
+
+
+def with_ligatures(m: Material) -> str | None:
+    text = as_text(m.item)
+    for letters, ligature in _LIGATURES:
+        text = text.replace(letters, ligature)
+    return _different(text, as_text(m.item))
+
+
+def with_other_spaces(m: Material) -> str | None:
+    return _different(as_text(m.item).replace(" ", "\u00a0"), as_text(m.item))
+
+
+def with_look_alikes(m: Material) -> str | None:
+    """Cyrillic letters in the second part of a word."""
+    return _touched(m, lambda word, at: word[:at] + word[at:].translate(_SAME_LOOK))
+
+
+def with_tags_in_words(m: Material) -> str | None:
+    return _touched(m, lambda word, at: word[:at] + m.rng.choice(_TAGS).format(word[at:]))
+
+
+def with_entities_in_words(m: Material) -> str | None:
+    def escaped(word: str, at: int) -> str:
+        number = m.rng.choice(("&#{};", "&#x{:x};", "&shy;&#{};"))
+        return word[:at] + number.format(ord(word[at])) + word[at + 1 :]
+
+    return _touched(m, escaped)
+
+
+def url_encoded(m: Material) -> str | None:
+    return _different(quote(as_text(m.item), safe=""), as_text(m.item))
 
 
 # Words --------------------------------------------------------------------------------------------
@@ -577,6 +645,7 @@ def _rates(
 
 _CASE = "case and punctuation"
 _WRAP = "lines"
+_OBFUSCATED = "obfuscated"
 _NUMBERS = "numbers changed"
 _APART = "answer apart"
 _TURNS = "chat turns"
@@ -598,6 +667,20 @@ TRANSFORMATIONS: tuple[Transformation, ...] = (
     Transformation("mark-up", "HTML", "tags and entities; a word in 25 emphasised", as_html),
     Transformation("mark-up", "Markdown", "signs; a word in 25 emphasised", as_markdown),
     Transformation("mark-up", "LaTeX", "commands; a word in 25 emphasised", as_latex),
+    *(
+        Transformation(_OBFUSCATED, grade, meaning, apply)
+        for grade, meaning, apply in (
+            ("zero width", "a character without width in a word in five", with_zero_width),
+            ("soft hyphens", "one in a word in five", with_soft_hyphens),
+            ("full width", "all letters and signs in full width", in_full_width),
+            ("ligatures", "for ff, fi, fl, ffi, ffl", with_ligatures),
+            ("other spaces", "non-breaking ones for all", with_other_spaces),
+            ("look-alikes", "Cyrillic letters in a word in five", with_look_alikes),
+            ("tags in words", "HTML tags and comments in a word in five", with_tags_in_words),
+            ("entities in words", "HTML entities in a word in five", with_entities_in_words),
+            ("URL-encoded", "all of it", url_encoded),
+        )
+    ),
     *_rates(
         "words replaced",
         "so many words of question and passage are others, about as frequent",

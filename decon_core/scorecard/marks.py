@@ -1,10 +1,10 @@
 """What rules found of what was planted: recall, precision, curves, agreement.
 
 `calls` has a row for each rule, document and item that the rule saw there: a score, and whether the
-rule calls it a leak. What is not in it was not seen, and its score counts as 0. A hard negative is
-a false alarm when any item is flagged in its document; other plantings are no negatives, whatever
-else is flagged in them. Documents that nothing was planted into are counted apart: a real corpus
-may hold real leaks.
+rule calls it a leak, or a question without its answer, which is never both. What is not in it was
+not seen, and its score counts as 0. A hard negative is a false alarm when any item is flagged in
+its document; other plantings are no negatives, whatever else is flagged in them. Documents that
+nothing was planted into are counted apart: a real corpus may hold real leaks.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import combinations
 from math import sqrt
 
 import polars as pl
+from polars.dataframe.group_by import GroupBy
 
 from decon_core.errors import InputError, Problem
 from decon_core.scorecard.edits import TRANSFORMATIONS
@@ -30,6 +31,7 @@ CALLS = pl.Schema(
         "instance_index": pl.Int64,
         "score": pl.Float64,
         "is_contaminated": pl.Boolean,
+        "is_question_only": pl.Boolean,
     }
 )
 
@@ -44,6 +46,7 @@ RECALL = pl.Schema(
         "n_found": pl.Int64,
         "recall": pl.Float64,
         **_INTERVAL,
+        "n_question_only": pl.Int64,  # of the others: found as question-only
     }
 )
 NEGATIVES = pl.Schema(
@@ -54,6 +57,7 @@ NEGATIVES = pl.Schema(
         "n_flagged": pl.Int64,
         "false_alarm_rate": pl.Float64,
         **_INTERVAL,
+        "n_question_only": pl.Int64,  # of the others: with an item that is question-only
     }
 )
 TOTALS = pl.Schema(
@@ -70,6 +74,10 @@ TOTALS = pl.Schema(
         "average_precision": pl.Float64,
         "n_background": pl.Int64,
         "n_background_flagged": pl.Int64,
+        # Found as question-only, and no leak: planted items, negatives, documents of background.
+        "n_question_only": pl.Int64,
+        "n_negatives_question_only": pl.Int64,
+        "n_background_question_only": pl.Int64,
     }
 )
 CURVES = pl.Schema(
@@ -134,17 +142,17 @@ def mark(
     _require_known(calls, thresholds)
     rules = tuple(thresholds)
     truth = _in_order(truth)
-    seen = calls.group_by("rule", *_ITEM).agg(
-        pl.col("score").max(), pl.col("is_contaminated").any()
-    )
+    seen = _classed(calls.group_by("rule", *_ITEM))
     plants = _plants(truth, seen, rules)
     negatives = _negatives(truth, seen, rules)
     curves = [_curve(rule, plants, negatives) for rule in rules]
+    flags = ("is_contaminated", "is_question_only")
+    background = {flag: _background(truth, seen, flag) for flag in flags}
     return Marks(
         rules,
         _recall(plants),
         _false_alarms(negatives),
-        _totals(plants, negatives, _background(truth, seen), curves, thresholds, n_background),
+        _totals(plants, negatives, background, curves, thresholds, n_background),
         pl.concat([pl.DataFrame(schema=CURVES), *curves]),
         _agreement(plants, rules),
         _found(plants, rules),
@@ -205,26 +213,31 @@ def _plants(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl
 def _negatives(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
     """Each hard negative with each rule, and the highest score of any item in its document."""
     rows = truth.filter(kind="hard_negative").with_row_index("number")
-    documents = seen.group_by("rule", *_DOCUMENT).agg(
-        pl.col("score").max(), pl.col("is_contaminated").any()
-    )
+    documents = _classed(seen.group_by("rule", *_DOCUMENT))
     on = ["rule", *_DOCUMENT]
     return _filled(
         _each_rule(rows, rules).join(documents, on=on, how="left", maintain_order="left")
     )
 
 
+def _classed(groups: GroupBy) -> pl.DataFrame:
+    """The best score of each group, and whether it is a leak or, if none, question-only."""
+    is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
+    return groups.agg(pl.col("score").max(), is_leak, is_question_only & ~is_leak)
+
+
 def _filled(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
-        pl.col("score").fill_null(0.0), pl.col("is_contaminated").fill_null(value=False)
+        pl.col("score").fill_null(0.0),
+        pl.col("is_contaminated", "is_question_only").fill_null(value=False),
     )
 
 
-def _background(truth: pl.DataFrame, seen: pl.DataFrame) -> dict[str, int]:
+def _background(truth: pl.DataFrame, seen: pl.DataFrame, flag: str) -> dict[str, int]:
     """By rule: flagged documents that nothing was planted into."""
-    documents = seen.filter("is_contaminated").join(truth, on=_DOCUMENT, how="anti")
-    counts = documents.select("rule", *_DOCUMENT).unique().group_by("rule").len()
-    return dict(counts.iter_rows())
+    documents = _classed(seen.group_by("rule", *_DOCUMENT))
+    of_background = documents.filter(flag).join(truth, on=_DOCUMENT, how="anti")
+    return dict(of_background.group_by("rule").len().iter_rows())
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -245,7 +258,9 @@ def _with_shares(
 
 def _recall(plants: pl.DataFrame) -> pl.DataFrame:
     counts = plants.group_by("rule", "transformation", "grade", maintain_order=True).agg(
-        pl.len().alias("n"), pl.col("is_contaminated").sum().alias("n_found")
+        pl.len().alias("n"),
+        pl.col("is_contaminated").sum().alias("n_found"),
+        pl.col("is_question_only").sum().alias("n_question_only"),
     )
     return _with_shares(counts, RECALL, n_found="n_found", share="recall")
 
@@ -253,14 +268,18 @@ def _recall(plants: pl.DataFrame) -> pl.DataFrame:
 def _false_alarms(negatives: pl.DataFrame) -> pl.DataFrame:
     counts = negatives.group_by(
         "rule", pl.col("transformation").alias("negative"), maintain_order=True
-    ).agg(pl.len().alias("n"), pl.col("is_contaminated").sum().alias("n_flagged"))
+    ).agg(
+        pl.len().alias("n"),
+        pl.col("is_contaminated").sum().alias("n_flagged"),
+        pl.col("is_question_only").sum().alias("n_question_only"),
+    )
     return _with_shares(counts, NEGATIVES, n_found="n_flagged", share="false_alarm_rate")
 
 
 def _totals(
     plants: pl.DataFrame,
     negatives: pl.DataFrame,
-    background: Mapping[str, int],
+    background: Mapping[str, Mapping[str, int]],
     curves: Sequence[pl.DataFrame],
     thresholds: Mapping[str, float],
     n_background: int,
@@ -285,7 +304,10 @@ def _totals(
                 "high": high,
                 "average_precision": average_precision(curve),
                 "n_background": n_background,
-                "n_background_flagged": background.get(rule, 0),
+                "n_background_flagged": background["is_contaminated"].get(rule, 0),
+                "n_question_only": int(planted["is_question_only"].sum()),
+                "n_negatives_question_only": int(pretended["is_question_only"].sum()),
+                "n_background_question_only": background["is_question_only"].get(rule, 0),
             }
         )
     return pl.DataFrame(rows, schema=TOTALS)

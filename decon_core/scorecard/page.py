@@ -21,7 +21,8 @@ _ABOUT_TOTALS = (
     "of this mixture of the two: it compares rules, and says nothing of a corpus with other "
     "shares. Average precision is the area under a rule's own "
     "curve, wherever its threshold is. Background is text of the corpus as it was; what is "
-    "flagged there may be a real leak."
+    "flagged there may be a real leak. Question-only is what was found without its answer: no "
+    "leak, and not counted as one; of planted items, hard negatives and background."
 )
 _ABOUT_RECALL = (
     "Planted items that are found, in percent, with the 95 % interval (Wilson). All "
@@ -94,9 +95,12 @@ def _code(name: str) -> str:
     return f"`{name}`"
 
 
+_QUESTION_ONLY = ("n_question_only", "n_negatives_question_only", "n_background_question_only")
+
+
 def totals_table(marks: Marks) -> str:
     head = ["rule", "threshold", "found", "recall %", "false alarms", "precision %"]
-    head += ["average precision", "background flagged"]
+    head += ["average precision", "background flagged", "question-only"]
     return _table(
         head,
         (
@@ -109,10 +113,14 @@ def totals_table(marks: Marks) -> str:
                 f"{_percent(row['precision'], 1)} {_interval(row, 1)}",
                 _number(row["average_precision"]),
                 f"{row['n_background_flagged']:,} of {row['n_background']:,}",
+                " + ".join(f"{row[name]:,}" for name in _QUESTION_ONLY),
             ]
             for row in marks.totals.iter_rows(named=True)
         ),
     )
+
+
+_Row = Mapping[str, float]
 
 
 def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
@@ -124,20 +132,31 @@ def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
             for rule in marks.rules
         ]
         n = next(iter(by_rule.values()))["n"]
-        rows.append(["" if group == last else group, grade, str(n), *shown])
+        questions = _found_as_question_only(by_rule)
+        rows.append(["" if group == last else group, grade, str(n), *shown, questions])
         last = group
-    return _table(["transformation", "grade", "n", *map(_code, marks.rules)], rows, n_text=2)
+    head = ["transformation", "grade", "n", *map(_code, marks.rules), "found as question-only"]
+    return _table(head, rows, n_text=2)
+
+
+def _found_as_question_only(by_rule: Mapping[str, _Row]) -> str:
+    """By `decon`, in percent: no other rule has that class."""
+    row = by_rule.get("decon")
+    if row is None:
+        return "–"
+    return _percent(row["n_question_only"] / row["n"]) if row["n_question_only"] else ""
 
 
 def _negatives(marks: Marks) -> str:
     rows = [
-        [name, *(f"{by_rule[rule]['n_flagged']} of {by_rule[rule]['n']}" for rule in marks.rules)]
+        [
+            name,
+            *(f"{by_rule[rule]['n_flagged']} of {by_rule[rule]['n']}" for rule in marks.rules),
+            _found_as_question_only(by_rule),
+        ]
         for (name,), by_rule in _by(marks.negatives, "negative")
     ]
-    return _table(["hard negative", *map(_code, marks.rules)], rows)
-
-
-_Row = Mapping[str, float]
+    return _table(["hard negative", *map(_code, marks.rules), "flagged as question-only %"], rows)
 
 
 def _by(frame: pl.DataFrame, *names: str) -> list[tuple[tuple[str, ...], dict[str, _Row]]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from decon_core.corpus import Pack, find_shards
+from decon_core.corpus import FILES, Pack, find_shards, hashes_below
 from decon_core.errors import InputError, Problem
 from decon_core.idf import freeze
 from decon_core.index import build_part
@@ -37,6 +37,7 @@ from decon_core.scorecard.plan import Plan, Tally, indexed_records, plan
 from decon_core.store import Store, aside, remove, write_json
 from decon_core.tiles import scan_fingerprint
 from decon_core.verdicts import NO_VERDICTS
+from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"
 PICTURE_FILE = "scorecard.svg"
@@ -96,14 +97,16 @@ def run_scorecard(
         pa.concat_tables(records.values()), per_transformation=per_transformation, seed=seed
     )
     on_step(
-        f"{len(planned.plantings):,} plantings of {_n_indexed(records, planned):,} items, "
+        f"{counted(len(planned.plantings), 'planting')} of "
+        f"{counted(_n_indexed(records, planned), 'item')}, "
         f"{len(planned.held_out):,} more held out"
     )
     with aside(out) as draft:
         draft.mkdir()
         world = write_world(planned, hosts, draft / PLANTED_FOLDER, n_background=n_background)
         on_step(
-            f"{world.n_documents:,} documents, {world.n_background:,} of them with nothing planted"
+            f"{counted(world.n_documents, 'document')}, {world.n_background:,} of them with "
+            "nothing planted"
         )
         calls = _scanned(records, planned, draft, policy, workers, on_progress)
         marks = mark(
@@ -208,6 +211,7 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
         *("row", "benchmark", "split", "instance_index"),
         pl.when(is_any).then(pl.col("n_matched")).otherwise("score").alias("score"),
         "is_contaminated",
+        "is_question_only",
         *(
             pl.coalesce(f"question_char_{edge}", f"answer_char_{edge}").alias(edge)
             for edge in ("start", "stop")
@@ -247,8 +251,10 @@ def _settings(policy: Policy, planned: Plan, world: World) -> dict[str, str]:
         "thresholds": ", ".join(thresholds),
         "policy": _told(policy),
         "seed": str(planned.seed),
-        "planted": f"{len(planned.plantings):,} plantings in {world.n_documents:,} documents, "
-        f"{world.n_background:,} of them as they were; {len(planned.held_out):,} items held out",
+        "planted": f"{counted(len(planned.plantings), 'planting')} in "
+        f"{counted(world.n_documents, 'document')}, "
+        f"{world.n_background:,} of them as they were; "
+        f"{counted(len(planned.held_out), 'item')} held out",
     }
 
 
@@ -270,4 +276,5 @@ def _write(out: Path, card: Scorecard, calls: pl.DataFrame) -> None:
     calls.write_parquet(out / CALLS_FILE)
     (out / PAGE_FILE).write_text(card.page(image=PICTURE_FILE), encoding="utf-8")
     (out / PICTURE_FILE).write_text(card.picture(), encoding="utf-8")
-    write_json(out / SUMMARY_FILE, {"about": dict(card.about), **asdict(card.world)})
+    about = {"about": dict(card.about), **asdict(card.world)}
+    write_json(out / SUMMARY_FILE, {**about, FILES: hashes_below(out)})

@@ -16,8 +16,10 @@ from decon_core.scores.gaps import Floats, chance_of, interval
 from decon_core.scores.items import (
     CLEAN,
     LEAKED,
+    NOT_FULLY_SCANNED,
     NOT_INDEXABLE,
     QUESTION_ONLY,
+    WITH_ANSWER,
     Item,
     load_items,
 )
@@ -60,15 +62,18 @@ class Gap:
     subset: str | None  # a config of the benchmark; None: all of it
     all: Group
     clean: Group
-    leaked: Group  # those of `question_only` among them
-    question_only: Group
+    leaked: Group
+    with_answer: Group  # those of the leaked of which at least half of the answer was found
+    question_only: Group  # neither leaked nor clean
     not_indexable: Group
+    not_fully_scanned: Group  # nothing found, in a report that lacks shards
     not_joined: Group
     gap: float | None  # leaked - clean
     low: float | None
     high: float | None
     p: float | None
-    decontaminated: float | None  # the score on all joined items but the leaked
+    question_only_gap: float | None  # question-only - clean
+    decontaminated: float | None  # on all joined items but the leaked and the question-only
     moved: float | None  # by how much that is off the score on all joined items
     remark: str
 
@@ -232,9 +237,12 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         # In one order whatever that of the rows: sums of floats depend on it, and so do draws.
         return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
 
-    clean, leaked = scores_of(CLEAN), scores_of(LEAKED, QUESTION_ONLY)
-    unleaked = scores_of(CLEAN, NOT_INDEXABLE)
-    joined = scores_of(CLEAN, NOT_INDEXABLE, LEAKED, QUESTION_ONLY)
+    clean, leaked = scores_of(CLEAN), scores_of(LEAKED, WITH_ANSWER)
+    questions = scores_of(QUESTION_ONLY)
+    unleaked = scores_of(CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
+    joined = scores_of(
+        *(CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED, LEAKED, WITH_ANSWER, QUESTION_ONLY)
+    )
     text = " | ".join([*vars(name).values(), subset or ""])
     remark = _remark(leaked, clean)
     is_enough = not remark
@@ -246,13 +254,16 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         all=_group(np.concatenate([joined, scores_of(NOT_JOINED)])),
         clean=_group(clean),
         leaked=_group(leaked),
-        question_only=_group(scores_of(QUESTION_ONLY)),
+        with_answer=_group(scores_of(WITH_ANSWER)),
+        question_only=_group(questions),
         not_indexable=_group(scores_of(NOT_INDEXABLE)),
+        not_fully_scanned=_group(scores_of(NOT_FULLY_SCANNED)),
         not_joined=_group(scores_of(NOT_JOINED)),
         gap=_difference(_mean(leaked), _mean(clean)),
         low=low,
         high=high,
         p=chance_of(leaked, clean, text) if has_chance else None,
+        question_only_gap=_difference(_mean(questions), _mean(clean)),
         decontaminated=_mean(unleaked),
         moved=_difference(_mean(unleaked), _mean(joined)),
         remark=remark,

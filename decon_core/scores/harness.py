@@ -27,6 +27,7 @@ from decon_core.scores.results import (
     scored_rows,
     text_at,
 )
+from decon_core.wording import counted
 
 NAME = "lm-evaluation-harness samples"
 
@@ -107,7 +108,9 @@ def _untold(path: Path, not_scores: Counter[str]) -> Iterator[Problem]:
     for name, n in sorted(not_scores.items()):
         expected = "one number for each item"
         remedy = "It has no share in the comparison."
-        yield Problem(f"{path}, metric {name!r}", f"no number in {n} rows", expected, remedy)
+        yield Problem(
+            f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}", expected, remedy
+        )
 
 
 def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:

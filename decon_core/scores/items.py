@@ -14,8 +14,10 @@ from decon_core.text import clean
 
 CLEAN = "clean"
 LEAKED = "leaked"
-QUESTION_ONLY = "question only"
+WITH_ANSWER = "leaked with its answer"
+QUESTION_ONLY = "question-only"
 NOT_INDEXABLE = "not indexable"
+NOT_FULLY_SCANNED = "not fully scanned"
 
 # A question is looked for inside a longer text ("Question: ... Answer:") by its first words. One of
 # fewer words than this is too likely to stand there by chance.
@@ -23,7 +25,8 @@ _FEWEST_WORDS = 5
 
 _QUERY = """
     SELECT benchmark, split, instance_index, s.config, s.question, fingerprints,
-           CASE WHEN is_question_only THEN 'question only' ELSE status END AS verdict
+           CASE WHEN what_leaked = 'with its answer' THEN 'leaked with its answer'
+                ELSE status END AS verdict
     FROM item_status s JOIN items USING (benchmark, split, instance_index)
     ORDER BY benchmark, split, instance_index
 """

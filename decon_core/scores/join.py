@@ -11,6 +11,7 @@ from decon_core.evals import Recipe, normalize_rows
 from decon_core.scores.items import Item, Items
 from decon_core.scores.results import Results, Sample, texts_in
 from decon_core.scores.tasks import Task
+from decon_core.wording import counted
 
 BY_FINGERPRINT = "fingerprint"
 BY_TEXT = "text"
@@ -175,7 +176,7 @@ class _Search:
         """Several items ask the same. Which is meant does not matter where all fared alike."""
         if len({(item.verdict, item.config) for item in found}) > 1:
             named = ", ".join(f"{item.split} {item.instance_index}" for item in found[:5])
-            self._tell(sample, f"the question of {len(found)} items ({named})")
+            self._tell(sample, f"the question of {counted(len(found), 'item')} ({named})")
             return None, ""
         name = (sample.filter, found[0].words)
         self._taken[name] += 1
@@ -198,7 +199,7 @@ class _Search:
             return f"{said} where there are {splits}: --task {results.task}=BENCHMARK:SPLIT"
         n = len(self._items.of(self._split, self._config))
         n_asked = len({sample.index for sample in results.samples} - {None})
-        return f"{n_asked} different indexes where the report has {n} items"
+        return f"{n_asked} different indexes where the report has {counted(n, 'item')}"
 
     def _why_not(self, sample: Sample) -> str:
         return self._why_no_index or ("no such index" if sample.index is not None else "no index")
@@ -217,7 +218,7 @@ class _Search:
         return Problem(
             sample.place,
             f"index {sample.index}, that of {_named(by_number)}, and the text of {_named(item)}; "
-            f"so in {len(wrong)} rows",
+            f"so in {counted(len(wrong), 'row')}",
             "an index that agrees with the texts",
             "No row of this file is joined by index.",
         )

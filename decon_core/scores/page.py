@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.scores.account import Account, Gap, Group, JoinCount
-from decon_core.store import aside, write_json
+from decon_core.store import aside, write_plain_json
 
 WARNING = (
     "A gap is a correlation. Items that leaked are not a random sample: they may be easier, older "
@@ -17,18 +17,24 @@ WARNING = (
     "Models that cannot have seen a text show how much of a gap is that."
 )
 
-_GROUPS = ("all", "clean", "leaked", "question_only", "not_indexable", "not_joined")
-_NUMBERS = ("gap", "low", "high", "p", "decontaminated", "moved")
+_GROUPS = (
+    *("all", "clean", "leaked", "with_answer", "question_only", "not_indexable"),
+    *("not_fully_scanned", "not_joined"),
+)
+_NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
 _DECIMALS = 6
 _MOST_LISTED = 100
 
 HEADS = (
     *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
-    *("items", "score", "clean", "leaked", "gap", "95 % interval", "p", "without leaked", "moved"),
+    *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
+    *("question-only", "without both", "moved"),
 )
 GROUP_HEADS = (
     *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
-    *("clean", "leaked", "of them question only", "not indexable", "not joined", "remark"),
+    *("clean", "leaked", "of them with their answer", "question-only", "not indexable"),
+    "not fully scanned",
+    *("not joined", "remark"),
 )
 JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
 
@@ -44,6 +50,7 @@ def line(gap: Gap) -> tuple[str, ...]:
         _signed(gap.gap),
         f"{_signed(gap.low)} to {_signed(gap.high)}" if gap.low is not None else "–",
         _number(gap.p) if gap.p is None or gap.p >= 0.001 else "< 0.001",
+        _group(gap.question_only),
         _number(gap.decontaminated),
         _signed(gap.moved),
     )
@@ -51,7 +58,10 @@ def line(gap: Gap) -> tuple[str, ...]:
 
 def group_line(gap: Gap) -> tuple[str, ...]:
     """A gap under GROUP_HEADS."""
-    groups = (gap.clean, gap.leaked, gap.question_only, gap.not_indexable, gap.not_joined)
+    groups = (
+        *(gap.clean, gap.leaked, gap.with_answer, gap.question_only),
+        *(gap.not_indexable, gap.not_fully_scanned, gap.not_joined),
+    )
     return (*_names(gap), *map(_group, groups), gap.remark)
 
 
@@ -94,7 +104,7 @@ def _signed(value: float | None) -> str:
 
 def write(account: Account, folder: Path) -> None:
     """gap.json, gap.csv and gap.md."""
-    write_json(folder / "gap.json", _as_json(account))
+    write_plain_json(folder / "gap.json", _as_json(account))
     for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
         with aside(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, islice
@@ -12,10 +13,13 @@ from tempfile import TemporaryDirectory
 
 from decon_core.errors import DeconError, InputError, Problem, RecipeError
 from decon_core.evals import Recipe, files_by_split, load_recipes, normalize
+from decon_core.evals.folder import part_order, places_of_records
+from decon_core.evals.normalized import is_record
 from decon_core.evals.readers import is_readable, read_rows
 from decon_core.names import folded
+from decon_core.places import is_set_aside
+from decon_core.reading.first_rows import MOST_ROWS, Row, fields_of
 from decon_core.survey.overlap import named_twice
-from decon_core.survey.rows import MOST_ROWS, Row, fields_of
 
 _RECIPES = (".yaml", ".yml")
 _SPLITS = ("train", "test", "validation", "valid", "val", "dev")
@@ -43,6 +47,7 @@ class Written:
     path: Path
     text: str
     names: tuple[str, ...]
+    names_of_records: tuple[str, ...] = ()  # of these, files of records: nothing was guessed
 
 
 def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[Written], list[str]]:
@@ -81,16 +86,12 @@ def _files(path: Path) -> list[Path]:
     files = [
         one.absolute()
         for one in found
-        if one.is_file() and not any(part.startswith(".") for part in _below(one, path))
+        if one.is_file() and not is_set_aside(one.relative_to(path).parts)
     ]
     if not any(is_readable(one) or one.suffix.lower() in _RECIPES for one in files):
         what = "no recipe and no benchmark file" if path.exists() else "no such file or folder"
         raise InputError(Problem(str(path), what, "recipes (.yaml), or rows (.jsonl, .parquet, …)"))
     return files
-
-
-def _below(path: Path, folder: Path) -> tuple[str, ...]:
-    return path.relative_to(folder).parts
 
 
 def _holds_recipes(path: Path) -> bool:
@@ -143,9 +144,12 @@ def _recipe_files(
 
 
 def _recipe_file(folder: Path, rows: Sequence[Path]) -> Written:
-    guesses: list[Guess] = []
     problems: list[Problem] = []
-    for name, by_split in _benchmarks(folder, rows).items():
+    records = [path for path in rows if _holds_records(path)]
+    guesses, problems = _recipes_for_records(folder, records)
+    names_of_records = tuple(one.name for one in guesses)
+    raw = [path for path in rows if path not in records]
+    for name, by_split in _benchmarks(folder, raw, taken=names_of_records).items():
         try:
             guesses.append(_guess(name, by_split, folder))
         except DeconError as error:
@@ -153,7 +157,43 @@ def _recipe_file(folder: Path, rows: Sequence[Path]) -> Written:
     if problems:
         raise RecipeError(problems)
     text = _HEAD + "evals:\n" + "\n".join(_entry(one) for one in guesses)
-    return Written(folder / "evals.yaml", text, tuple(one.name for one in guesses))
+    names = tuple(one.name for one in guesses)
+    return Written(folder / "evals.yaml", text, names, names_of_records)
+
+
+def _holds_records(path: Path) -> bool:
+    """Whether the first rows are normalized records: fields with a meaning that is known."""
+    rows = _some_rows(path)
+    return bool(rows) and all(map(is_record, rows))
+
+
+def _recipes_for_records(folder: Path, files: Sequence[Path]) -> tuple[list[Guess], list[Problem]]:
+    """Recipes that read records as they are: the rows say which benchmark and split they are."""
+    try:
+        places = places_of_records(sorted(files, key=part_order))
+    except DeconError as error:
+        return [], [*error.problems]
+    uses = Counter(file for by_split in places.values() for file in set().union(*by_split.values()))
+    guesses = []
+    for name, key in zip(_plain(places), places, strict=True):
+        by_split = places[key]
+        lines = _head(folder, by_split)
+        if any(uses[file] > 1 for named in by_split.values() for file in named):
+            lines = (*lines, f"    eval_key: {json.dumps(key, ensure_ascii=False)}")
+        guesses.append(Guess(name, lines, "those of normalized records, read as they are"))
+    return guesses, []
+
+
+def _head(folder: Path, by_split: Mapping[str, Sequence[Path]]) -> tuple[str, ...]:
+    """The lines of a recipe that say where its files are."""
+    places = {
+        split: [path.relative_to(folder).as_posix() for path in files]
+        for split, files in by_split.items()
+    }
+    return (
+        f"    local_path: {json.dumps(places, ensure_ascii=False)}",
+        f"    splits: {json.dumps(list(by_split), ensure_ascii=False)}",
+    )
 
 
 _HEAD = """\
@@ -169,7 +209,9 @@ def _entry(guess: Guess) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _benchmarks(folder: Path, rows: Sequence[Path]) -> dict[str, dict[str, list[Path]]]:
+def _benchmarks(
+    folder: Path, rows: Sequence[Path], *, taken: Sequence[str] = ()
+) -> dict[str, dict[str, list[Path]]]:
     """Files by the name of their benchmark, and by split: what names say besides the split."""
     found: dict[str, dict[str, list[Path]]] = {}
     for path in rows:
@@ -180,16 +222,16 @@ def _benchmarks(folder: Path, rows: Sequence[Path]) -> dict[str, dict[str, list[
         name = _SPLIT.sub("", told)
         name = re.sub(r"[-_.]?\d+(-of-\d+)?$", "", name) if len(rows) > 1 else name
         found.setdefault(name.strip("-_."), {}).setdefault(split, []).append(path)
-    return dict(zip(_plain(found), found.values(), strict=True))
+    return dict(zip(_plain(found, taken=taken), found.values(), strict=True))
 
 
-def _plain(names: Iterable[str]) -> list[str]:
-    """Names that can be partition keys, each another."""
+def _plain(names: Iterable[str], *, taken: Sequence[str] = ()) -> list[str]:
+    """Names that can be partition keys, each another, and none that is taken."""
     plain: list[str] = []
     for name in names:
         bare = re.sub(r"[^A-Za-z0-9_-]+", "_", folded(name)).strip("-_") or "benchmark"
         numbered = (f"{bare}_{number}" for number in count(2))
-        plain.append(next(each for each in chain([bare], numbered) if each not in plain))
+        plain.append(next(each for each in chain([bare], numbered) if each not in {*plain, *taken}))
     return plain
 
 
@@ -200,14 +242,7 @@ def _guess(name: str, by_split: Mapping[str, Sequence[Path]], folder: Path) -> G
     where = str(next(iter(by_split.values()))[0])
     if not rows:
         raise RecipeError(Problem(where, "no row that can be read", "rows of a benchmark"))
-    places = {
-        split: [path.relative_to(folder).as_posix() for path in files]
-        for split, files in by_split.items()
-    }
-    head = [
-        f"    local_path: {json.dumps(places, ensure_ascii=False)}",
-        f"    splits: {json.dumps(list(by_split))}",
-    ]
+    head = _head(folder, by_split)
     for lines in _ways(rows):
         guess = Guess(name, (*head, *lines), fields)
         if _fits(guess, folder):

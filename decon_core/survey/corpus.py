@@ -10,28 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from decon_core.config import Source
-from decon_core.corpus import require_names_in_utf8
+from decon_core.corpus import require_names_in_utf8, stamps_of
 from decon_core.errors import CorpusError, Problem
 from decon_core.names import folded
-from decon_core.reading.documents import Unreadable, document_of
+from decon_core.places import is_set_aside, is_url
+from decon_core.reading.first_rows import Field, Row, Sample, fields_of, sample
+from decon_core.reading.shapes import n_read, reading_of
 from decon_core.streams import FORMATS, compression_of, format_of
 from decon_core.survey.overlap import named_twice
-from decon_core.survey.rows import Field, Row, Sample, fields_of, leaves, sample
-
-# Names under which text is published, the usual ones first. What else there is goes by length.
-_TEXTS = ("text", "content", "raw_content", "body", "document", "article", "markdown", "code")
-_PAIRS = (("prompt", "chosen", "rejected"), ("chosen", "rejected"))
-_TOGETHER = (
-    ("instruction", "input", "output"),
-    ("instruction", "output"),
-    ("instruction", "response"),
-    ("prompt", "response"),
-    ("prompt", "completion"),
-    ("question", "answer"),
-)
-_IDS = ("id", "doc_id", "docid", "document_id", "uuid", "_id", "uid", "record_id")
-_LEAST_CHARACTERS = 20  # of a text that is not called one
-_LONGEST_TRIED = 3
+from decon_core.wording import counted
 
 _FILES_LOOKED_INTO = 3  # of each kind of name: the first, the middle, the last
 
@@ -71,13 +58,15 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[Found], list[str]]:
     problems: list[Problem] = []
     kinds: list[_Kind] = []
     left_out: list[str] = []
+    if remote := [_behind_url(place) for place in typed if is_url(place)]:
+        raise CorpusError(remote)
     places = [(place, *_files(place)) for place in typed]
     if twice := named_twice([(place, files) for place, _, files in places]):
         raise CorpusError(twice)
     for place, root, files in places:
         shards = [path for path in files if format_of(path) in FORMATS]
         if not shards:
-            found = "no such file" if not files else f"no shard among {len(files)} files"
+            found = f"no shard among {counted(len(files), 'file')}" if files else _nothing_at(place)
             problems.append(Problem(place, found, f"files in {', '.join(FORMATS)}"))
         left_out += [str(path) for path in files if format_of(path) not in FORMATS]
         kinds += _kinds(root, shards)
@@ -95,8 +84,23 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[Found], list[str]]:
     return _with_names(sources), left_out
 
 
+def _behind_url(place: str) -> Problem:
+    remedy = (
+        "look at some downloaded files, and put the URL into `path` of the [[corpus.source]] that "
+        "comes out (docs/configuration.md, URLs)"
+    )
+    return Problem(place, "a URL", "files of this machine, to look at their first rows", remedy)
+
+
 def _damaged(one: Sample) -> Problem:
     return Problem(str(one.path), one.damage, "a whole file", "replace it, or move it away")
+
+
+def _nothing_at(place: str) -> str:
+    """Why no file was found: there is none, or none that may be a shard."""
+    path = Path(place).absolute()
+    is_empty = not any(one.is_file() for one in path.rglob("*")) if path.is_dir() else True
+    return "no such file" if is_empty else "only files below names that begin with _ or ."
 
 
 def _files(place: str) -> tuple[Path, list[Path]]:
@@ -111,13 +115,14 @@ def _files(place: str) -> tuple[Path, list[Path]]:
         fixed = [part for part in path.parts if not glob.has_magic(part)]
         wild = next((at for at, part in enumerate(path.parts) if glob.has_magic(part)), len(fixed))
         root = Path(*path.parts[:wild]) if wild < len(path.parts) else path.parent
-    visible = [one for one in found if one.is_file() and not _is_hidden(one.relative_to(root))]
+    named = path.parts[len(root.parts) :]
+    visible = [
+        one
+        for one in found
+        if one.is_file() and not is_set_aside(one.relative_to(root).parts, named)
+    ]
     require_names_in_utf8(visible)
     return root, sorted(visible)
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:
@@ -149,88 +154,6 @@ def _some(files: Sequence[Path]) -> list[Path]:
     return [files[at] for at in sorted(places)][:_FILES_LOOKED_INTO]
 
 
-# How rows are read --------------------------------------------------------------------------------
-
-
-def _reading(rows: Sequence[Row]) -> tuple[Source, str] | None:
-    """Where the text is, and why that is thought; nothing where no field can be one."""
-    best: tuple[int, Source, str] | None = None
-    for source, why in _candidates(fields_of(rows)):
-        n_read = _n_read(source, rows)
-        if n_read and (best is None or n_read > best[0]):
-            best = n_read, source, why
-    if best is None:
-        return None
-    _, source, why = best
-    return replace(source, id=_id_of(rows)), why
-
-
-def _n_read(source: Source, rows: Iterable[Row]) -> int:
-    return sum(not isinstance(document_of(row, 0, source), Unreadable) for row in rows)
-
-
-def _candidates(fields: Sequence[Field]) -> list[tuple[Source, str]]:
-    """Ways to read rows with these fields, the likeliest first."""
-    texts = [field for field in fields if "text" in field.kinds]
-    known = {field.name for field in fields}
-    long = sorted(texts, key=lambda field: -field.n_characters)[:_LONGEST_TRIED]
-    return [
-        *(
-            (_texts(names), f"{_told(names)} are what preference pairs are called")
-            for names in _PAIRS
-            if known.issuperset(names)
-        ),
-        *(
-            (_messages(field.name), f"{field.name!r} holds turns of conversations")
-            for field in fields
-            if "messages" in field.kinds
-        ),
-        *(
-            (_text(field.name), f"{field.name!r} is what text is usually called")
-            for name in _TEXTS
-            for field in texts
-            if field.name.rpartition(".")[2] == name
-        ),
-        *(
-            (_texts(names), f"{_told(names)} belong together")
-            for names in _TOGETHER
-            if {field.name for field in texts}.issuperset(names)
-        ),
-        *(
-            (_text(field.name), f"{field.name!r} has long texts: {field.n_characters} characters")
-            for field in long
-            if field.n_characters >= _LEAST_CHARACTERS
-        ),
-    ]
-
-
-def _text(name: str) -> Source:
-    return Source(name="", path="", text=name)
-
-
-def _messages(name: str) -> Source:
-    return Source(name="", path="", messages=name)
-
-
-def _texts(names: tuple[str, ...]) -> Source:
-    return Source(name="", path="", text=names)
-
-
-def _told(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
-def _id_of(rows: Sequence[Row]) -> str | None:
-    """A field that is called an id, and is another in every row that was looked at."""
-    columns: defaultdict[str, list[object]] = defaultdict(list)
-    for row in rows:
-        for path, value in leaves(row):
-            if isinstance(value, str | int) and path.rpartition(".")[2].lower() in _IDS:
-                columns[path].append(value)
-    likely = sorted(columns, key=lambda path: (path.count("."), path))
-    return next((path for path in likely if len(columns[path]) == len(rows)), None)
-
-
 # Sources ------------------------------------------------------------------------------------------
 
 
@@ -250,11 +173,11 @@ def _apart(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
 
 def _is_mixed(kind: _Kind) -> bool:
     """Whether a file, read as all of them together are, loses rows that it has alone."""
-    reading = _reading(kind.rows)
+    reading = reading_of(kind.rows)
     return reading is not None and any(
-        _n_read(reading[0], one.rows) < _n_read(own[0], one.rows)
+        n_read(reading[0], one.rows) < n_read(own[0], one.rows)
         for one in kind.samples
-        if (own := _reading(one.rows))
+        if (own := reading_of(one.rows))
     )
 
 
@@ -264,7 +187,10 @@ def _alone(kind: _Kind, one: Sample) -> _Kind:
 
 
 def _mixed(kind: _Kind) -> Problem:
-    told = f"{len(kind.files)} files named like {kind.files[0].name} that are read differently"
+    told = (
+        f"{counted(len(kind.files), 'file')} named like {kind.files[0].name} that are read "
+        "differently"
+    )
     remedy = "give those that are read alike a folder of their own"
     return Problem(str(kind.folder), told, "files of one name with fields of one kind", remedy)
 
@@ -277,7 +203,7 @@ def _sources(kinds: Sequence[_Kind]) -> tuple[list[Found], list[Problem]]:
     for kind in kinds:
         folders[kind.folder, kind.ending].append(kind)
     for (_, _), alike in sorted(folders.items()):
-        readings = {kind: _reading(kind.rows) for kind in alike if kind.rows}
+        readings = {kind: reading_of(kind.rows) for kind in alike if kind.rows}
         problems += [_no_text(kind) for kind, reading in readings.items() if reading is None]
         ways = {_way(reading) for reading in readings.values() if reading}
         if len(ways) <= 1 and len(readings) == sum(map(bool, readings.values())):
@@ -309,19 +235,20 @@ def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[Found], list[Pr
     files = tuple(sorted(path for kind in group for path in kind.files))
     samples = [one for kind in group for one in kind.samples]
     rows = [row for one in samples for row in one.rows]
-    reading = _reading(rows)
+    reading = reading_of(rows)
     pattern = _pattern(group, files, alone=alone)
     if reading is None or pattern is None:
         told = (
-            f"{len(files)} files named like {files[0].name}, among others that are read otherwise"
+            f"{counted(len(files), 'file')} named like {files[0].name}, among others that are "
+            "read otherwise"
         )
         remedy = "give them a folder of their own"
         return [], [Problem(str(group[0].folder), told, "names that a pattern tells apart", remedy)]
     source, why = reading
     n_rows = len(rows) + sum(one.n_unreadable for one in samples)
-    n_read = _n_read(source, rows)
-    if 2 * n_read < n_rows:
-        return [], [_mostly_unreadable(files[0], source, n_rows, n_rows - n_read)]
+    n_readable = n_read(source, rows)
+    if 2 * n_readable < n_rows:
+        return [], [_mostly_unreadable(files[0], source, n_rows, n_rows - n_readable)]
     one = Found(
         replace(source, name=_name(group, alone=alone), path=pattern),
         files,
@@ -329,8 +256,8 @@ def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[Found], list[Pr
         tuple(fields_of(rows)),
         n_rows,
         len(samples),
-        n_rows - n_read,
-        f"{why}; so {n_read} of {n_rows} rows can be read",
+        n_rows - n_readable,
+        f"{why}; so {n_readable} of {counted(n_rows, 'row')} can be read",
     )
     return [one], []
 
@@ -340,7 +267,8 @@ def _mostly_unreadable(path: Path, source: Source, n_rows: int, n_unreadable: in
     told = field if isinstance(field, str) else ", ".join(field or ())
     return Problem(
         str(path),
-        f"{n_unreadable} of {n_rows} rows, of it and files like it, that cannot be read by {told}",
+        f"{n_unreadable} of {counted(n_rows, 'row')}, of it and files like it, that cannot be "
+        f"read by {told}",
         "a text in most rows",
         "leave these files out, or write their [[corpus.source]] by hand",
     )
@@ -362,7 +290,8 @@ def _pattern(group: Sequence[_Kind], files: tuple[Path, ...], *, alone: bool) ->
 
 
 def _matches(pattern: str) -> list[Path]:
-    return sorted(Path(one) for one in glob.glob(pattern, recursive=True))  # noqa: PTH207
+    found = stamps_of(Source(name="", path=pattern), folder=Path())
+    return sorted(Path(path) for path, _ in found)
 
 
 def _with_names(found: Sequence[Found]) -> list[Found]:

@@ -10,7 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
 
+from decon_core.reading.shapes import in_reading_order, left_out, texts_of
 from decon_core.survey.corpus import Found
+from decon_core.wording import counted, size
 
 _CELLS_WANTED = 5_000  # half of what a grid may have: benchmarks join
 _BENCHMARKS_EXPECTED = 20
@@ -35,7 +37,7 @@ def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
     most = _CELLS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
     shards = max(_FEW_SHARDS, -(-n_shards // max(most, 1)))
     has_bytes = n_bytes / n_shards * shards > _PACK_BYTES
-    told = f"{-(-n_shards // shards)} packs or a few more, so that the grid stays small"
+    told = f"{counted(-(-n_shards // shards), 'pack')} or a few more, so that the grid stays small"
     return Packs(shards, has_bytes and n_bytes / _PACK_BYTES <= most, told)
 
 
@@ -48,7 +50,7 @@ def settings_text(found: Sequence[Found], recipes: Sequence[Path], *, folder: Pa
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
         "@recipes@": ", ".join(_quoted(_below(path, folder)) for path in recipes),
-        "@packs@": f"# {counted('shard', n_shards)}, {size(n_bytes)}; {packs.why}.\n"
+        "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
         "@sources@": sources,
@@ -68,12 +70,13 @@ unreadable = "drop\""""
 def _source(one: Found, folder: Path) -> str:
     """A [[corpus.source]], and what was seen of it."""
     source = one.source
-    of_all = f"{counted('shard', len(one.files))}, {size(one.n_bytes)}"
+    of_all = f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
     said = [
-        f"{of_all}; {one.n_rows} rows of {one.n_files_read} of them were looked at.",
+        f"{of_all}; {counted(one.n_rows, 'row')} of {one.n_files_read} of them were looked at.",
         _told(one),
         f"{one.why}.",
     ]
+    said += fields_left_out(one)
     if one.n_unreadable:
         said.append(f"{one.n_unreadable} of these rows could not be read.")
     lines = [line for text in said for line in _comment(text)]
@@ -90,6 +93,41 @@ def _source(one: Found, folder: Path) -> str:
         lines.append(f"text = [{', '.join(map(_quoted, source.text or ()))}]")
     lines.append(f"id = {_quoted(source.id)}" if source.id else '# id = "..."  # none was found')
     return "\n".join(lines) + "\n"
+
+
+def fields_left_out(one: Found) -> list[str]:
+    """What the source does not read, and what follows: a leak in there is not found."""
+    answers, texts = left_out(one.source, one.fields)
+    said = []
+    read = ", ".join(texts_of(one.source) or (one.source.messages or "",))
+    if answers:
+        said.append(
+            f"{read}: read; {_quoted_names(answers)}, called an answer: left out. A benchmark "
+            f"question found without its answer is called question-only.{_how_to_add(one, answers)}"
+        )
+    if texts:
+        rest = (
+            f" and {len(texts) - _MOST_FIELDS_TOLD} more" if len(texts) > _MOST_FIELDS_TOLD else ""
+        )
+        named = _quoted_names(texts[:_MOST_FIELDS_TOLD])
+        said.append(f"Texts that are left out: {named}{rest}.{_how_to_add(one, texts)}")
+    return said
+
+
+def _how_to_add(one: Found, names: Sequence[str]) -> str:
+    """The setting that reads them as well; only of fields that hold a text in every row."""
+    own = texts_of(one.source) or (one.source.messages or "",)
+    n_rows = one.n_rows - one.n_unreadable
+    kinds = {field.name: field.kinds for field in one.fields if field.n_rows >= n_rows}
+    added = [name for name in names if kinds.get(name) == ("text",)]
+    if not added or one.source.roles:
+        return ""
+    fields = in_reading_order((*own, *added))
+    return f" To read them as well: text = [{', '.join(map(_quoted, fields))}]"
+
+
+def _quoted_names(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def _told(one: Found) -> str:
@@ -113,14 +151,3 @@ def _below(path: Path, folder: Path) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def counted(thing: str, n: int) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
-def size(n_bytes: int) -> str:
-    for unit, power in (("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):
-        if n_bytes >= 10**power:
-            return f"{n_bytes / 10**power:.1f} {unit}"
-    return f"{n_bytes} B"

@@ -175,9 +175,9 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "5 cells in 4 packs" in said  # 3 were scanned along, and are not told to Dagster yet
-    assert "1 shards to read once" in said
+    assert "1 shard to read once" in said
     assert "as in the last scan" in said
-    assert "1 shards are new, and not registered yet" in said
+    assert "not registered yet: 1 new shard" in said
 
 
 def test_a_dry_run_counts_cells_that_a_new_history_does_not_know(at_home, capsys, monkeypatch):
@@ -243,23 +243,23 @@ def test_nothing_chosen_and_names_that_nobody_has_are_refused(at_home, capsys):
     assert "--pack sea-*: found no pack of that name" in capsys.readouterr().err
 
 
-def test_a_new_history_is_told_what_the_store_has_and_nothing_is_read(at_home, capsys, monkeypatch):
-    assert main(["run"]) == 0
-    monkeypatch.setenv("DAGSTER_HOME", str(at_home.folder / "another"))
-    report = hash_file(at_home.store.report)
+def test_a_new_history_is_told_what_the_store_has_and_nothing_is_read(
+    reported, capsys, monkeypatch
+):
+    monkeypatch.setenv("DAGSTER_HOME", str(reported.folder / "another"))
+    report = hash_file(reported.store.report)
     capsys.readouterr()
     assert main(["run"]) == 0
     said = capsys.readouterr().out
     assert "read 0 shards" in said
     assert "report: up to date" in said
-    assert hash_file(at_home.store.report) == report
-    with DagsterInstance.from_config(str(at_home.folder / "another")) as instance:
+    assert hash_file(reported.store.report) == report
+    with DagsterInstance.from_config(str(reported.folder / "another")) as instance:
         assert len(scanned(instance)) == 6
         assert len(instance.get_materialized_partitions(AssetKey("mixture"))) == 3
 
 
-def test_a_run_without_a_change_starts_no_run(at_home, capsys):
-    assert main(["run"]) == 0
+def test_a_run_without_a_change_starts_no_run(reported, capsys):
     capsys.readouterr()
     assert main(["run"]) == 0
     said = capsys.readouterr().out
@@ -268,7 +268,7 @@ def test_a_run_without_a_change_starts_no_run(at_home, capsys):
 
 
 def test_a_pipeline_says_which_run_was_refused_and_does_the_others(world):
-    world.run()
+    world.start()
     path = world.add_shard("s9")
     path.write_bytes(path.read_bytes()[:-20])
     world.add_shard("t1")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
-from decon_assets.definitions import ASSETS
+from decon_assets.graph import ASSETS
 from decon_assets.partitions import STAGES, cell
 from decon_assets.pipeline import Pipeline, PipelineError
 from decon_assets.registration import register
@@ -23,7 +23,9 @@ from decon_core.registry import list_packs
 
 def shards_read(world) -> int:
     """How many shard reads the last run reported, over all its scans."""
-    return sum(int(n) for line in world.said for n in re.findall(r"read (\d+) shards, wrote", line))
+    return sum(
+        int(n) for line in world.said for n in re.findall(r"read (\d+) shards?, wrote", line)
+    )
 
 
 def found(world) -> set[tuple[str, int, str]]:
@@ -49,7 +51,7 @@ def press(world, asset, partition_key):
 
 
 def test_a_first_run_finds_every_leak_and_nothing_else(world):
-    world.run()
+    world.start()
     expected = {
         (benchmark, number, f"s{number}.jsonl.gz")
         for benchmark in ("harbor", "ledger")
@@ -71,7 +73,7 @@ def test_every_cell_of_the_grid_is_materialized_in_the_history(world):
 
 
 def test_running_again_scans_nothing_and_changes_no_byte(world):
-    world.run()
+    world.start()
     before = world.tiles()
     stamps = {p: p.stat().st_mtime_ns for p in (world.store.root / "tiles").rglob("*")}
     world.run()
@@ -83,7 +85,7 @@ def test_running_again_scans_nothing_and_changes_no_byte(world):
 def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
     world, tmp_path_factory
 ):
-    world.run()
+    world.start()
     before = world.tiles()
     world.add_benchmark("orchard")
     world.run()
@@ -109,7 +111,7 @@ def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
 
 
 def test_a_shard_added_later_is_the_only_one_that_is_read(world):
-    world.run()
+    world.start()
     before = world.tiles()
     world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
     world.run()
@@ -121,7 +123,7 @@ def test_a_shard_added_later_is_the_only_one_that_is_read(world):
 
 
 def test_a_new_shard_and_a_new_benchmark_together_read_every_shard_once(world):
-    world.run()
+    world.start()
     world.add_benchmark("orchard")
     world.add_shard("s9")
     world.run()
@@ -129,7 +131,7 @@ def test_a_new_shard_and_a_new_benchmark_together_read_every_shard_once(world):
 
 
 def test_changing_one_item_scans_only_that_benchmark_again(world):
-    world.run()
+    world.start()
     before = world.tiles()
     world.benchmarks["ledger"][4]["question"] = world.benchmarks["ledger"][4]["question"][::-1]
     world.write_benchmarks()
@@ -145,7 +147,7 @@ def test_changing_one_item_scans_only_that_benchmark_again(world):
 
 
 def test_a_benchmark_that_is_taken_out_leaves_no_matches_behind(world):
-    world.run()
+    world.start()
     del world.benchmarks["ledger"]
     world.snapshot = None
     world.write_benchmarks()
@@ -155,7 +157,7 @@ def test_a_benchmark_that_is_taken_out_leaves_no_matches_behind(world):
 
 
 def test_a_shard_that_is_taken_out_takes_its_mixture_along(world):
-    world.run()
+    world.start()
     (world.folder / "corpus" / "s1.jsonl.gz").unlink()
     world.run()
     assert {pack.name for pack in list_packs(world.store)} == {"web-0000", "web-0002"}
@@ -163,7 +165,7 @@ def test_a_shard_that_is_taken_out_takes_its_mixture_along(world):
 
 
 def test_a_pack_number_is_never_used_again(world):
-    world.run()
+    world.start()
     (world.folder / "corpus" / "s2.jsonl.gz").unlink()
     world.run()
     world.add_shard("s5", leaks=[world.benchmarks["harbor"][4]])
@@ -173,7 +175,7 @@ def test_a_pack_number_is_never_used_again(world):
 
 
 def test_most_of_the_corpus_gone_asks_before_it_removes_anything(world):
-    world.run()
+    world.start()
     for name in ("s1", "s2"):
         (world.folder / "corpus" / f"{name}.jsonl.gz").unlink()
     with pytest.raises(CorpusError, match=r"2 of 3 registered shards.*--retire"):
@@ -185,7 +187,7 @@ def test_most_of_the_corpus_gone_asks_before_it_removes_anything(world):
 
 
 def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_new_name(world):
-    world.run()
+    world.start()
     before = world.tiles()
     old = world.folder / "corpus" / "s1.jsonl.gz"
     new = old.with_name("t1.jsonl.gz")
@@ -203,7 +205,7 @@ def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_n
 
 
 def test_a_project_that_moved_goes_on_where_it_was(world, tmp_path_factory):
-    world.run()
+    world.start()
     before = world.tiles()
     moved = tmp_path_factory.mktemp("elsewhere") / "project"
     world.folder.rename(moved)
@@ -224,7 +226,7 @@ def test_a_second_run_materializes_nothing_that_is_there(world):
 
 
 def test_a_benchmark_is_left_without_what_leaked_and_waits_for_every_shard(world):
-    world.run()
+    world.start()
     for name, rows in world.benchmarks.items():
         folder = world.store.clean_benchmark(name)
         manifest = json.loads((folder / "manifest.json").read_text())
@@ -245,7 +247,7 @@ def test_a_benchmark_is_left_without_what_leaked_and_waits_for_every_shard(world
 
 
 def test_a_shard_that_breaks_off_stops_only_what_needs_it(world):
-    world.run()
+    world.start()
     shutil.rmtree(world.store.root / "mixtures")
     shutil.rmtree(world.store.root / "clean")
     world.add_shard("s8")
@@ -312,7 +314,7 @@ def modified(folder):
 
 
 def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(world):
-    world.run()
+    world.start()
     world.benchmarks["ledger"][0]["question"] = "something else now"
     world.write_benchmarks()
     for asset, key in (("mixture", "decontaminated|web-0000"), ("report", None)):
@@ -325,26 +327,25 @@ def test_mixture_and_report_refuse_records_that_their_file_has_moved_away_from(w
 def test_each_shard_is_opened_once_in_a_scan_of_many_benchmarks(world):
     """Counted by the interpreter itself, not by what the log says."""
     world.add_benchmark("orchard")
-    opened = []
-    stage = [""]
+    opened, during = [], {}
 
     def on_open(event, arguments):
         if event == "open" and str(arguments[0]).endswith(".jsonl.gz"):
-            opened.append((stage[0], Path(arguments[0]).name))
+            opened.append(Path(arguments[0]).name)
 
     def echo(line):
-        if not line.startswith(" "):
-            stage[0] = line.partition(" ")[0]
+        """The line of an asset is printed when it is made."""
+        during.setdefault(line.partition(":")[0], []).extend(opened)
+        opened.clear()
 
     world.write_config()
     sys.addaudithook(on_open)  # stays for good: later runs append to a list nobody reads
     Pipeline(world.config_path, world.instance, echo).run()
-    scanned = [name for at, name in opened if at == "scan"]
-    assert sorted(scanned) == ["s0.jsonl.gz", "s1.jsonl.gz", "s2.jsonl.gz"]
+    assert sorted(during["scan"]) == ["s0.jsonl.gz", "s1.jsonl.gz", "s2.jsonl.gz"]
 
 
 def test_a_cell_says_what_it_holds_even_when_its_tiles_were_there_already(world):
-    world.run()
+    world.start()
     press(world, "scan", cell(pack="web-0001", benchmark="ledger"))
     event = world.instance.get_latest_materialization_event(AssetKey("scan"))
     metadata = {k: v.value for k, v in event.asset_materialization.metadata.items()}
@@ -358,7 +359,7 @@ def test_the_threshold_moves_without_another_scan(world):
     most = {"question": " ".join(question[:48]), "answer": "nothing of the kind"}
     world.add_shard("s3", leaks=[most])
     world.policy = {"contamination_score_threshold": 0.95}
-    world.run()
+    world.start()
     strict = found(world)
     world.policy = {"contamination_score_threshold": 0.6}
     world.run()
@@ -367,7 +368,7 @@ def test_the_threshold_moves_without_another_scan(world):
 
 
 def test_refreezing_idf_asks_for_a_whole_new_scan(world):
-    world.run()
+    world.start()
     world.add_benchmark("orchard")
     world.snapshot = ["harbor", "ledger", "orchard"]
     with pytest.raises(StaleError, match=r"count anew: `decon-assets run --refreeze`"):
@@ -379,7 +380,7 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
 
 
 def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(world):
-    world.run()
+    world.start()
     world.policy = {"ngram_size": 6}
     with pytest.raises(StaleError, match=r"other policy settings.*run --refreeze"):
         world.run()
@@ -388,7 +389,7 @@ def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(wor
 
 
 def test_a_pack_typed_into_the_ui_is_refused(world):
-    world.run()
+    world.start()
     world.instance.add_dynamic_partitions("pack", ["web-9999"])
     result = press(world, "mixture", "decontaminated|web-9999")
     (failure,) = result.get_step_failure_events()
@@ -397,7 +398,7 @@ def test_a_pack_typed_into_the_ui_is_refused(world):
 
 
 def test_a_scan_whose_index_is_missing_fails_and_names_the_benchmark(world):
-    world.run()
+    world.start()
     shutil.rmtree(world.store.root / "index")
     shutil.rmtree(world.store.root / "tiles")
     (failure,) = press(world, "scan", "harbor|web-0000").get_step_failure_events()
@@ -424,7 +425,7 @@ def test_a_benchmark_name_that_dagster_would_lose_is_refused(world, name):
 
 @pytest.mark.parametrize("name", ["mmlu|stem", "never_heard_of"])
 def test_a_benchmark_key_typed_into_the_ui_is_checked_again(world, name):
-    world.run()
+    world.start()
     world.instance.add_dynamic_partitions("benchmark", [name])
     result = press(world, "records", name)
     (failure,) = result.get_step_failure_events()

@@ -25,10 +25,12 @@ from decon_assets.checks import (
     mixture_adds_up,
     records_are_valid,
     report_is_todays,
+    text_is_utf8,
 )
 from decon_assets.pipeline import PipelineError
 from decon_assets.registration import register
 from decon_assets.resources import Decon
+from decon_core.checksums import seal_database
 from decon_core.config import load_config
 from decon_core.distribution import score_bins
 from decon_core.errors import ConfigError
@@ -55,7 +57,7 @@ def run_check(check, world):
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.check_key.name)
 def test_passes_on_a_world_that_ran(world, check):
-    world.run()
+    world.start()
     assert run_check(check, world).passed
 
 
@@ -91,7 +93,7 @@ def with_column(name, values):
     ],
 )
 def test_records_check_fails_when_the_table_is_not_what_was_saved(world, change, told):
-    world.run()
+    world.start()
     rewritten(records_of(world, "harbor"), change)
     result = run_check(records_are_valid, world)
     assert (result.passed, result.severity.value) == (False, "ERROR")
@@ -99,25 +101,25 @@ def test_records_check_fails_when_the_table_is_not_what_was_saved(world, change,
 
 
 def test_records_check_fails_on_a_record_without_any_text_and_nothing_flows_on(world):
-    world.run()
+    world.start()
     table = pq.read_table(records_of(world, "harbor"))
     blank = with_column("question", lambda column: [*column.to_pylist()[:4], " "])(table)
     blank = with_column("answer", lambda column: [*column.to_pylist()[:4], None])(blank)
     save_records(world.store, "harbor", blank)  # counts and content are those that were saved
-    assert "1 records without any text: rows 4" in said(run_check(records_are_valid, world))
+    assert "1 record without any text: rows 4" in said(run_check(records_are_valid, world))
 
 
 def test_records_check_fails_on_a_file_that_is_cut_off_or_gone(world):
-    world.run()
+    world.start()
     path = records_of(world, "harbor")
     path.write_bytes(path.read_bytes()[:100])
-    assert "cannot be read" in said(run_check(records_are_valid, world))
+    assert "a damaged file" in said(run_check(records_are_valid, world))
     path.unlink()
     assert "no such file" in said(run_check(records_are_valid, world))
 
 
 def test_index_check_fails_when_a_record_is_gone_or_none_can_be_seen(world):
-    world.run()
+    world.start()
     policy = world.policy_in_force()
     version = current_version(world.store, "harbor")
     path = world.store.index_part(
@@ -199,7 +201,7 @@ def test_a_benchmark_that_no_recipe_has_is_refused_wherever_it_is_named(world, s
 
 
 def test_indexability_check_says_nothing_of_what_is_not_indexed_yet(world):
-    world.run()
+    world.start()
     world.add_benchmark("late")
     demand(world, 'required = ["late"]')
     assert run_check(enough_is_indexable, world).passed
@@ -240,6 +242,23 @@ def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     assert (result.passed, result.severity.value) == (False, "WARN")
 
 
+def test_utf8_check_names_the_row_and_blocks_only_where_the_policy_does(world):
+    world.start()
+    assert run_check(text_is_utf8, world).passed
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b'{"text": "caf\xe9"}\n'))
+    world.run()
+    for _ in range(2):
+        result = run_check(text_is_utf8, world)
+        assert (result.passed, result.severity.value) == (False, "WARN")
+        assert "row 12" in result.metadata["problems"].value
+    world.policy = {"invalid_utf8": "block"}
+    with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*UTF-8"):
+        world.run()
+    result = run_check(text_is_utf8, world)
+    assert (result.passed, result.severity.value) == (False, "ERROR")
+
+
 def unioned(world):
     """The search file that a scan of everything maps to memory."""
     (path,) = (world.store.root / "search").rglob("*.arrow")
@@ -257,7 +276,7 @@ def unioned(world):
     ],
 )
 def test_canary_check_fails_when_the_search_is_broken(world, array, damage):
-    world.run()
+    world.start()
     path = unioned(world)
     arrays, about = map_arrays(path)
     write_arrays(path, arrays | {array: damage(arrays[array])}, about=about)
@@ -269,7 +288,7 @@ def test_canary_check_fails_when_the_search_is_broken(world, array, damage):
 
 def test_canary_check_fails_when_the_index_is_that_of_another_benchmark(world):
     world.add_benchmark("short", n_items=3)
-    world.run()
+    world.start()
     fingerprint = index_fingerprint(world.store, world.policy_in_force())
     parts = {
         name: world.store.index_part(
@@ -303,7 +322,7 @@ def test_canary_check_says_of_which_benchmark_nothing_can_be_planted_and_passes(
 
 
 def test_canaries_leave_nothing_behind_among_what_was_scanned(world):
-    world.run()
+    world.start()
     before = {path for path in world.store.root.rglob("*") if path.is_file()}
     assert run_check(canaries_are_found, world).passed
     assert {path for path in world.store.root.rglob("*") if path.is_file()} == before
@@ -328,7 +347,7 @@ def scanned(world, number=0):
     ],
 )
 def test_ledger_check_fails_when_the_account_does_not_fit(world, change, told):
-    world.run()
+    world.start()
     path = world.store.ledger(*scanned(world))
     write_json(path, change(read_json(path)))
     result = run_check(ledger_is_complete, world)
@@ -337,20 +356,20 @@ def test_ledger_check_fails_when_the_account_does_not_fit(world, change, told):
 
 
 def test_ledger_check_fails_when_tiles_have_no_ledger(world):
-    world.run()
+    world.start()
     world.store.ledger(*scanned(world)).unlink()
     assert "tiles without a ledger" in said(run_check(ledger_is_complete, world))
 
 
 def test_ledger_check_names_tiles_that_are_another_shards_or_cannot_be_read(world):
-    world.run()
+    world.start()
     version = current_version(world.store, "harbor").fingerprint
     tiles = [world.store.tile(*scanned(world, number), version) for number in range(3)]
     whole = tiles[0].read_bytes()
     for content, told in (
         (tiles[1].read_bytes(), "matches of shard"),
-        (whole[:-20], "cannot be read"),
-        (b"", "cannot be read"),
+        (whole[:-20], "a damaged file"),
+        (b"", "a damaged file"),
     ):
         remove(tiles[0])
         tiles[0].write_bytes(content)
@@ -362,21 +381,28 @@ def test_ledger_check_names_tiles_that_are_another_shards_or_cannot_be_read(worl
     assert run_check(ledger_is_complete, world).passed
 
 
+def overwrite_json(path, value):
+    """Another content with its own checksum, written into the file that is there."""
+    aside = path.parents[1] / "elsewhere.json"
+    write_json(aside, value)
+    content = aside.read_bytes()
+    aside.unlink()
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (lambda tile, other, _: tile.write_bytes(other.read_bytes()), "matches of shard"),
-        (lambda tile, *_: tile.write_bytes(b"x" * tile.stat().st_size), "cannot be read"),
+        (lambda tile, *_: tile.write_bytes(b"x" * tile.stat().st_size), "a damaged file"),
         (
-            lambda *paths: paths[2].write_text(
-                json.dumps(read_json(paths[2]) | {"n_rows": 17}, indent=1)
-            ),
+            lambda *paths: overwrite_json(paths[2], read_json(paths[2]) | {"n_rows": 17}),
             "17 rows, of them 12 documents",
         ),
     ],
 )
 def test_ledger_check_sees_what_was_written_in_place_after_it_was_found_right(world, damage, told):
-    world.run()
+    world.start()
     assert run_check(ledger_is_complete, world).passed
     version = current_version(world.store, "harbor").fingerprint
     tile, other = (world.store.tile(*scanned(world, number), version) for number in range(2))
@@ -393,7 +419,7 @@ def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned
 ):
     harbor = world.benchmarks["harbor"]
     world.add_shard("s7", leaks=harbor[:3])
-    world.run()
+    world.start()
     version = current_version(world.store, "harbor").fingerprint
     packs = {pack.shards[0].name: pack for pack in list_packs(world.store)}
     scan = scanned(world)[0]
@@ -412,7 +438,7 @@ def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned
 
 
 def test_ledger_check_fails_on_a_tile_of_other_columns(world):
-    world.run()
+    world.start()
     version = current_version(world.store, "harbor").fingerprint
     path = world.store.tile(*scanned(world), version)
     rewritten(path, lambda table: table.drop_columns(["pair"]))
@@ -420,7 +446,7 @@ def test_ledger_check_fails_on_a_tile_of_other_columns(world):
 
 
 def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
-    world.run()
+    world.start()
     checks = (ledger_is_complete, every_row_was_read, mixture_adds_up)
     for check in (records_are_valid, *checks):
         run_check(check, world)
@@ -435,7 +461,7 @@ def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
 
 
 def test_what_is_wrong_is_told_again_until_it_is_mended(world):
-    world.run()
+    world.start()
     shard = world.store.mixture("decontaminated", "web-0000") / "s0.jsonl.gz"
     content = shard.read_bytes()
     shard.write_bytes(content + b"x")
@@ -446,20 +472,20 @@ def test_what_is_wrong_is_told_again_until_it_is_mended(world):
 
 
 def test_mixture_check_tells_of_an_account_that_cannot_be_read(world):
-    world.run()
+    world.start()
     (world.store.mixture("decontaminated", "web-0000") / "_manifest.json").write_text("{")
     assert "damaged" in said(run_check(mixture_adds_up, world))
 
 
 def test_mixture_check_fails_when_a_written_shard_was_touched(world):
-    world.run()
+    world.start()
     shard = world.store.mixture("decontaminated", "web-0000") / "s0.jsonl.gz"
     shard.write_bytes(shard.read_bytes() + b"x")
     assert not run_check(mixture_adds_up, world).passed
 
 
 def test_mixture_check_fails_when_a_document_is_unaccounted_for(world):
-    world.run()
+    world.start()
     path = world.store.mixture("decontaminated", "web-0000") / "_manifest.json"
     manifest = json.loads(path.read_text())
     manifest["shards"][0]["removed"]["leak"] -= 1
@@ -470,7 +496,7 @@ def test_mixture_check_fails_when_a_document_is_unaccounted_for(world):
 def test_blend_check_fails_when_a_part_or_the_account_was_touched(world):
     world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[blend]]\nname = "stream"\n'
     world.mixtures += 'of = "decontaminated"\n'
-    world.run()
+    world.start()
     assert run_check(blend_adds_up, world).passed
     folder = world.store.blend("stream")
     path = folder / "_manifest.json"
@@ -488,7 +514,7 @@ def test_blend_check_fails_when_a_part_or_the_account_was_touched(world):
 def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(world):
     world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[mixture]]\nname = "control"\n'
     world.mixtures += 'take = "control"\ncontrol_of = "decontaminated"\n'
-    world.run()
+    world.start()
     path = world.store.mixture("control", "web-0000") / "_manifest.json"
     manifest = json.loads(path.read_text())
     (told,) = manifest["control"]
@@ -498,14 +524,14 @@ def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(world):
         for folder in world.store.mixtures("control").iterdir():
             content = json.loads((folder / "_manifest.json").read_text())
             content["control"] = [{**told, **near, **changes}]
-            (folder / "_manifest.json").write_text(json.dumps(content))
+            write_json(folder / "_manifest.json", content)
         found = run_check(controls_match, world)
         assert found.passed is is_near
         assert found.severity == AssetCheckSeverity.WARN
 
 
 def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
-    world.run()
+    world.start()
     world.add_shard("s7")
     register(world.config_path, world.instance)
     result = run_check(coverage_is_complete, world)
@@ -530,32 +556,34 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
     ],
 )
 def test_coverage_check_holds_the_report_to_the_store(world, damage, told):
-    world.run()
+    world.start()
     with duckdb.connect(str(world.store.report)) as connection:
         connection.execute(damage)
+    seal_database(world.store.report)  # changed on purpose, not by a disk
     result = run_check(coverage_is_complete, world)
     assert (result.passed, told in said(result)) == (False, True), said(result)
 
 
 def test_coverage_check_names_a_share_of_a_mixture_that_is_gone_and_one_that_never_was(world):
-    world.run()
+    world.start()
     remove(world.store.mixture("decontaminated", "web-0000"))
     told = said(run_check(coverage_is_complete, world))
     assert "mixtures: decontaminated, web-0000 | a share that is gone" in told
     assert "web-0001" not in told
     with duckdb.connect(str(world.store.report)) as connection:
         connection.execute("DELETE FROM mixtures WHERE pack = 'web-0000'")
+    seal_database(world.store.report)
     assert "web-0000 | not built" in said(run_check(coverage_is_complete, world))
 
 
 def test_coverage_check_fails_without_a_report(world):
-    world.run()
+    world.start()
     remove(world.store.report)
     assert "no such file" in said(run_check(coverage_is_complete, world))
 
 
 def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_which(world):
-    world.run()
+    world.start()
     assert run_check(report_is_todays, world).passed
     shard = world.folder / "corpus" / "s1.jsonl.gz"
     content = shard.read_bytes()
@@ -580,7 +608,7 @@ def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_wh
 
 
 def test_report_check_warns_of_a_benchmark_that_changed_and_of_a_report_that_is_gone(world):
-    world.run()
+    world.start()
     world.add_benchmark("harbor", n_items=6)
     assert "harbor" in said(run_check(report_is_todays, world))
     world.add_benchmark("harbor")
@@ -589,7 +617,7 @@ def test_report_check_warns_of_a_benchmark_that_changed_and_of_a_report_that_is_
 
 
 def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(world):
-    world.run()
+    world.start()
     assert run_check(leak_rate_is_steady, world).metadata["benchmarks_compared"].value == (
         "no report before"
     )
@@ -614,7 +642,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
 
 
 def test_drift_check_goes_by_the_settings(world):
-    world.run()
+    world.start()
     world.add_shard("s7", leaks=world.benchmarks["harbor"][3:])
     world.run()
     for drift, is_steady in ((0.39, False), (0.41, True), (0, False), (1, True)):
@@ -628,7 +656,7 @@ def test_drift_check_goes_by_the_settings(world):
 
 def test_the_mixtures_that_were_built_are_checked_although_one_was_refused(world):
     """Dagster leaves out the checks of a step that fails."""
-    world.run()
+    world.start()
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
     world.add_shard("s7")
@@ -643,7 +671,7 @@ def test_the_mixtures_that_were_built_are_checked_although_one_was_refused(world
 
 
 def test_the_report_shows_rates_scores_and_where_everything_lies(world):
-    world.run()
+    world.start()
     event = world.instance.get_latest_materialization_event(AssetKey("report"))
     metadata = event.asset_materialization.metadata
     assert "data:image/svg+xml;base64," in metadata["leak_rates"].value
@@ -661,18 +689,20 @@ def test_scores_of_cells_are_those_that_the_report_counts(world):
     half = " ".join(harbor[4]["question"].split()[:36])
     world.add_shard("s7", leaks=[{"question": half, "answer": harbor[4]["answer"]}])
     world.policy = {"detectors": ["decon", "ratcliff"]}
-    world.run()
+    world.start()
     versions = tuple(current_version(world.store, name) for name in ("harbor", "ledger"))
     policy = world.policy_in_force()
     sight = Sight(world.store, versions, policy, scan_fingerprint(world.store, policy))
     bins = score_bins(sight, list_packs(world.store), versions)
-    assert bins == bins_of_report(world.store.report)
+    of_report = bins_of_report(world.store.report)
+    assert {one.pop("n_question_only") for one in of_report} == {0}
+    assert bins == of_report
     assert {one["rule"] for one in bins} == {"decon", "ratcliff"}
     assert any(one["n_matches"] > one["n_contaminated"] for one in bins)
 
 
 def test_records_and_index_say_what_is_in_them_and_what_can_be_found(world):
-    world.run()
+    world.start()
     for name in ("harbor", "ledger"):
         assert "| test | 5 | 5 |" in _told_of(world, "records", name)["splits"].value
         visible = _told_of(world, "index", name)["indexable"].value

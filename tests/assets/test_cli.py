@@ -2,14 +2,17 @@
 
 import gzip
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from dagster import DagsterInstance
 
 from decon_assets.cli import main
+from decon_assets.partitions import STAGES
 
 
 def test_run_says_where_report_and_mixture_are(at_home, capsys):
@@ -19,6 +22,36 @@ def test_run_says_where_report_and_mixture_are(at_home, capsys):
     assert at_home.store.report.is_file()
     assert main(["status"]) == 0
     assert "harbor: 3 of 3 shards scanned" in capsys.readouterr().out
+
+
+def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(reported):
+    with DagsterInstance.from_config(os.environ["DAGSTER_HOME"]) as instance:
+        runs = instance.get_runs()
+    # The overview leaves out runs without an origin, and groups the others by it and by their job.
+    origins = [run.remote_job_origin for run in runs]
+    assert {one.repository_origin.get_label() for one in origins} == {
+        "__repository__@decon_assets.definitions"
+    }
+    assert [run.job_name for run in runs].count("everything_missing") == 1
+    assert all(run.is_success for run in runs)
+    # A daemon does not begin again what a killed command left: the next command does.
+    assert {run.tags["dagster/max_retries"] for run in runs} == {"0"}
+
+
+def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request(at_home, capsys):
+    assert main(["run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assets = [name for name in STAGES if name != "blend"]
+    told = [line for line in lines if line.endswith(" s)")]
+    assert [line.partition(":")[0] for line in told] == assets
+    assert told[0].startswith("records: 2 benchmarks, 10 items (")
+    assert "read 3 shards, wrote 6 tiles" in told[assets.index("scan")]
+    assert "1 mixture of 3 packs, 30 of 36 documents kept" in told[assets.index("mixture")]
+    assert sum(str(at_home.store.report) in line for line in lines) == 1
+    assert sum(str(at_home.store.report_page) in line for line in lines) == 1
+    at_home.add_shard("s7")
+    assert main(["run", "--verbose"]) == 0
+    assert "  decontaminated, web-0003: 12 of 12 documents" in capsys.readouterr().out
 
 
 def test_the_number_of_workers_reaches_the_assets(at_home, capsys, monkeypatch):
@@ -35,7 +68,7 @@ def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, cap
     assert main(["report"]) == 0
     out = capsys.readouterr().out
     assert "95 % interval" in out
-    assert "contaminated_share" in out
+    assert "with a leak" in out
     assert main(["report", "--page", "elsewhere/page.html"]) == 0
     assert Path("elsewhere/page.html").read_bytes() == at_home.store.report_page.read_bytes()
     assert main(["report", "--database", "nowhere.duckdb"]) == 1
@@ -47,23 +80,24 @@ def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, cap
 
 def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):
     assert main(["status"]) == 1
-    assert "harbor: no records yet" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "harbor: no records yet" in out
+    assert "mixtures, blends, report: not built yet" in out
+    assert "`decon-assets run` does what is missing" in out
 
 
-def test_status_names_what_a_new_benchmark_misses(at_home, capsys):
-    main(["run"])
-    at_home.add_benchmark("orchard")
+def test_status_names_what_a_new_benchmark_misses(reported, capsys):
+    reported.add_benchmark("orchard")
     assert main(["register"]) == 0
     assert "orchard" in capsys.readouterr().out
     assert main(["status"]) == 1
     assert "orchard: no records yet" in capsys.readouterr().out
 
 
-def test_status_and_report_say_when_files_have_moved_on(at_home, capsys):
-    main(["run"])
-    at_home.add_shard("s7")
-    at_home.benchmarks["ledger"][0]["question"] += " and more"
-    at_home.write_benchmarks()
+def test_status_and_report_say_when_files_have_moved_on(reported, capsys):
+    reported.add_shard("s7")
+    reported.benchmarks["ledger"][0]["question"] += " and more"
+    reported.write_benchmarks()
     capsys.readouterr()
     assert main(["status"]) == 1
     said = capsys.readouterr().out
@@ -89,7 +123,7 @@ def test_unreadable_rows_stop_the_mixture_but_not_the_report_of_them(at_home, ca
     at_home.policy = {"unreadable": "drop"}
     at_home.write_config()
     assert main(["run"]) == 0
-    assert "1 rows could not be read" in capsys.readouterr().out
+    assert "1 row could not be read" in capsys.readouterr().out
 
 
 def test_a_benchmark_too_short_to_look_for_is_told_and_stops_nothing(at_home, capsys):
@@ -112,10 +146,9 @@ def test_a_run_whose_reader_went_away_is_finished_all_the_same(at_home):
     assert at_home.store.report.is_file()
 
 
-def test_another_snapshot_in_the_configuration_is_never_called_complete(at_home, capsys):
-    main(["run"])
-    at_home.snapshot = ["harbor"]
-    at_home.write_config()
+def test_another_snapshot_in_the_configuration_is_never_called_complete(reported, capsys):
+    reported.snapshot = ["harbor"]
+    reported.write_config()
     capsys.readouterr()
     assert main(["status"]) == 1
     assert "run --refreeze" in capsys.readouterr().out
@@ -123,16 +156,15 @@ def test_another_snapshot_in_the_configuration_is_never_called_complete(at_home,
     assert "no longer those of this report" in capsys.readouterr().err
 
 
-def test_what_is_damaged_in_the_store_is_named_with_a_remedy(at_home, capsys):
-    main(["run"])
-    pack = at_home.store.pack("web-0000")
+def test_what_is_damaged_in_the_store_is_named_with_a_remedy(reported, capsys):
+    pack = reported.store.pack("web-0000")
     pack.write_text("{half")
     capsys.readouterr()
     assert main(["run"]) == 2
-    assert f"{pack}: found damaged" in capsys.readouterr().err
+    assert f"{pack}: found a damaged file" in capsys.readouterr().err
     pack.unlink()
     (pack.parent / "._web-0000.json").write_text("not ours")
-    at_home.store.report.write_bytes(b"no database")
+    reported.store.report.write_bytes(b"no database")
     assert main(["status"]) == 1
     assert main(["report"]) == 1
     assert main(["run"]) == 0
@@ -167,7 +199,8 @@ def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(at_hom
     assert main(["demo"]) == 1
     out = capsys.readouterr().out
     assert "false alarms" in out
-    assert str(at_home.store.report) in out
+    assert out.count(str(at_home.store.report)) == 1
+    assert out.count(str(at_home.store.report_page)) == 1
 
 
 def test_normalize_shows_records_and_refuses_a_bad_row(at_home, capsys):
@@ -225,7 +258,8 @@ def test_help_is_there_at_once_and_a_scan_does_not_wait_for_dagster():
 
 def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     everything = '[[mixture]]\nname = "all"\ntake = "everything"\n'
-    at_home.mixtures = f'[[mixture]]\nname = "clean"\n{everything}'
+    some = '[[mixture]]\nname = "some"\n[mixture.leaks]\nbenchmarks = ["harbor"]\n'
+    at_home.mixtures = f'[[mixture]]\nname = "clean"\n{everything}{some}'
     at_home.write_config()
     assert main(["run"]) == 0
     assert main(["report"]) == 0
@@ -234,10 +268,15 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     said = capsys.readouterr().out
     assert "3 of 3" in said
     assert "everything" in said
+    assert "harbor, ledger (all benchmarks)" in said
+    assert "harbor (1 of 2 benchmarks)" in said
     assert main(["mixture", "verify"]) == 0
     said = capsys.readouterr().out
-    assert "clean: as it says; 30 documents" in said
-    assert "6 documents with a leak" in said
+    assert "clean: matches its manifest; 30 documents" in said
+    # A number of leaks is one of the benchmarks that the mixture looks for, so they are named.
+    assert "0 documents with a leak, 0 question-only, of harbor, ledger (all benchmarks)" in said
+    assert "6 documents with a leak, 0 question-only, of harbor, ledger (all benchmarks)" in said
+    assert "0 documents with a leak, 0 question-only, of harbor (1 of 2 benchmarks)" in said
     folder = at_home.store.mixtures("clean")
     shard = next(folder.glob("*/s0.jsonl.gz"))
     content = bytearray(shard.read_bytes())
@@ -296,7 +335,7 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     said = capsys.readouterr().out
     assert [line.split()[2] for line in said.splitlines()[2:]] == ["yes", "no"]
     assert main(["blend", "verify", "stream"]) == 0
-    assert "stream: as it says; 60 documents" in capsys.readouterr().out
+    assert "stream: matches its manifest; 60 documents" in capsys.readouterr().out
     folder = at_home.store.blend("stream")
     assert main(["blend", "verify", str(folder)]) == 0
     assert main(["blend", "verify"]) == 1
@@ -304,15 +343,14 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert main(["blend", "verify", str(at_home.folder)]) == 2
     assert main(["blend", "plan", "nobody"]) == 2
     assert main(["status"]) == 1
-    assert "blends: 1 of 2 are today's" in capsys.readouterr().out
+    assert "blends: 1 of 2 are up to date" in capsys.readouterr().out
     at_home.mixtures = ""
     at_home.write_config()
     assert main(["blend", "list"]) == 0
     assert f"nobody keeps it up to date: {folder}" in capsys.readouterr().out
 
 
-def test_what_a_terminal_would_obey_is_not_passed_on(at_home, capsys):
-    main(["run"])
+def test_what_a_terminal_would_obey_is_not_passed_on(reported, capsys):
     capsys.readouterr()
     assert main(["report", "--query", "SELECT chr(27) || '[31mred' AS text, 'é\tü' AS other"]) == 0
     out = capsys.readouterr().out

@@ -1,9 +1,20 @@
 """`decon-assets compare`, as typed, after a run of the whole chain."""
 
 import json
+import os
 import shutil
 
+import pytest
+
 from decon_assets.cli import main
+
+
+def through_a_pipe(text):
+    """A path that can be read once, as `<(...)` of a shell gives it."""
+    out, into = os.pipe()
+    os.write(into, text.encode())
+    os.close(into)
+    return f"/dev/fd/{out}"
 
 
 def test_a_report_is_compared_with_the_one_before(reported, capsys):
@@ -47,3 +58,40 @@ def test_compare_wants_two_sides(reported, capsys):
     assert main(["compare", "decon.toml", "x.duckdb"]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["compare", "decon.toml", "decon.toml", "--limit", "-1"]) == 2
+
+
+def test_a_policy_that_comes_through_a_pipe_is_applied(reported, capsys):
+    policy = through_a_pipe("contamination_score_threshold = 0.95\n")
+    assert main(["compare", "decon.toml", "--policy", policy, "--json", "c.json"]) == 0
+    found = json.loads((reported.folder / "c.json").read_text())
+    assert {one["setting"]: one["second"] for one in found["settings"]} == {
+        "policy.contamination_score_threshold": 0.95,
+        "threshold of decon": 0.95,
+    }
+    assert "changes no setting" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "[policy]\n", 'tokenizer_str = "words"\n'])
+def test_a_policy_that_changes_nothing_says_so(reported, capsys, text):
+    assert main(["compare", "decon.toml", "--policy", through_a_pipe(text)]) == 0
+    assert "changes no setting of the policy of decon.toml" in capsys.readouterr().out
+
+
+def test_after_a_new_benchmark_the_rest_is_compared_and_the_new_one_is_named(reported, capsys):
+    reported.add_benchmark("orchard")
+    (reported.folder / "p.toml").write_text("contamination_score_threshold = 1.0\n")
+    assert main(["compare", "decon.toml", "--policy", "p.toml", "--html", "c.html"]) == 0
+    out = capsys.readouterr().out
+    assert "left out: benchmark orchard: not normalized yet" in out
+    assert "the same: 6 leaks in both" in out
+    assert "benchmark orchard" in (reported.folder / "c.html").read_text()
+
+
+def test_after_a_corrected_benchmark_the_others_are_compared(reported, capsys):
+    reported.benchmarks["ledger"][4]["question"] = "another question " * 10
+    reported.write_benchmarks()
+    (reported.folder / "p.toml").write_text("contamination_score_threshold = 1.0\n")
+    assert main(["compare", "decon.toml", "--policy", "p.toml"]) == 0
+    out = capsys.readouterr().out
+    assert "left out: benchmark ledger: its recipe or files changed" in out
+    assert "the same: 3 leaks in both" in out

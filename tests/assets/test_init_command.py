@@ -14,6 +14,7 @@ import pytest
 from decon_assets.cli import main
 from decon_assets.pipeline import Pipeline
 from decon_core.config import load_config
+from decon_core.corpus import find_shards
 from decon_core.registry import benchmarks_of
 
 DATA = Path(__file__).parents[2] / "data"
@@ -169,3 +170,113 @@ def test_a_file_whose_name_is_no_utf_8_is_named_wherever_shards_are_looked_for(
     shown = name.decode("utf-8", "backslashreplace")
     assert f"corpus/{shown}: found a name that is not UTF-8" in capsys.readouterr().err
     assert not (at_home.folder / "made.toml").exists()
+
+
+# Records, fields that are left out, names that are set aside --------------------------------------
+
+
+def records(key, n=6):
+    """Multiple choice as the reference tool bundles it: four records of each item."""
+    return [
+        {
+            "eval_key": key,
+            "eval_instance_index": number,
+            "split": "test",
+            "question": f"What is asked in {key} under number {number}, and why is that so?",
+            "answer": f"({letter}) for the reason {letter * 3}",
+            "is_correct": letter == "B",
+            "fingerprint": None,
+        }
+        for number in range(n)
+        for letter in "ABCD"
+    ]
+
+
+def write_rows(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_records_get_a_recipe_that_reads_them_as_they_are(tmp_path, monkeypatch, capsys):
+    """They got `prompt: question`, which made an item of every answer."""
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("corpus/s.jsonl"), [{"text": "some words", "id": "0"}])
+    write_rows(Path("evals/quiz_test-1.jsonl"), records("quiz"))
+    write_rows(Path("evals/bundle.jsonl"), [*records("left"), *records("right")])
+    write_rows(Path("evals/raw.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "corpus", "--evals", "evals"]) == 0
+    said = capsys.readouterr().out
+    assert "left, right, quiz: normalized records, read as they are" in said
+    assert "recipes for raw, guessed" in said
+    assert main(["normalize", "evals/evals.yaml", "--show", "0"]) == 0
+    said = capsys.readouterr().out
+    for name in ("quiz", "left", "right"):
+        assert f"{name}: 6 items, 24 records" in said
+    assert "raw: 1 item, 1 record" in said
+
+
+def test_a_recipe_for_raw_rows_refuses_records(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("quiz.jsonl"), records("quiz"))
+    lines = ["local_path: quiz.jsonl", "splits: [test]", "prompt: question", "answers: [answer]"]
+    Path("evals.yaml").write_text("evals:\n  quiz:\n" + "".join(f"    {one}\n" for one in lines))
+    write_rows(Path("corpus/s.jsonl"), [{"text": "some words"}])
+    scan = ["scan", "--evals", "evals.yaml", "--corpus", "corpus", "--out", "found"]
+    for command in (["normalize", "evals.yaml"], scan):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "quiz.jsonl row 1: found a normalized record" in said
+        assert "remove prompt, passage and answers from the recipe" in said
+
+
+def test_answers_that_are_not_read_are_named_with_the_setting_that_reads_them(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    row = {"prompt": "How many eggs are left?", "answer": 9, "hint": "Count the eggs of a day."}
+    rows = [{**row, "solution": solution} for solution in ("She eats three. 9", None, "Nine.")]
+    write_rows(Path("rl/s.jsonl"), rows)
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "rl", "--evals", "quiz.jsonl"]) == 0
+    said, written = capsys.readouterr().out, Path("decon.toml").read_text()
+    assert "'answer', 'solution', called an answer: left out" in said
+    assert "Texts that are left out: 'hint'" in said
+    assert 'To read them as well: text = ["prompt", "hint"]' in said
+    plain = " ".join(written.replace("\n#", " ").split())
+    assert "A benchmark question found without its answer is called question-only" in plain
+    assert load_config(Path("decon.toml")).sources[0].text == "prompt"
+
+
+def test_the_question_comes_before_the_answer_in_what_is_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("qa/s.jsonl"), [{"response": "About 7 miles.", "query": "How far is it?"}] * 3)
+    row = {"text": "The mill stands still.", "question": "Where does the mill stand?"}
+    write_rows(Path("t/s.jsonl"), [row] * 3)
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "qa", "t", "--evals", "quiz.jsonl"]) == 0
+    assert 'text = ["question", "text"]' in capsys.readouterr().out
+    texts = [one.text for one in load_config(Path("decon.toml")).sources]
+    assert ("query", "response") in texts
+
+
+def test_what_a_mixture_s_folder_holds_beside_shards_becomes_no_source(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("mixture/s-0.jsonl"), [{"text": "some words", "id": "0"}])
+    Path("mixture/_manifest.json").write_text('{"mixture": "clean"}')
+    pq.write_table(pa.table({"shard": ["s"], "detail": ["x" * 50]}), "mixture/_removed.parquet")
+    write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 0
+    (source,) = load_config(Path("decon.toml")).sources
+    (shard,) = find_shards(source, folder=tmp_path, known={})
+    assert shard.name == "s-0.jsonl"
+
+
+def test_a_folder_of_nothing_but_set_aside_files_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 2
+    assert "only files below names that begin with _ or ." in capsys.readouterr().err

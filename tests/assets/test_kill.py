@@ -32,7 +32,7 @@ from decon_assets.work import unscanned_or_unknown
 N_KILLS = int(os.environ.get("DECON_KILLS", "2"))
 N_DAEMON_KILLS = max(N_KILLS // 2, 1)  # each begins with the start of a daemon
 N_SHARDS = 40
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 # As `decon-assets` is, but with workers for shards as small as these.
 PROGRAM = """

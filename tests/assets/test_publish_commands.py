@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from decon_assets.cli import main
+from decon_core.checksums import sealed_page
 
 from ..core.reports import write_report  # noqa: TID252 - found however pytest is started
 
@@ -42,6 +43,34 @@ def test_check_ends_with_0_within_the_limits_and_1_over_them(report, capsys):
     assert check(report, "--max-rate", "1", "--require", "quiz,mmlu") == 1
 
 
+def test_check_says_which_items_had_no_limit_where_only_questions_were_found(tmp_path, capsys):
+    """All cases pass: nothing leaked. That is not to be read as clean."""
+    place = {"source": "web", "shard_name": "a", "row": 1, "score": 0.7}
+    questions = write_report(
+        tmp_path / "q.duckdb",
+        runs=[{"state": "s", "thresholds": '{"decon": 0.8}'}],
+        benchmarks=[{"benchmark": "quiz", "n_items": 2}],
+        items=[
+            {"benchmark": "quiz", "split": "test", "is_indexed": True, "instance_index": n}
+            for n in range(2)
+        ],
+        shards=[{"source": "web", "shard_name": "a", "n_documents": 4, "n_unreadable": 0}],
+        matches=[
+            {**place, "benchmark": "quiz", "split": "test", "instance_index": n}
+            | {"is_question_only": True}
+            for n in range(2)
+        ],
+    )
+    told = "2 items are question-only and had no limit (--max-question-only-rate)"
+    assert check(questions, "--max-rate", "0") == 0
+    out = capsys.readouterr().out
+    assert f"2 of 2 passed\n{told}" in out
+    assert "question-only share" in out
+    assert "question-only limit" in out
+    assert check(questions, "--max-rate", "0", "--max-question-only-rate", "1") == 0
+    assert told not in capsys.readouterr().out
+
+
 def test_check_ends_with_2_when_it_cannot_be_done(report, tmp_path, capsys):
     assert check(report) == 2
     assert "nothing to hold the report to" in capsys.readouterr().err
@@ -67,20 +96,17 @@ def test_card_is_printed_or_written_beside_its_summary(report, tmp_path, capsys)
     assert printed.startswith("## Benchmark contamination")
     out = tmp_path / "published"
     assert main(["card", "--report", str(report), "--out", str(out)]) == 0
-    assert (out / "card.md").read_text() == printed.removesuffix("\n")
-    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/1"
+    written = (out / "card.md").read_text()
+    assert written == sealed_page(printed.removesuffix("\n")).decode()
+    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/2"
 
 
-def test_a_report_that_is_not_todays_fails_its_check(world, tmp_path_factory, monkeypatch, capsys):
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.chdir(world.folder)
-    world.write_config()
-    assert main(["run"]) == 0
+def test_a_report_that_is_not_todays_fails_its_check(reported, capsys):
     limits = ["check", "--max-rate", "0.6", "--require", "harbor,ledger"]
     assert main(limits) == 0
     assert main(["card"]) == 0
     assert "no longer those" not in capsys.readouterr().err
-    world.add_shard("s7")
+    reported.add_shard("s7")
     assert main(limits) == 1
     assert "no longer those of this report" in capsys.readouterr().out
     assert main(["card"]) == 0

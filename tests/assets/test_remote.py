@@ -18,6 +18,7 @@ from moto.server import ThreadedMotoServer
 
 from decon_assets.cli import main
 from decon_assets.pipeline import Pipeline
+from decon_assets.world_command import _remove_damaged
 from decon_core.batches import read_blocks
 from decon_core.config import Source, load_config
 from decon_core.corpus import find_shards
@@ -127,6 +128,36 @@ def test_a_run_on_urls_makes_the_same_bytes_and_a_second_machine_scans_nothing(
     said = run(second)
     assert not [line for line in said if "read " in line and "read 0 shards" not in line]
     assert contents(second.parent / ".decon", *MADE) == made
+
+
+def test_a_flipped_bit_here_is_mended_from_the_url_and_one_behind_it_is_made_again(
+    remote_world, s3
+):
+    run(remote_world)
+    config = load_config(remote_world)
+    before = contents(config.store, *MADE)
+    path = min(config.store.glob("tiles/*/*/ledger.json"))
+    name = path.relative_to(config.store).as_posix()
+    flipped = bytearray(path.read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+
+    path.write_bytes(flipped)
+    assert f"  fetched again: {path}" in removed_by(config)
+    assert path.read_bytes() == before[name]
+
+    s3.pipe_file(f"mill/out/{name}", bytes(flipped))
+    path.write_bytes(flipped)  # as a machine has it that fetched it after that
+    assert f"  removed, and made again: {path}" in removed_by(config)
+    assert not s3.exists(f"mill/out/{name}")
+    run(remote_world)
+    assert contents(config.store, *MADE) == before
+    assert s3.cat_file(f"mill/out/{name}") == before[name]
+
+
+def removed_by(config) -> list[str]:
+    said: list[str] = []
+    _remove_damaged(config, said.append)
+    return said
 
 
 def test_the_command_line_works_where_nothing_is_here_but_the_settings(
@@ -240,7 +271,7 @@ Mirror(Path(sys.argv[1]), place(sys.argv[2])).push()
 @pytest.mark.parametrize("n_sent", [0, 2, 5])
 def test_a_push_that_was_killed_is_gone_on_with(world, s3, endpoint, tmp_path, n_sent):
     """Nothing was noted of what it did, and half of some files had been sent."""
-    world.run()
+    world.start()
     work, kept = world.store.root, place(f"{BUCKET}/out")
     command = [sys.executable, "-c", KILLED, str(work), str(kept), endpoint, str(n_sent)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL

@@ -26,7 +26,7 @@ def served(tmp_path, unused_port):
     for name in ("report.html", "card.md", "contamination.duckdb"):
         (tmp_path / name).write_text(f"this is {name}")
     with subprocess.Popen(
-        [sys.executable, "-c", _PARENT, str(tmp_path), str(unused_port)],
+        [sys.executable, "-c", _PARENT, str(tmp_path), str(unused_port - 90)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -35,18 +35,9 @@ def served(tmp_path, unused_port):
         parent.kill()
 
 
-@pytest.fixture
-def unused_port():
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1] - 90
-
-
 def fetch(url, host=None):
     request = urllib.request.Request(url, headers={"Host": host} if host else {})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return answer.read().decode()
 
 
@@ -66,11 +57,11 @@ def test_whoever_calls_this_machine_by_another_name_gets_nothing(served):
     assert fetch(f"{address}/report.html", host="localhost:3090")
 
 
-def test_it_ends_when_its_parent_is_killed(served):
+def test_it_ends_when_its_process_is_killed(served):
     parent, address = served
     assert fetch(f"{address}/report.html")
     parent.kill()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             fetch(f"{address}/report.html")

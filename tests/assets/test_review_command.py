@@ -20,6 +20,7 @@ from decon_assets.cli import main
 from decon_core.verdicts import read_lines, read_verdicts
 from tests.core.review_reports import call, key, pair, write_report
 
+PATIENCE_SECONDS = 120
 RUN = "import sys; from decon_assets.cli import main; sys.exit(main())"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202eevil\r\x08\x00 what is the number 0"
 
@@ -71,11 +72,11 @@ class Terminal:
     def resize(self, *size):
         self._resize(self._side, size)
 
-    def wait_for(self, text, *, seconds=20):
+    def wait_for(self, text, *, seconds=PATIENCE_SECONDS):
         """Read until a text is there; the screen that it is on."""
         return self.wait_until(lambda page: text in page, seconds=seconds)
 
-    def wait_until(self, is_right, *, seconds=20):
+    def wait_until(self, is_right, *, seconds=PATIENCE_SECONDS):
         until = time.monotonic() + seconds
         while not is_right(self.page):
             assert time.monotonic() < until, self.shown
@@ -93,7 +94,7 @@ class Terminal:
 
     def end(self):
         """The exit code; the terminal has to be as it was."""
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE_SECONDS
         while self.process.poll() is None:
             assert time.monotonic() < until, self.shown
             if select.select([self._main], [], [], 0.1)[0]:

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -86,6 +87,18 @@ class Place:
             *map(str, arguments),
         ]  # fmt: skip
 
+    def write_prompts(self, name: str, *items: tuple[str, int]) -> None:
+        """Documents with a question of a benchmark, and no answer."""
+        rows = [
+            {
+                "id": f"{name}-{row}",
+                "text": f"{invented((name, row), 30)} {self.item(*item)['question']}",
+            }
+            for row, item in enumerate(items)
+        ]
+        path = self.folder / "corpus" / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
     def write_policy(self, **settings: object) -> None:
         lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
         (self.folder / "policy.toml").write_text("\n".join(['tokenizer_str = "words"', *lines]))
@@ -148,6 +161,41 @@ def test_every_leak_is_found_in_whichever_folder_below_it_lies(place, capsys):
     assert summary["n_contaminated_documents"] == 3
 
 
+def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_clean(place, capsys):
+    """Prompts for reinforcement learning: one item leaked elsewhere, and is not counted twice."""
+    place.write_prompts("prompts.jsonl", ("harbor", 3), ("harbor", 4), ("harbor", 0))
+    assert place.scan("--compat", "--fail-on-leak") == 3
+    said = capsys.readouterr().out
+    assert "3 of 27 documents hold a leak" in said
+    assert "3 documents hold a question without its answer (question-only)" in said
+    assert "question-only" in said.splitlines()[0]
+    summary = place.summary()
+    assert (summary["n_question_only"], summary["n_question_only_documents"]) == (3, 3)
+    harbor = summary["benchmarks"]["harbor"]
+    assert (harbor["n_leaked_items"], harbor["n_question_only_items"]) == (2, 2)
+    assert harbor["n_question_only_documents"] == 3
+    line = place.ledger()["prompts.jsonl"]
+    counts = ("n_leaks", "n_question_only", "n_question_only_documents")
+    assert [line[name] for name in counts] == [0, 3, 3]
+    # The reference implementation's form stays as it was published: leaks alone.
+    files = [*(place.out / "compat").rglob("*.jsonl")]
+    lines = [line for path in files for line in path.read_text().splitlines()]
+    assert lines
+    assert not any("prompts.jsonl" in json.loads(line)["training_file"] for line in lines)
+    # What reads a scanned folder counts the same.
+    assert main(["check", "--report", str(place.out), "--max-rate", "1"]) == 0
+    assert "33.33%" in capsys.readouterr().out
+    held = ["--max-question-only-rate", "0.1"]
+    assert main(["check", "--report", str(place.out), *held]) == 1
+    assert "2 of 6 items are question-only" in capsys.readouterr().out
+
+
+def test_without_any_question_only_the_answer_says_so_too(place, capsys):
+    place.scan()
+    told = "0 documents hold a question without its answer (question-only)"
+    assert told in capsys.readouterr().out
+
+
 def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):
     place.scan("--compat")
     first = place.written()
@@ -165,7 +213,7 @@ def test_a_new_shard_is_all_that_is_scanned(place, capsys):
     capsys.readouterr()
     assert place.scan() == 0
     assert place.leaks() == EXPECTED | {("c/late.jsonl", 1, "ledger", 5)}
-    assert "1 shards to scan" in capsys.readouterr().err
+    assert "1 shard to scan" in capsys.readouterr().err
 
 
 def test_another_benchmark_means_other_idf_and_so_another_scan(place):
@@ -219,15 +267,15 @@ def test_what_is_no_shard_is_named_and_passed_over(place, capsys):
 def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert place.scan("--text", "body", "--clean-evals") == 1
     said = capsys.readouterr()
-    assert (
-        "found 24 rows, of which not one could be read; expected documents in the field body"
-        in (said.err)
-    )
+    assert 'rows, and not one that could be read by text = "body" (the first: field' in said.err
+    assert "it has the fields id (" in said.err
+    assert 'text = "text" (--text text) reads them' in said.err
+    assert "NOT looked at: 3 of 3 shards" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
     assert place.summary()["n_unreadable"] == 24
     place.write_shard("c/s.jsonl", extra=b"no json\n")
-    assert place.scan() == 0
+    assert place.scan() == 4
 
 
 @pytest.mark.parametrize("name", ["--corpus", "--evals", "--out"])
@@ -242,9 +290,13 @@ def test_an_empty_place_is_not_the_current_folder(place, capsys, monkeypatch, na
 
 def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, capsys):
     place.write_shard("b/s.jsonl.gz", ("harbor", 2), extra=b'{broken\n{"id": 1}\n{"text": 5}\n')
-    assert place.scan() == 0
+    assert place.scan() == 4
     assert place.leaks() == EXPECTED
-    assert "3 rows could not be read" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "3 rows could not be read" in said
+    assert "NOT looked at: 3 of 27 rows" in said.splitlines()[-1]
+    assert place.scan("--allow-unreadable") == 0
+    assert place.scan("--fail-on-leak") == 3
     unreadable = place.ledger()["b/s.jsonl.gz"]["unreadable"]
     assert [(row["line"], row["reason"]) for row in unreadable] == [
         (9, "not JSON"),
@@ -356,7 +408,6 @@ def test_preference_pairs_are_one_document_of_several_fields(place):
 
 def test_a_recipe_file_says_what_the_benchmarks_are(place):
     recipes = {"evals": {"harbor": {"local_path": "evals/harbor_", "splits": ["test"]}}}
-    recipes["evals"]["harbor"] |= {"prompt": "question", "answers": ["answer"]}
     (place.folder / "evals.yaml").write_text(json.dumps(recipes))
     assert place.scan("--evals", place.folder / "evals.yaml") == 0
     assert place.leaks() == {leak for leak in EXPECTED if leak[2] == "harbor"}
@@ -454,3 +505,147 @@ def test_help_shows_how_it_is_used_and_how_it_ends(capsys):
     out = capsys.readouterr().out
     assert "examples:" in out
     assert "exit codes:" in out
+
+
+# Shards of several shapes -------------------------------------------------------------------------
+
+
+def test_every_file_is_read_by_the_fields_that_it_has(place, capsys):
+    corpus = place.folder / "corpus"
+    chat = [{"role": "user", "content": place.leak("harbor", 3)}]
+    (corpus / "chat.jsonl").write_text(json.dumps({"messages": chat, "id": "c0"}) + "\n")
+    (corpus / "web.jsonl").write_text(json.dumps({"content": place.leak("harbor", 4)}) + "\n")
+    table = pa.table({"body": [place.leak("harbor", 5)], "uid": ["u0"]})
+    pq.write_table(table, corpus / "t.parquet")
+    assert place.scan() == 0
+    said = capsys.readouterr()
+    new = {("chat.jsonl", "harbor", 3), ("web.jsonl", "harbor", 4), ("t.parquet", "harbor", 5)}
+    found = place.leaks()
+    assert {(file, benchmark, item) for file, _, benchmark, item in found} >= new
+    assert found >= EXPECTED
+    assert "--messages messages for chat.jsonl" in said.err
+    assert "--text content for web.jsonl" in said.err
+    assert said.out.splitlines()[-1] == "looked at 27 documents in 6 of 6 shards: all there is"
+    before = place.written()
+    assert place.scan() == 0  # what was scanned stays scanned
+    assert "0 shards to scan" in capsys.readouterr().err
+    assert place.written() == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "more"),
+    [
+        ("query", "response", {}),
+        ("input", "target", {}),
+        ("inputs", "targets", {}),
+        ("user", "assistant", {}),
+        ("source", "target", {}),
+        ("problem", "solution", {"text": "algebra"}),
+    ],
+)
+def test_questions_and_answers_are_both_read_whatever_their_fields_are_called(
+    place, capsys, asked, told, more
+):
+    item = place.item("harbor", 3)
+    rows = [{**more, told: item["answer"], asked: item["question"]}] * 2
+    path = place.folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert place.scan(corpus=path) == 0
+    assert {item for *_, item in place.leaks()} == {3}
+    said = capsys.readouterr()
+    assert "2 of 2 documents hold a leak" in said.out
+    assert said.out.splitlines()[-1].endswith(": all there is")
+    if asked == "query":
+        assert "--text query --text response for pairs.jsonl" in said.err
+
+
+def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys):
+    text, hint = invented("text", 30), place.item("harbor", 3)["question"]
+    row = {
+        "id": "x",
+        "text": text,
+        "hint": hint,
+        "url": "https://example.org/how/far/is/it",
+        "date": "Mon, 01 Jan 2024 10:00:00 GMT",
+        "copy": text[:60],
+    }
+    path = place.folder / "hints.jsonl"
+    path.write_text(f"{json.dumps(row)}\n" * 3)
+    for options in ((), ("--text", "text")):
+        assert place.scan(*options, corpus=path) == 0
+        said = capsys.readouterr()
+        assert "not read: field 'hint' of hints.jsonl" in said.err
+        assert "to read all: --text text --text hint" in said.err
+        last = said.out.splitlines()[-1]
+        assert last.endswith("NOT looked at: field 'hint' of 3 rows in hints.jsonl")
+        assert place.summary()["not_looked_at"] == ["hints.jsonl: field 'hint' of 3 rows"]
+    assert place.scan("--text", "text", "--text", "hint", corpus=path) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith(": all there is")
+
+
+def test_an_answer_or_a_conversation_that_is_not_read_is_named(place, capsys):
+    row = {"prompt": invented("p", 30), "answer": "7", "label": "en"}
+    turns = [{"role": "user", "content": "How far is it to the mill?"}]
+    path = place.folder / "mixed.jsonl"
+    path.write_text(f"{json.dumps({**row, 'turns': turns})}\n")
+    assert place.scan("--text", "prompt", corpus=path) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "field 'answer' of 1 row in mixed.jsonl, field 'turns' of 1 row" in last
+    assert "label" not in last
+
+
+def test_rows_with_text_among_many_with_other_fields_do_not_decide_how_a_file_is_read(
+    place, capsys
+):
+    item = place.item("harbor", 3)
+    row = {"query": item["question"], "response": item["answer"]}
+    rows = [{"text": invented("t", 30)}, *([row] * 4)]
+    path = place.folder / "some.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert place.scan(corpus=path) == 4
+    said = capsys.readouterr().out
+    assert "4 of 4 documents hold a leak" in said
+    assert "NOT looked at: 1 of 5 rows" in said
+
+
+def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(place, capsys):
+    place.write_shard("web.jsonl", extra=b'{"content": "some words of a page", "n": 1}\n' * 3)
+    path = place.folder / "corpus" / "web.jsonl"
+    path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[-3:]))
+    assert place.scan("--text", "text", "--clean-evals") == 1
+    said = capsys.readouterr()
+    assert "web.jsonl: found 3 rows, and not one that could be read" in said.err
+    assert "content (text, 20 characters), n (number)" in said.err
+    assert "--text content" in said.err
+    assert "NOT looked at: 1 of 4 shards (132 bytes, 3 rows)" in said.out.splitlines()[-1]
+    assert "not written" in said.out
+    assert place.leaks() == EXPECTED
+    assert place.summary()["n_shards_without_a_readable_row"] == 1
+
+
+@pytest.mark.parametrize("corpus", ["corpus", "corpus/**/*"])
+def test_names_that_begin_with_an_underscore_or_a_dot_are_no_shards(place, capsys, corpus):
+    for name in ("_manifest.json", "_removed.parquet", "_old/s.jsonl", ".cache/s.jsonl"):
+        path = place.folder / "corpus" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("no shard")
+    assert place.scan(corpus=place.folder / corpus) == 0
+    assert place.leaks() == EXPECTED
+    assert place.summary()["n_shards"] == 3
+    assert " below names that begin with _ or ." in capsys.readouterr().out.splitlines()[-1]
+    own = place.folder / "corpus" / "_mine.jsonl"
+    own.write_text(json.dumps({"text": place.leak("harbor", 3)}) + "\n")
+    assert place.scan(corpus=own) == 0  # a file that is named itself is a shard
+    assert place.summary()["n_shards"] == 1
+
+
+def test_documents_that_are_not_utf8_are_counted_and_named(place, capsys):
+    line = json.dumps({"text": place.leak("harbor", 3) + " @"}).encode().replace(b"@", b"caf\xe9")
+    place.write_shard("latin.jsonl", extra=line + b"\n")
+    assert place.scan() == 0
+    assert "1 document has bytes that are not UTF-8" in capsys.readouterr().out
+    (row,) = place.ledger()["latin.jsonl"]["invalid_utf8"]
+    content = (place.folder / "corpus" / "latin.jsonl").read_bytes()
+    assert content[row["offset"]] == 0xE9
+    assert row["line"] == content.count(b"\n")
+    assert place.summary()["n_invalid_utf8"] == 1

@@ -9,10 +9,13 @@ import pytest
 from dagster import AssetKey, DagsterInstance
 
 from decon_assets.cli import main
+from decon_core.policy import Policy
 from decon_core.records import current_version
 from decon_core.registry import list_packs
 from decon_core.store import remove
+from decon_core.why import missing
 from tests.conftest import World
+from tests.first_runs import run_command
 
 MIXTURES = """
 [[mixture]]
@@ -39,17 +42,15 @@ of = "clean"
 
 
 def several_mixtures(world):
-    """A run of them; of a fourth shard one document is near an item, one under another license."""
+    """Declare them; of a fourth shard one document is near an item, one under another license."""
     world.mixtures = MIXTURES
     item = world.benchmarks["harbor"][4]
     some = " ".join(item["question"].split()[:36])
     path = world.add_shard("s3", leaks=[{"question": some, "answer": item["answer"]}])
     lines = gzip.decompress(path.read_bytes()).splitlines()
     lines[2] = lines[2].replace(b"CC0-1.0", b"none of yours")
-    path.write_bytes(gzip.compress(b"\n".join(lines) + b"\n"))
+    path.write_bytes(gzip.compress(b"\n".join(lines) + b"\n", mtime=0))
     world.write_config()
-    assert main(["run", "--config", str(world.config_path)]) == 0
-    return world
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,7 @@ def looked_at(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("DAGSTER_HOME", raising=False)
         several_mixtures(world)
+        assert main(["run", "--config", str(world.config_path)]) == 0
     return world
 
 
@@ -77,6 +79,7 @@ def ask(looked_at, capsys, monkeypatch):
 def told(at_home, capsys):
     """The same of a world that a test changes."""
     several_mixtures(at_home)
+    run_command(at_home.folder)
     return asking(capsys)
 
 
@@ -175,7 +178,119 @@ def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, lo
     assert main(["why", "s3-1"]) == 0
     assert "no leak; what came closest:" in capsys.readouterr().out
     assert main(["why", "s3-5"]) == 0
-    assert "nothing was found of any item" in capsys.readouterr().out
+    nothing = "nothing was found of any item, down to the evidence floor"
+    assert f"{nothing} (0.6, or 0.6 for the question alone)" in capsys.readouterr().out
+
+
+def test_every_finding_has_the_name_of_its_pair_and_the_command_for_who_disagrees(
+    ask, looked_at, capsys
+):
+    for asked, verdict in (("s1-1", "template"), ("s3-1", "leak")):
+        (one,) = ask(asked)
+        pair = one["found"][0]["pair"]
+        assert main(["why", asked]) == 0
+        command = f"decon-assets review set {pair} {verdict}"
+        assert f"pair {pair}; if you disagree: {command}" in capsys.readouterr().out
+        # The command is one that works as it is printed.
+        said = looked_at.folder / "said.jsonl"
+        assert main([*command.split()[1:], "--by", "me", "--verdicts", str(said)]) == 0
+        assert json.loads(said.read_text())["verdict"] == verdict
+        said.unlink()
+
+
+def test_a_pair_that_stands_in_several_documents_names_all_of_them(told, at_home, capsys):
+    leak = at_home.benchmarks["harbor"][1]
+    for number in range(3):
+        at_home.add_shard(f"more-{number}", leaks=[leak])
+    assert main(["run"]) == 0
+    (one,) = told("s1-1")
+    documents = one["found"][0]["documents"]
+    assert [place["id"] for place in documents] == ["more-0-1", "more-1-1", "more-2-1", "s1-1"]
+    assert {place["row"] for place in documents} == {1}
+    assert main(["why", "s1-1"]) == 0
+    line = "the same stands in 4 documents: more-0-1 (more-0.jsonl.gz:1), more-1-1 "
+    assert line in capsys.readouterr().out
+    # From the id of any of them to all.
+    assert [place["id"] for place in told("more-2-1")[0]["found"][0]["documents"]] == [
+        place["id"] for place in documents
+    ]
+
+
+def test_a_question_without_its_answer_is_told_as_question_only_and_not_as_clean(
+    told, at_home, capsys
+):
+    item = at_home.benchmarks["harbor"][4]
+    at_home.add_shard("prompts", leaks=[{"question": item["question"], "answer": ""}])
+    assert main(["run"]) == 0
+    assert "1 more holds a question without its answer" in capsys.readouterr().out
+    (one,) = told("prompts-1")
+    entry = one["found"][0]
+    assert (entry["is_contaminated"], entry["is_question_only"]) == (False, True)
+    assert "answer not found" in entry["missing"]
+    assert main(["why", "prompts-1"]) == 0
+    told_of_it = capsys.readouterr().out
+    assert "no leak, and not clean: it holds a question without its answer" in told_of_it
+    assert "question-only: harbor test 4, by decon" in told_of_it
+    assert f"decon-assets review set {entry['pair']} leak" in told_of_it
+    assert main(["report"]) == 0
+    assert "1 more holds a question without its answer" in capsys.readouterr().out
+
+
+def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
+    (near,) = ask("s3-1")
+    (entry,) = near["found"]
+    assert entry["missing"], entry
+    assert any("needed" in one for one in entry["missing"])
+    assert main(["why", "s3-1"]) == 0
+    told = f"to be a leak by its score it lacks: {'; '.join(entry['missing'])}"
+    assert told in capsys.readouterr().out
+    (leak,) = ask("s1-1")
+    assert leak["found"][0]["missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({}, ["answer not found", "score 0.70 of 0.80 needed"]),
+        (
+            {"answer_overlap": 0.25, "base_score": 0.75, "score": 0.75},
+            ["only 0.25 of the answer found", "score 0.75 of 0.80 needed"],
+        ),
+        (
+            {"question_overlap": 0.69, "answer_overlap": 1.0, "base_score": 0.9, "score": 0.9},
+            ["question overlap 0.69 of 0.71 needed"],
+        ),
+        (
+            {"answer_overlap": 1.0, "score": 0.7996, "base_score": 0.9, "total_tokens": 30},
+            [
+                "score 0.7996 of 0.8000 needed",
+                "the score was lowered from 0.900, because the matched texts are short (30 tokens)",
+            ],
+        ),
+        ({"detector": "ratcliff", "score": 0.41}, ["score 0.41 of 0.50 needed"]),
+        (
+            {"detector": "longest_match", "score": 0.7},
+            ["score 0.700000 of more than 0.700000 needed"],
+        ),
+        ({"is_by_score": True, "score": 0.9}, []),
+    ],
+    ids=["no answer", "part", "question", "short", "another detector", "not passed", "leak"],
+)
+def test_what_is_missing_is_said_for_every_condition_that_fails(found, expected):
+    entry = {
+        "detector": "decon",
+        "is_by_score": False,
+        "question_overlap": 1.0,
+        "answer_overlap": None,
+        "passage_overlap": None,
+        "base_score": 0.7,
+        "score": 0.7,
+        "question_tokens": 60,
+        "total_tokens": 70,
+        **found,
+    }
+    record = {"question": "what?", "answer": "that", "passage": None}
+    assert missing(entry, Policy(), record=record) == expected
 
 
 def test_a_license_that_is_not_taken_is_the_reason(ask):
@@ -245,6 +360,7 @@ def test_what_is_not_scanned_or_not_built_is_said(told, at_home):
         remove(folder)
     (one,) = told(f"{shard}:1", "--mixture", "open")
     assert one["not_scanned_against"] == ["harbor", "ledger"]
+    assert one["scanned_against"] == []
     assert states(one) == {"open": "not built"}
 
 

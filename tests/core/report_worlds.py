@@ -20,6 +20,7 @@ RUN = {
     "thresholds": json.dumps(THRESHOLDS),
     "snippets": True,
     "made_by": "decon-assets 0.1.0",
+    "made_at": "2026-01-02T03:04:05+00:00",
     "policy": "{}",
 }
 
@@ -127,6 +128,7 @@ def _pair(
         "score": score,
         "is_by_score": score >= 0.75,
         "is_contaminated": score >= 0.75,
+        "is_question_only": 0.68 <= score < 0.75 and answer is not None and not has_answer,
         "n_documents": random.choice([1, 1, 1, 2, 3, 12]),
         "n_matches": 1,
         "source": source,
@@ -150,6 +152,7 @@ def _pair(
 def _matches(random: Random, pair: Row) -> Iterator[Row]:
     own = ("benchmark", "split", "instance_index", "fingerprint", "pair", "score", "source")
     own += ("shard_name", "doc_id", "question_overlap", "answer_overlap", "is_contaminated")
+    own += ("is_question_only",)
     for rule in pair["rules"].split(", "):
         for copy in range(pair["n_documents"]):
             yield {

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import duckdb
 
+from decon_core.checksums import seal_database
 from decon_core.policy import Policy
 
 from . import reports
@@ -69,4 +70,5 @@ def write_report(path, pairs, calls=None, *, policy=None):
             names, marks = ", ".join(row), ", ".join("?" * len(row))
             query = f"INSERT INTO decisions ({names}) VALUES ({marks})"
             connection.execute(query, [*row.values()])
+    seal_database(path)
     return path

@@ -35,6 +35,7 @@ def rows_of(batch):
     assert texts == [document.text for document in documents]
     assert batch.rows.tolist() == [document.row for document in documents]
     assert batch.n_characters == sum(map(len, texts))
+    assert batch.invalid == [document.invalid for document in documents if document.invalid]
     return sorted([*documents, *batch.unreadable], key=lambda row: row.row)
 
 

@@ -30,6 +30,7 @@ from decon_core.mixtures.standing import MANIFEST, damage
 from decon_core.policy import Policy
 from decon_core.records import save_records
 from decon_core.schemas import RECORDS
+from decon_core.store import read_json, write_json
 from decon_core.streams import open_bytes
 from decon_core.variants import Mixture
 
@@ -113,7 +114,7 @@ def built(place, blend, **options):
 
 
 def manifest_of(folder):
-    return json.loads((folder / MANIFEST).read_text())
+    return read_json(folder / MANIFEST)
 
 
 def lines_of(folder):
@@ -302,7 +303,7 @@ def test_verify_holds_the_manifest_to_a_plan_that_is_made_once_more(place):
     assert "This data holds test items of `qa`" in warning
     manifest = manifest_of(folder)
     manifest["contamination"] = []
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_json(folder / MANIFEST, manifest)
     assert blender.build(blend).was_there  # which writes the page that such a manifest gives
     assert (folder / "README.md").read_text() != warning
     (problem,) = verify_blend(blender, blend).problems
@@ -395,11 +396,11 @@ def test_an_account_that_does_not_add_up_is_told(place):
     folder = built(place, blend)
     manifest = manifest_of(folder)
     manifest["totals"]["n_replaced"] += 1
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_json(folder / MANIFEST, manifest)
     assert [problem.expected for problem in blend_damage(folder)] == ["136", "136"]
     manifest["totals"]["n_replaced"] -= 1
     manifest["parts"][0]["n_tokens"] += 1
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_json(folder / MANIFEST, manifest)
     (problem,) = blend_damage(folder)
     assert "texts" in problem.found
 

@@ -74,6 +74,39 @@ def test_equal_reports_are_the_same(compared):
     assert headline(found) == "the same: 2 leaks in both"
 
 
+def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
+    question = {"score": 0.7, "is_contaminated": False, "is_question_only": True}
+    side = tables([match(1), match(2, 1, **question)])
+    same = compared(side, side)
+    assert same["is_same"]
+    assert headline(same) == "the same: 1 leaks in both, 1 question-only in both"
+    found = compared(
+        tables([match(1, 0), match(2, 1, **question)]),
+        tables([match(1, 0, **question), match(3, 2, **question)]),
+    )
+    assert not found["is_same"]
+    assert found["n_calls"] == {
+        "only in first": 1,
+        "question-only, only in first": 1,
+        "question-only, only in second": 1,
+    }
+    (lost,) = found["calls"]["only in first"]
+    assert (lost["class_of_first"], lost["class_of_second"]) == ("leak", "question-only")
+    changes = {
+        (one["instance_index"], one["status_of_first"], one["status_of_second"])
+        for one in found["items"]
+    }
+    assert changes == {
+        (0, "leaked", "question-only"),
+        (1, "question-only", "clean"),
+        (2, "clean", "question-only"),
+    }
+    assert all(one["is_comparable"] for one in found["items"])
+    (quiz,) = found["benchmarks"]
+    assert (quiz["n_question_only_of_first"], quiz["n_question_only_of_second"]) == (1, 2)
+    assert "Question-only" in [one.title for one in sections(found, most=5)]
+
+
 def test_a_leak_of_first_side_is_only_there_and_one_of_both_may_have_another_score(compared):
     first = [match(1), match(2), match(3), match(4, score=0.81)]
     second = [match(1), match(3, score=0.95), match(4, score=0.7, is_contaminated=False), match(5)]
@@ -248,7 +281,7 @@ def test_the_same_file_and_a_file_that_is_not_there_are_refused(tmp_path):
 # By an obvious reading ----------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 10**6))
 def test_every_leak_is_in_just_one_kind_and_it_is_the_obvious_one(seed, tmp_path_factory):
     rng = random.Random(seed)

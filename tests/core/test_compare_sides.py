@@ -12,6 +12,7 @@ from decon_core.errors import ConfigError, InputError, MissingError, StaleError
 from decon_core.exchange.folder import read_folder
 from decon_core.folder_scan import Request, scan_folder
 from decon_core.policy import Policy
+from decon_core.report_file import coverage_of
 
 
 @pytest.fixture
@@ -78,7 +79,12 @@ def test_a_shard_that_could_not_be_read_was_not_scanned_and_is_told(scanned, tmp
         shards = connection.execute("SELECT shard_name FROM shards ORDER BY ALL").fetchall()
         query = "SELECT shard_name, row FROM unreadable WHERE reason = 'the whole shard'"
         lost = connection.execute(query).fetchall()
+        statuses = connection.execute("SELECT DISTINCT status FROM item_status").fetchall()
     assert (shards, lost) == ([("a.jsonl",), ("b.jsonl",)], [("c.jsonl.gz", None)])
+    assert sorted(statuses) == [("leaked",), ("not fully scanned",)]
+    coverage = coverage_of(database)
+    assert [row["shard"] for row in coverage.not_scanned] == ["c.jsonl.gz"]
+    assert coverage.notice.startswith("Incomplete: 1 of 3 shards was not scanned")
 
 
 def test_a_folder_of_anything_else_or_of_half_a_scan_is_refused(scanned, tmp_path):

@@ -3,9 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.characters import Form
 from decon_core.policy import PUNCTUATION
 from decon_core.report.evidence import MOST_OF_PART, shared, shown
 from decon_core.text import clean, words_with_places
+
+FORM = Form(punctuation=PUNCTUATION)
 
 RECORD = {
     "question": "How many eggs does the third hen lay?",
@@ -21,34 +24,34 @@ def cut(text, marks):
 
 
 def look(text, spans, record=RECORD, context=300):
-    return shown(text, spans, record, context=context, punctuation=PUNCTUATION)
+    return shown(text, spans, record, context=context, form=FORM)
 
 
 def test_runs_that_stand_on_both_sides_are_marked_and_a_changed_word_is_not():
     first = "How many EGGS does the second hen lay?"
-    there, here = shared(first, RECORD["question"], "question", punctuation=PUNCTUATION)
+    there, here = shared(first, RECORD["question"], "question", form=FORM)
     assert cut(first, there) == ["How many EGGS does the"]
     assert cut(RECORD["question"], here) == ["How many eggs does the"]
 
 
 def test_a_text_of_two_words_is_shared_as_a_whole_or_not_at_all():
-    there, _ = shared("Nine, eggs.", "nine eggs", "answer", punctuation=PUNCTUATION)
+    there, _ = shared("Nine, eggs.", "nine eggs", "answer", form=FORM)
     assert cut("Nine, eggs.", there) == ["Nine, eggs"]
-    assert shared("ten eggs", "nine eggs", "answer", punctuation=PUNCTUATION) == ([], [])
+    assert shared("ten eggs", "nine eggs", "answer", form=FORM) == ([], [])
 
 
 def test_scripts_without_spaces_are_marked_by_their_letters():
-    there, _ = shared("他说今天天气很好。", "今天天气不好", "question", punctuation=PUNCTUATION)
+    there, _ = shared("他说今天天气很好。", "今天天气不好", "question", form=FORM)
     assert cut("他说今天天气很好。", there) == ["今天天气"]
 
 
 @given(texts, texts)
 def test_a_mark_cuts_out_whole_words_of_which_each_is_in_a_run_of_both(first, second):
-    size = min(3, *(len(words_with_places(t, punctuation=PUNCTUATION)) for t in (first, second)))
+    size = min(3, *(len(words_with_places(t, form=FORM)) for t in (first, second)))
     for own, other, marks in zip(
         (first, second),
         (second, first),
-        shared(first, second, "question", punctuation=PUNCTUATION),
+        shared(first, second, "question", form=FORM),
         strict=True,
     ):
         words, others = plain(own), plain(other)
@@ -60,7 +63,7 @@ def test_a_mark_cuts_out_whole_words_of_which_each_is_in_a_run_of_both(first, se
             )
             for n in range(len(words))
         ]
-        places = words_with_places(own, punctuation=PUNCTUATION)
+        places = words_with_places(own, form=FORM)
         is_marked = [
             any(mark.start <= start and stop <= mark.stop for mark in marks)
             for _, start, stop in places
@@ -70,7 +73,7 @@ def test_a_mark_cuts_out_whole_words_of_which_each_is_in_a_run_of_both(first, se
 
 
 def plain(text):
-    return [word for word, _, _ in words_with_places(text, punctuation=PUNCTUATION)]
+    return [word for word, _, _ in words_with_places(text, form=FORM)]
 
 
 @given(st.text(max_size=40))

@@ -15,7 +15,9 @@ TEXTS = st.lists(PIECES, max_size=30).map("".join)
 
 
 def policy(normalize: Normalize) -> Policy:
-    return Policy(detectors=("exact",), normalize=normalize)
+    return Policy(
+        normalize_unicode=False, strip_markup=False, detectors=("exact",), normalize=normalize
+    )
 
 
 def test_nothing_is_made_of_a_text_unless_it_is_asked_for():
@@ -46,7 +48,7 @@ def test_a_space_stands_for_all_that_was_between_two_words(normalize):
     assert stop == text.index("two") or normalize == "whitespace"
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, max_examples=400)
 @given(TEXTS, st.data(), st.sampled_from(["none", "whitespace", "decon"]))
 def test_what_is_cut_out_of_a_text_has_the_form_that_was_found(text, data, normalize):
     chosen = policy(normalize)
@@ -63,9 +65,18 @@ def test_what_is_cut_out_of_a_text_has_the_form_that_was_found(text, data, norma
         assert formed(text[first:last], chosen).strip() == found.strip()
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, max_examples=400)
 @given(TEXTS, st.sampled_from(["none", "whitespace", "decon"]))
 def test_a_text_has_the_same_canonical_words_in_every_form(text, normalize):
     chosen = policy(normalize)
     marks = chosen.punctuation_chars
     assert clean(formed(text, chosen), punctuation=marks) == clean(text, punctuation=marks)
+
+
+def test_the_canonical_form_is_normalized_and_leads_back_to_the_original():
+    chosen = Policy(normalize="decon")
+    text = "So W<b>h</b>at&nbsp;is \uff49t\u200b?"
+    assert formed(text, chosen) == " so what is it"
+    start = formed(text, chosen).index(" what")
+    ((first, last),) = original_places(text, [(start, start + 8)], chosen)
+    assert text[first:last].strip() == "W<b>h</b>at&nbsp;is"

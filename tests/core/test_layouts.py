@@ -32,6 +32,7 @@ from decon_core.policy import Policy
 from decon_core.reading.documents import Document, document_of
 from decon_core.reading.shards import read_shard
 from decon_core.scan import scan_packs
+from decon_core.store import read_json, write_json
 from decon_core.streams import create
 from decon_core.variants import Licenses, Mixture
 
@@ -139,7 +140,8 @@ def test_a_line_that_is_one_of_dolma_s_keeps_its_bytes(place):
         b'{"text": "half \\ud800 and \xff", "id": "c", "source": "s", "nan": NaN}',
     ]
     place.put({"s.jsonl": lines})
-    kept = [lines[0].removeprefix(b"\xef\xbb\xbf").rstrip(), lines[2].rstrip(), lines[3]]
+    kept = [lines[0].removeprefix(b"\xef\xbb\xbf").rstrip(), lines[2].rstrip()]
+    kept.append(lines[3].decode(errors="replace").encode())  # UTF-8, whatever stood there
     assert place.lines() == kept
     assert verify(place.builder(DOLMA), DOLMA).problems == []
 
@@ -253,7 +255,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(
     value=st.dictionaries(
         st.sampled_from(["id", "text", "source", "metadata", "metadata_id", "content", "x"]),
@@ -626,10 +628,10 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
         pq.write_table(made, path)
     assert [problem.found for problem in damage(folder)] == ["other bytes"]
     # With the bytes entered into the account, only a scan can tell.
-    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest = read_json(folder / MANIFEST)
     account = manifest["shards"][0]
     account["output"], account["n_bytes"] = hash_file(path), path.stat().st_size
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_json(folder / MANIFEST, manifest)
     found = verify(place.builder(mixture), mixture)
     said = [problem.found for problem in found.problems]
     assert found.n_leaks == 1
@@ -638,15 +640,16 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
 
 
 @pytest.mark.parametrize(
-    ("names", "mixture", "told"),
+    ("names", "path", "mixture", "told"),
     [
-        (["s.jsonl", "s.jsonl.zst"], DOLMA, "documents would have the same name"),
-        (["s.jsonl", "s.jsonl.zst"], PARQUETS, "documents would have the same name"),
-        (["x/__s.jsonl"], PARQUETS, "loaders of parquet would pass over it"),
+        (["s.jsonl", "s.jsonl.zst"], WEB.path, DOLMA, "documents would have the same name"),
+        (["s.jsonl", "s.jsonl.zst"], WEB.path, PARQUETS, "documents would have the same name"),
+        (["x/__s.jsonl"], "web/**/_*", PARQUETS, "loaders of parquet would pass over it"),
     ],
 )
-def test_names_that_would_hide_a_shard_are_refused(place, names, mixture, told):
-    place.put({name: [{"id": "a", "text": "t"}] for name in names})
+def test_names_that_would_hide_a_shard_are_refused(place, names, path, mixture, told):
+    rows = {name: [{"id": "a", "text": "t"}] for name in names}
+    place.put(rows, replace(WEB, path=path))
     with pytest.raises(CorpusError, match=told):
         place.build(mixture)
 

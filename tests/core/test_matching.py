@@ -43,7 +43,7 @@ def ends_first(sizes, old, place, missing):
     return is_above, place if is_above else -place
 
 
-@settings(deadline=None, max_examples=400, derandomize=True)
+@settings(max_examples=400, derandomize=True)
 @given(st.lists(SIZES, max_size=25), st.lists(SIZES, max_size=60))
 @example([7, 7, 7], [7, 7, 7, 7, 1, 9])
 @example([500], [0, 0, 0])
@@ -53,7 +53,7 @@ def test_prop_the_same_places_are_taken_as_by_looking_at_all_of_them(wanted, poo
     assert sorted(found.tolist()) == plain_matching(wanted, pool)
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.lists(st.integers(0, 500), max_size=40), st.lists(st.integers(0, 500), max_size=300))
 def test_prop_each_is_taken_once_as_many_as_are_wanted_and_of_nearly_one_sum(wanted, pool):
     wanted, pool = np.array(wanted, np.int64), np.array(pool, np.int64)

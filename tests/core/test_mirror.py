@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import fsspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.errors import InputError
@@ -369,7 +369,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(steps)
 def test_prop_two_machines_end_alike_and_keep_what_nobody_removed(orders):
     kept = place(f"memory://{uuid4().hex}")

@@ -13,7 +13,7 @@ import pytest
 from decon_core import workers as workers_module
 from decon_core.config import Source
 from decon_core.corpus import Pack, find_shards, hash_file
-from decon_core.errors import CorpusError, MissingError
+from decon_core.errors import CorpusError, IncompleteError, MissingError
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures import rewrite as rewrite_module
 from decon_core.mixtures.build import build_shares
@@ -24,7 +24,7 @@ from decon_core.mixtures.verify import verify
 from decon_core.policy import DECISION_FIELDS, RULES, Policy
 from decon_core.reading.shard_file import ShardFile
 from decon_core.reading.shards import read_shard
-from decon_core.store import remove
+from decon_core.store import read_json, remove, write_json
 from decon_core.variants import Leaks, Licenses, Mixture
 
 from .places import CLEAN, CONTROL, Place, line_of
@@ -633,9 +633,9 @@ def test_shards_of_the_same_bytes_do_not_share_what_is_drawn(leaky, make_words):
     assert verify(place.builder(), CONTROL).problems == []
     # An account that says something else of the draw is found out.
     folder = place.build(CONTROL).folder
-    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest = read_json(folder / MANIFEST)
     manifest["control"][0]["n_drawn"] += 1
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_json(folder / MANIFEST, manifest)
     (problem,) = verify(place.builder(), CONTROL).problems
     assert "as drawn" in problem.expected
 
@@ -767,10 +767,10 @@ def test_a_mixture_is_held_to_its_account_by_scanning_it_again(leaky, make_words
     leak, wrong = line_of(leaks[0], "x"), line_of(quiet[0], "x")
     path = folder / "s.jsonl"
     path.write_bytes(path.read_bytes() + (wrong if mixture.take == "leaks" else leak))
-    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest = read_json(folder / MANIFEST)
     account = manifest["shards"][0]
     account["output"], account["n_bytes"] = hash_file(path), path.stat().st_size
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_json(folder / MANIFEST, manifest)
     said = [problem.found for problem in verify(builder, mixture).problems]
     assert any("documents, " in one for one in said)
     if mixture.take in ("clean", "leaks"):
@@ -816,3 +816,132 @@ def test_the_same_seed_gives_the_same_bytes_with_one_process_and_with_two(
             files.append({path.name: path.read_bytes() for path in folder.iterdir()})
         found.append(files)
     assert found[0] == found[1]
+
+
+def test_a_shard_of_other_fields_blocks_and_names_them_with_the_setting_that_reads_them(
+    leaky, make_words
+):
+    place, _ = leaky
+    turns = [{"role": "user", "content": clean_text(make_words, 0)}]
+    lines = [json.dumps({"messages": turns, "n": 1}).encode() + b"\n"] * 2
+    place.bench.policy = replace(place.bench.policy, unreadable="drop")
+    place.put({"s.jsonl": [clean_text(make_words, 1)], "chat.jsonl": lines})
+    place.scan()
+    with pytest.raises(IncompleteError) as error:
+        place.build(CLEAN)
+    (problem,) = error.value.problems
+    assert "chat.jsonl" in problem.where
+    assert "2 rows, and not one that could be read by text = " in problem.found
+    assert "messages (messages), n (number)" in problem.found
+    assert problem.remedy.startswith('messages = "messages"')
+    assert "[[corpus.source]]" in problem.remedy
+
+
+# Questions without their answers ------------------------------------------------------------------
+
+
+@pytest.fixture
+def questions(bench, make_words):
+    """A question with its answer, one without, both in one document, and neither."""
+    bench.policy = Policy(tokenizer_str="words")
+    items = [(make_words(("q", n), 30), make_words(("a", n), 8), None) for n in range(3)]
+    place = Place(bench, bench.prepare({"gsm": items}))
+    whole, (alone, *_) = f"{items[0][0]} {items[0][1]}", items[1]
+    both = f"{items[2][0]} {items[2][1]} {make_words('between', 30)} {items[1][0]}"
+    place.put({"s.jsonl": [whole, alone, both, clean_text(make_words, 0)]})
+    place.scan()
+    return place
+
+
+QUESTIONS_STAY = Leaks(question_only="keep")
+
+
+def reasons(place, mixture):
+    return [(row["row"], row["why"], row["instance_index"]) for row in place.removed(mixture)]
+
+
+def test_a_question_without_its_answer_leaves_a_mixture_and_the_list_says_so(questions):
+    assert [row["id"] for row in questions.rows(CLEAN)] == ["s.jsonl-3"]
+    assert reasons(questions, CLEAN) == [
+        (0, "leak", 0),
+        (1, "question only", 1),
+        (2, "leak", 2),
+        (2, "question only", 1),
+    ]
+    manifest = questions.manifest(CLEAN)
+    assert manifest["declared"]["leaks"]["question_only"] == "remove"
+    expected = {"leak": 2, "question only": 1}
+    assert (manifest["totals"]["removed"], manifest["totals"]["found"]) == (expected, expected)
+    found = verify(questions.builder(CLEAN), CLEAN)
+    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 0)
+
+
+def test_questions_without_their_answers_stay_where_a_mixture_asks_for_that(questions):
+    kept = Mixture(name="kept", leaks=QUESTIONS_STAY)
+    assert [row["id"] for row in questions.rows(kept)] == ["s.jsonl-1", "s.jsonl-3"]
+    assert reasons(questions, kept) == [(0, "leak", 0), (2, "leak", 2)]
+    found = verify(questions.builder(kept), kept)
+    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 1)
+
+
+def test_the_two_are_different_mixtures(questions):
+    """One that was built before is built again when the setting changes."""
+    (pack,) = questions.packs
+    removing, keeping = Mixture(name="one"), Mixture(name="one", leaks=QUESTIONS_STAY)
+    questions.build(removing)
+    builder = questions.builder(keeping)
+    assert builder.fingerprint(removing, pack) != builder.fingerprint(keeping, pack)
+    assert not builder.stands(keeping, pack)
+
+
+@pytest.mark.parametrize(("leaks", "expected"), [(Leaks(), [0, 1, 2]), (QUESTIONS_STAY, [0, 2])])
+def test_the_leaks_alone_are_what_the_clean_one_leaves_out(questions, leaks, expected):
+    alone = Mixture(name="leaks", take="leaks", leaks=leaks)
+    assert [row["id"] for row in questions.rows(alone)] == [f"s.jsonl-{n}" for n in expected]
+    found = verify(questions.builder(alone), alone)
+    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 2, len(expected) - 2)
+    told = questions.manifest(alone)["totals"]["found"]
+    assert told == {"leak": 2} | ({"question only": 1} if 1 in expected else {})
+
+
+def test_questions_without_their_answers_are_cut_out_as_leaks_are(questions):
+    spans = Mixture(name="spans", cut="spans")
+    # Of 0 and 1 nothing is left; of 2 the words between stay.
+    assert [row["id"] for row in questions.rows(spans)] == ["s.jsonl-2", "s.jsonl-3"]
+    assert {why for _, why, _ in reasons(questions, spans)} == {"leak", "question only"}
+    found = verify(questions.builder(spans), spans)
+    assert (found.problems, found.n_leaks, found.n_question_only) == ([], 0, 0)
+
+
+def test_a_control_takes_out_as_many_documents_as_leaks_and_questions(questions, make_words):
+    del questions.packs[:]
+    rows = [clean_text(make_words, n) for n in range(1, 9)]
+    questions.put({"more.jsonl": rows})  # beside the shard that is there
+    questions.scan()
+    removed = questions.removed(CONTROL)
+    assert [row["why"] for row in removed] == ["control"] * 3
+
+
+def test_attributes_tell_questions_without_their_answers_apart(questions):
+    told = Mixture(name="told", write="attributes")
+    lines = questions.build(told).folder / "s.jsonl.gz"
+    rows = map(json.loads, gzip.decompress(lines.read_bytes()).splitlines())
+    found = [sorted(row["attributes"]) for row in rows]
+    leak, question = "told__leak", "told__question_only"
+    assert found == [[leak], [question], [leak, question], []]
+
+
+def test_a_card_counts_questions_without_their_answers_apart(questions):
+    folder = questions.build(Mixture(name="hub", write="parquet")).folder.parent
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "| any leak | 2 |" in card
+    assert "| question only | 1 |" in card
+    assert "| question only of gsm | 1 |" in card
+    assert "leak: 2; question only: 1" in card
+
+
+def test_what_a_person_confirmed_and_the_least_score_hold_for_questions_too(questions):
+    confirmed = Mixture(name="confirmed", leaks=Leaks(verdicts=("leak",)))
+    assert len(questions.rows(confirmed)) == 4
+    sure = Mixture(name="sure", leaks=Leaks(least_score=0.9))
+    assert reasons(questions, sure) == [(0, "leak", 0), (2, "leak", 2)]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from decon_core import page as page_package
 from decon_core.errors import MissingError, StaleError
-from decon_core.page import charts, labels, pairs, write_page
-from decon_core.page.gather import gather
+from decon_core.page import charts, labels, pairs, sections, write_page
+from decon_core.page.gather import MOST_PLACES_OF_PAIR, gather
 
 from .pages import data_of, outside_of_data, packed_in
 from .report_worlds import RUN, write_world
@@ -99,8 +99,9 @@ def test_headlines_are_what_the_database_says(report, page):
     with duckdb.connect(str(report), read_only=True) as connection:
         expected = connection.execute("""
             SELECT count(*) FILTER (status = 'leaked'),
-                   count(*) FILTER (what_leaked = 'question + answer'),
+                   count(*) FILTER (what_leaked = 'with its answer'),
                    (SELECT count(*) FROM documents WHERE is_contaminated),
+                   (SELECT count(*) FROM documents WHERE is_question_only),
                    count(*) FILTER (status = 'not indexable')
             FROM item_status
         """).fetchone()
@@ -112,7 +113,7 @@ def test_headlines_are_what_the_database_says(report, page):
 def test_what_could_not_be_read_or_seen_is_said_first(page):
     told = " ".join(data_of(page, "overview")["notes"])
     assert "1 row of the corpus could not be read" in told
-    assert "10 items are out of sight of every chosen rule" in told
+    assert "10 items are detectable by no chosen rule" in told
     assert "27 documents have too little text" in told
     assert "Snippets" not in told
 
@@ -125,6 +126,73 @@ def test_items_that_no_rule_sees_are_counted_by_reason(page):
     assert sum(n for _, _, n in rows) == 10
 
 
+def test_items_that_no_rule_sees_are_named(report, page):
+    sections = data_of(page, "overview")["sections"]
+    scanned = next(section for section in sections if section["key"] == "scanned")
+    (table,) = [one for one in scanned["tables"] if one["title"].startswith("Names of the items")]
+    with duckdb.connect(str(report), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT benchmark || ' · ' || split || ' · ' || instance_index, why_not_indexed "
+            "FROM items WHERE NOT is_indexed ORDER BY benchmark, split, instance_index"
+        ).fetchall()
+    assert [tuple(row[:2]) for row in table["rows"]] == rows
+    assert table["title"].endswith("10 of 10 items")
+
+
+def test_the_head_of_the_page_has_corpus_versions_date_and_program(page):
+    overview = data_of(page, "overview")
+    told = dict(overview["about"])
+    assert told["Corpus"] == overview["corpus"] == "parlor, shelf, web"
+    assert "almanac_rc (v-almanac_rc), harbor_mc (v-harbor_mc)" in told["Benchmarks"]
+    assert told["Date"] == "2026-01-02 03:04:05 UTC"
+    assert told["Made by"] == "decon-assets 0.1.0"
+    assert told["Frozen idf"] == RUN["idf_snapshot"]
+
+
+def test_rates_stand_beside_counts_by_source(report, page):
+    sections = data_of(page, "overview")["sections"]
+    heat = next(section for section in sections if section["key"] == "heat")
+    sources, cells = heat["tables"]
+    with duckdb.connect(str(report), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT source, n_contaminated_documents, contaminated_share, low, high FROM by_source"
+        ).fetchall()
+    assert [(row[0], row[2], row[3], row[4], row[5]) for row in sources["rows"]] == rows
+    assert not sources["is_folded"]
+    for _, _, n_leaked, share, *_ in cells["rows"]:
+        assert share == n_leaked / 40
+
+
+def test_every_document_of_a_pair_is_in_the_page(report, page):
+    columns = data_of(page, "columns")
+    chunk = data_of(page, "texts-0")
+    many = [at for at, n in enumerate(columns["plain"]["n_documents"]) if n > 1]
+    assert max(columns["plain"]["n_documents"]) == 12
+    with duckdb.connect(str(report), read_only=True) as connection:
+        for at in many:
+            pair = columns["plain"]["pair"][at]
+            query = "SELECT source, shard_name, row, doc_id FROM pair_documents WHERE pair = ?"
+            rows = connection.execute(f"{query} ORDER BY ALL", [pair]).fetchall()
+            assert [tuple(place) for place in chunk[at][-1]] == rows
+            assert len(rows) == columns["plain"]["n_documents"][at]
+
+
+def test_of_a_pair_in_very_many_documents_the_page_has_the_first(tmp_path):
+    found = {"pair": "p", "rules": "decon", "score": 0.9, "is_contaminated": True}
+    place = {"pair": "p", "detector": "decon", "benchmark": "b", "source": "web"}
+    place |= {"shard_name": "s.jsonl", "score": 0.9, "is_contaminated": True}
+    n = MOST_PLACES_OF_PAIR + 50
+    report = write_report(
+        tmp_path / "r.duckdb",
+        runs=[RUN],
+        pairs=[{**found, "n_documents": n}],
+        matches=[{**place, "row": row, "doc_id": f"d{row}"} for row in range(n)],
+    )
+    write_page(report, tmp_path / "r.html")
+    ((*_, places),) = data_of(tmp_path / "r.html", "texts-0")
+    assert [row for _, _, row, _ in places] == [*range(MOST_PLACES_OF_PAIR)]
+
+
 def test_where_all_is_well_nothing_is_warned_of(tmp_path):
     report = write_report(tmp_path / "r.duckdb", runs=[RUN])
     write_page(report, tmp_path / "r.html")
@@ -135,7 +203,13 @@ def test_a_page_that_lacks_pairs_says_so_and_has_the_best(report, tmp_path):
     write_page(report, tmp_path / "p.html", most_pairs=12)
     columns = data_of(tmp_path / "p.html", "columns")
     everything = gather(report).pairs.to_pylist()
-    best = sorted(everything, key=lambda row: (not row["is_contaminated"], -row["score"]))[:12]
+    best = sorted(
+        everything,
+        key=lambda row: (
+            *(not row["is_contaminated"], not row["is_question_only"]),
+            *(-row["score"], row["pair"]),
+        ),
+    )[:12]
     assert columns["plain"]["pair"] == [row["pair"] for row in best]
     assert (columns["n"], columns["n_all"]) == (12, len(everything))
     notes = " ".join(data_of(tmp_path / "p.html", "overview")["notes"])
@@ -175,6 +249,34 @@ def test_doubt_is_the_way_to_the_nearest_threshold_of_the_rules_that_found_it(tm
     by_pair = dict(zip(facts.pairs["pair"].to_pylist(), pairs.doubts(facts), strict=True))
     for at, (_, _, expected) in enumerate(found):
         assert by_pair[str(at)] == (None if expected is None else pytest.approx(expected))
+
+
+def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
+    """In the text, as the lines of their own charts, for each pair and in its doubt."""
+    names = ("gsm8k", "quiz")
+    found = {"source": "web", "shard_name": "a", "detector": "decon", "split": "test"}
+    report = write_report(
+        tmp_path / "r.duckdb",
+        runs=[{**RUN, "thresholds": '{"decon": 0.8}'}],
+        benchmarks=[
+            {"benchmark": "gsm8k", "n_items": 1, "thresholds": '{"decon": 0.62}'},
+            {"benchmark": "quiz", "n_items": 1, "thresholds": '{"decon": 0.8}'},
+        ],
+        items=[{"benchmark": name, "split": "test", "instance_index": 0} for name in names],
+        matches=[
+            {**found, "benchmark": name, "instance_index": 0, "row": 1, "score": 0.7}
+            for name in names
+        ],
+        pairs=[{"pair": name, "benchmark": name, "rules": "decon", "score": 0.7} for name in names],
+    )
+    facts = gather(report)
+    assert "Rules and their thresholds: decon 0.8 (gsm8k: 0.62 instead)." in sections.asked(facts)
+    (every, gsm8k, quiz) = sections.score_histograms(facts).choices
+    lines = [one.charts[0].layout["shapes"][0]["x0"] for one in (every, gsm8k, quiz)]
+    assert lines == [0.8, 0.62, 0.8]
+    assert pairs.columns(facts)["own_thresholds"] == {"decon": {"gsm8k": 0.62}}
+    doubt = dict(zip(facts.pairs["pair"].to_pylist(), pairs.doubts(facts), strict=True))
+    assert doubt == pytest.approx({"gsm8k": 0.08, "quiz": 0.1})
 
 
 # Pairs --------------------------------------------------------------------------------------------
@@ -331,6 +433,34 @@ def test_prop_a_label_is_one_visible_line_that_plotly_reads_as_it_is(text):
     assert len(read) <= 20
     hidden = {character for character in read if category(character) in {"Cc", "Cf", "Zl", "Zp"}}
     assert hidden <= set("\u200c\u200d")
+
+
+@given(st.text(max_size=120), st.integers(4, 40))
+def test_prop_a_wrapped_label_has_all_of_the_name_on_lines_that_are_not_too_long(text, width):
+    label = labels.wrapped(text, width)
+    lines = [html.unescape(line) for line in label.split("<br>")]
+    assert all(len(line) <= width for line in lines)
+    assert labels.n_lines(label) == len(lines)
+    assert "".join("".join(lines).split()) == "".join(labels.shown(text).split())
+    assert not set("<>") & set(label.replace("<br>", ""))
+
+
+def test_no_name_of_a_chart_is_cut(tmp_path):
+    name = "ledger_math_word_problems_with_a_name_that_takes_two_lines"
+    source = "web-crawl-2024-33-filtered-and-deduplicated"
+    write_page(
+        write_world(tmp_path / "r.duckdb", benchmarks=[name], sources=[source]),
+        tmp_path / "r.html",
+    )
+    ticks = [
+        tick.replace("<br>", "")
+        for figure in figures(data_of(tmp_path / "r.html", "overview"))
+        for axis in ("xaxis", "yaxis")
+        for tick in figure["layout"].get(axis, {}).get("ticktext", ())
+    ]
+    assert any(name in tick for tick in ticks)
+    assert source in ticks
+    assert not any("…" in tick for tick in ticks)
 
 
 def test_what_hides_in_a_name_is_shown_as_its_number():

@@ -13,7 +13,7 @@ from decon_core.config import Source
 from decon_core.corpus import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.evals import fingerprint_of
-from decon_core.idf import freeze
+from decon_core.idf import current_snapshot, freeze
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.policy import Policy
@@ -80,8 +80,14 @@ def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
         build(bench, pack, [*versions, late])
     with pytest.raises(MissingError, match="no benchmark"):
         build(bench, pack, [])
-    with pytest.raises(MissingError, match="not scanned against late"):
-        build_report(bench.store, [pack], [*versions, late], bench.policy)
+
+
+def test_a_report_lists_the_cells_that_were_not_scanned(leaky, make_words):
+    bench, versions, pack = scanned(leaky)
+    late = bench.save("late", [(make_words("r", 30), None, None)])
+    bench.index([late], current_snapshot(bench.store, bench.policy))
+    (gap,) = build_report(bench.store, [pack], [*versions, late], bench.policy).gaps
+    assert (gap.lacking, gap.is_read, gap.reason) == (("late",), True, "not scanned yet")
 
 
 def test_rows_that_could_not_be_read_block_the_mixture_with_place_and_reason(leaky):
@@ -104,7 +110,7 @@ def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky)
     bench.policy = Policy(tokenizer_str="words", unreadable="drop")
     pack = bench.pack({"a.jsonl": [{"txet": "a field of another name"}] * 3})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    with pytest.raises(IncompleteError, match=r"field missing \(text\).*check the fields"):
+    with pytest.raises(IncompleteError, match=r"field missing \(text\).*it has the fields txet"):
         build(bench, pack, versions)
 
 
@@ -197,10 +203,12 @@ def test_the_report_answers_what_leaked_from_where_and_what_was_removed(reported
             return connection.execute(query).fetchall()
 
         assert rows("FROM by_benchmark SELECT * EXCLUDE (low, high)") == [
-            ("b", "test", 2, 1, 0, 0.5, 1)
+            ("b", "test", 2, 1, 0, 0.5, 1, 0, 0.0)
         ]
-        assert rows("FROM by_source") == [("web", 3, 1, 1, 1, 1 / 3)]
-        assert rows("FROM by_benchmark_and_source") == [("b", "web", 1, 1)]
+        columns = "source, n_documents, n_unreadable, n_contaminated_documents, n_leaked_items"
+        assert rows(f"SELECT {columns} FROM by_source") == [("web", 3, 1, 1, 1)]
+        by_both = "SELECT benchmark, source, n_leaked, n_documents FROM by_benchmark_and_source"
+        assert rows(by_both) == [("b", "web", 1, 1)]
         assert rows("SELECT status FROM item_status ORDER BY instance_index") == [
             ("leaked",),
             ("clean",),
@@ -298,7 +306,10 @@ def test_a_source_without_leaks_has_a_share_of_zero(bench, make_words):
     summary = build_report(bench.store, [pack], versions, bench.policy)
     assert summary.n_shards_without_mixture == 1
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
-        assert connection.execute("FROM by_source").fetchall() == [("web", 1, 0, 0, 0, 0.0)]
+        columns = "source, n_documents, n_unreadable, n_contaminated_documents, contaminated_share"
+        assert connection.execute(f"SELECT {columns} FROM by_source").fetchall() == [
+            ("web", 1, 0, 0, 0.0)
+        ]
 
 
 def test_a_mixture_that_was_damaged_is_built_again(leaky):

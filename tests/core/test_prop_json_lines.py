@@ -252,10 +252,11 @@ def rows_of(batch):
     assert batch.n_characters == sum(len(document.text) for document in documents)
     assert all(isinstance(row, Unreadable) for row in batch.unreadable)
     assert [row.row for row in documents] == sorted(row.row for row in documents)
+    assert batch.invalid == [document.invalid for document in documents if document.invalid]
     return sorted([*documents, *batch.unreadable], key=lambda row: row.row)
 
 
-@settings(max_examples=_N_EXAMPLES, deadline=None)
+@settings(max_examples=_N_EXAMPLES)
 @given(data=st.data(), source=st.sampled_from(SOURCES), block_bytes=st.sampled_from(BLOCKS))
 def test_blocks_hold_the_rows_that_the_careful_reader_finds(data, source, block_bytes):
     require_same(data.draw(shards(source.text)), source, block_bytes)

@@ -1,8 +1,11 @@
 """What is published of a report, against numbers counted by hand, and what a build is told."""
 
 import json
+import tomllib
+from dataclasses import asdict
 from xml.etree import ElementTree as ET
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +15,7 @@ from decon_core.policy import Policy
 from decon_core.publish.card import card_from, card_of
 from decon_core.publish.junit import junit_of
 from decon_core.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
-from decon_core.publish.summary import SCHEMA, summary_of
+from decon_core.publish.summary import SCHEMA, called_in, summary_of
 
 from .reports import write_report
 
@@ -81,8 +84,9 @@ def test_a_summary_counts_items_and_documents(report):
     summary = summary_of(report())
     assert summary["schema"] == SCHEMA
     (quiz,) = summary["benchmarks"]
-    counts = ("n_items", "n_leaked", "n_question_only", "n_not_indexable", "n_documents")
-    assert [quiz[name] for name in counts] == [10, 2, 1, 2, 3]
+    counts = ("n_items", "n_leaked", "n_with_answer", "n_without_answer", "n_question_only")
+    assert [quiz[name] for name in counts] == [10, 2, 1, 1, 0]
+    assert (quiz["n_not_indexable"], quiz["n_documents"]) == (2, 3)
     assert quiz["leak_rate"] == 0.2
     assert 0.05 < quiz["low"] < 0.06  # Wilson, 2 of 10: 0.0567 to 0.5098
     assert 0.5 < quiz["high"] < 0.52
@@ -90,12 +94,83 @@ def test_a_summary_counts_items_and_documents(report):
         "split": "test",
         "n_items": 10,
         "n_leaked": 2,
+        "n_question_only": 0,
         "leak_rate": 0.2,
         "low": 0,
         "high": 0,
     }
     assert quiz["rules"] == [{"rule": "decon", "n_leaked": 2}]
     assert quiz["not_indexable"] == [{"reason": "too short", "n_items": 2}]
+
+
+QUESTION = {**MATCH, "is_contaminated": False, "is_by_score": False, "is_question_only": True}
+
+
+def test_question_only_is_counted_beside_leaks_and_never_as_clean(report):
+    """A document with a leak is no question-only one, nor is an item that leaked elsewhere."""
+    matches = [
+        *tables()["matches"],
+        {**QUESTION, "instance_index": 3, "row": 20, "score": 0.7},
+        {**QUESTION, "instance_index": 3, "row": 21, "score": 0.7},
+        {**QUESTION, "instance_index": 3, "row": 1, "score": 0.7},  # beside a leak
+        {**QUESTION, "instance_index": 0, "row": 22, "score": 0.7},  # which leaked elsewhere
+    ]
+    path = report(matches=matches)
+    summary = summary_of(path)
+    (quiz,) = summary["benchmarks"]
+    assert (quiz["n_leaked"], quiz["n_question_only"], quiz["question_only_rate"]) == (2, 1, 0.1)
+    assert quiz["n_question_only_documents"] == 3
+    assert quiz["splits"][0]["n_question_only"] == 1
+    corpus = summary["corpus"]
+    assert (corpus["n_contaminated_documents"], corpus["n_question_only_documents"]) == (3, 3)
+    assert corpus["question_only_rate"] == 0.0375
+    card = card_of(path)
+    assert "3 documents (3.75% of all) hold no leak, but the question of an item" in card
+    assert "| 1 | 0 | 3 | 1 | 3 |" in card
+    with duckdb.connect(str(path), read_only=True) as connection:
+        asked = connection.execute(
+            "SELECT status, count(*) FROM item_status GROUP BY status ORDER BY status"
+        ).fetchall()
+        documents = connection.execute(
+            "SELECT row, is_contaminated, is_question_only, n_question_only_items FROM documents "
+            "WHERE row IN (1, 20, 22) AND source = 'web' ORDER BY row"
+        ).fetchall()
+        sources = connection.execute(
+            "SELECT source, n_question_only_documents, question_only_share FROM by_source"
+        ).fetchall()
+    expected = [("clean", 5), ("leaked", 2), ("not indexable", 2), ("question-only", 1)]
+    assert asked == expected
+    assert documents == [(1, True, False, 1), (20, False, True, 1), (22, False, True, 1)]
+    assert sources == [("books", 0, 0.0), ("web", 3, 0.075)]
+
+
+def test_question_only_has_a_limit_of_its_own_and_leaks_have_theirs(report):
+    matches = [{**QUESTION, "instance_index": n, "row": n} for n in range(3)]
+    summary = summary_of(report(matches=matches))
+    passed, coverage = cases_of(summary, Limits(max_rate=0.0))
+    assert (passed.is_passed, coverage.is_passed) == (True, True)
+    assert (passed.n_leaked, passed.n_question_only, passed.question_only_rate) == (0, 3, 0.3)
+    held = Limits(max_question_only_rate=0.3)
+    assert all(case.is_passed for case in cases_of(summary, held))
+    (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.2))
+    assert failed.wrong == ("3 of 10 items are question-only (30.00%), more than 20.00%",)
+    (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.4, by="upper"))
+    assert "which may be more than 40.00%" in failed.wrong[0]
+    told = junit_of(cases_of(summary, Limits(max_question_only_rate=0.2)))
+    assert "3 of 10 question-only: 30.00%; limit: 20.00%" in told
+    with pytest.raises(InputError, match="max-question-only-rate"):
+        Limits(max_question_only_rate=1.5)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "expected"), [(0.006, (0, 1, 0)), (0.5, (1, 0, 0)), (None, (0, 0, 1))]
+)
+def test_a_leak_with_a_trace_of_its_answer_is_not_one_with_its_answer(report, overlap, expected):
+    (quiz,) = summary_of(
+        report(matches=[{**MATCH, "instance_index": 0, "answer_overlap": overlap}])
+    )["benchmarks"]
+    names = ("n_with_answer", "n_with_part_of_answer", "n_without_answer")
+    assert tuple(quiz[name] for name in names) == expected
 
 
 def test_two_shards_of_one_name_are_two_documents_of_one_row(report):
@@ -132,7 +207,7 @@ def test_what_nobody_counted_is_null_and_never_zero(report):
         assert summary["corpus"][name] is None
     assert summary["corpus"]["n_contaminated_documents"] == 3
     card = card_from(summary)
-    assert "of 1 benchmark: 1 file. 2 items were found in 3 documents, before" in card
+    assert "of 1 benchmark: 1 file. 2 items leaked into 3 documents, before" in card
     assert "- How many items `quiz` has: the report holds those found only." in card
     assert "- Whether there were rows that could not be read: the report does not say." in card
 
@@ -190,10 +265,10 @@ def test_a_file_that_is_no_report_is_named(tmp_path):
 def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
     card = card_of(report(unreadable=[{"source": "web", "shard_name": "a", "reason": "not JSON"}]))
     for told in (
-        "2 items were found in 3 documents (3.75% of all)",
+        "2 items leaked into 3 documents (3.75% of all)",
         "| `quiz` | `test` | `v1` | 10 | 8 |",
         "| `decon` | idf-weighted overlap of question, answer and passage n-grams | 0.85 |",
-        "| `quiz` | 2 | 20.00% | 5.67% to 50.98% | 1 | 3 |",
+        "| `quiz` | 2 | 20.00% | 5.67% to 50.98% | 1 | 0 | 3 | 0 | 0 |",
         "| `web` | 40 | 2 | 5.00% |",
         "- 2 items of `quiz`: too short.",
         "- 1 row of `web` that could not be read: not JSON.",
@@ -204,9 +279,20 @@ def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
         assert told in card
 
 
-def test_the_settings_of_a_card_are_those_of_a_policy_file(report):
-    import tomllib
+@pytest.mark.parametrize(
+    ("n", "told"), [(1, "1 document has bytes"), (2, "2 documents have bytes")]
+)
+def test_documents_that_are_not_utf8_are_in_the_headline_the_summary_and_the_card(report, n, told):
+    shard = {"source": "web", "pack": "w", "shard_name": "a.jsonl", **SHARD, "n_invalid_utf8": n}
+    path = report(shards=[shard])
+    assert f"{told} that are not UTF-8 (scanned as U+FFFD): decon-assets" in called_in(path)
+    summary = summary_of(path)
+    assert summary["corpus"]["n_invalid_utf8"] == n
+    assert summary["sources"][0]["n_invalid_utf8"] == n
+    assert f"{n} document{'s' * (n > 1)} with bytes that are not UTF-8" in card_of(path)
 
+
+def test_the_settings_of_a_card_are_those_of_a_policy_file(report):
     policy = {
         "contamination_score_threshold": 0.9,
         "detectors": ["decon", "exact"],
@@ -216,6 +302,36 @@ def test_the_settings_of_a_card_are_those_of_a_policy_file(report):
     settings = tomllib.loads(card.partition("```toml\n")[2].partition("```")[0])
     assert Policy.from_mapping(settings["policy"]).ngram_size == 6
     assert settings["policy"] == policy
+
+
+def test_the_settings_of_a_card_with_thresholds_of_single_benchmarks_give_the_same_policy(report):
+    """Tables [policy.benchmark.NAME] are not part of the table [policy] of scalars."""
+    policy = Policy(
+        detectors=("decon", "longest_match"),
+        punctuation_chars='."\\\x7f“',
+        strip_markup=False,
+        common_share=0.00001,
+        benchmark={
+            "gsm8k": {"contamination_score_threshold": 0.62, "longest_match_threshold": 0.9},
+            'MMLU "pro" 1.1': {"contamination_score_threshold": 1},
+        },
+    )
+    card = card_of(report(runs=[{**RUN, "policy": json.dumps(asdict(policy))}]))
+    block = card.partition("```toml\n")[2].partition("```")[0]
+    assert "[policy.benchmark.gsm8k]\ncontamination_score_threshold = 0.62" in block
+    assert Policy.from_mapping(tomllib.loads(block)["policy"]) == policy
+
+
+def test_thresholds_of_single_benchmarks_are_in_summary_and_card(report):
+    benchmarks = [
+        {"benchmark": "quiz", "n_items": 10, "thresholds": '{"decon": 0.85}'},
+        {"benchmark": "gsm8k", "n_items": 0, "thresholds": '{"decon": 0.62}'},
+        {"benchmark": "mmlu", "n_items": 0},
+    ]
+    path = report(benchmarks=benchmarks)
+    rules = [{"rule": "decon", "threshold": 0.85, "of_benchmarks": {"gsm8k": 0.62}}]
+    assert summary_of(path)["rules"] == rules
+    assert "| 0.85; `gsm8k`: 0.62 instead |" in card_of(path)
 
 
 def test_names_that_would_change_the_page_do_not(report):
@@ -301,7 +417,7 @@ def test_rows_that_could_not_be_read_fail_unless_they_may(report):
 def test_a_shard_or_a_line_that_could_not_be_read_fails_although_no_shard_counts_it(report):
     lost = [{"source": "web", "shard_name": "b.jsonl", "reason": "the whole shard"}]
     (told,) = failures(summary_of(report(unreadable=lost)), max_rate=1.0)[COVERAGE]
-    assert told.startswith("1 rows could not be read")
+    assert told.startswith("1 row could not be read")
 
 
 def test_what_is_not_known_fails(report):
@@ -353,14 +469,42 @@ def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
         "n_items": n,
         "n_leaked": n_leaked,
         "n_not_indexable": 0,
+        "n_shards_not_scanned": 0,
         "leak_rate": round(n_leaked / n, 9),
         "low": 0.0,
         "high": 1.0,
+        "n_question_only": 0,
+        "question_only_rate": 0.0,
+        "question_only_high": 1.0,
     }
     corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
-    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": []}
+    scanned = {"n_shards_in_corpus": 1, "not_scanned": []}
+    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": [], **scanned}
     found = failures(summary, max_rate=n_may / n)
     assert (not found) == (n_leaked <= n_may)
+
+
+def test_a_benchmark_that_lacks_shards_is_unknown_below_its_limit_and_fails_above_it(report):
+    lacking = {"n_shards_not_scanned": 1}
+    path = report(
+        benchmarks=[{**tables()["benchmarks"][0], **lacking}],
+        not_scanned=[
+            {
+                "source": "web",
+                "pack": "w",
+                "shard_name": "b.jsonl",
+                "benchmarks": ["quiz"],
+                "reason": "cut off",
+            }
+        ],
+    )
+    for limit, is_unknown in ((0.5, True), (0.1, False)):
+        (case, coverage) = cases_of(summary_of(path), Limits(max_rate=limit))
+        assert (case.is_passed, case.is_unknown, coverage.is_passed) == (False, is_unknown, False)
+        assert "1 of 3 shards was not scanned" in case.wrong[-1]
+        kind = ET.fromstring(junit_of([case]).encode()).find(".//failure").get("type")
+        assert kind == ("incomplete" if is_unknown else "contamination")
+    assert "Incomplete: 1 of 3 shards was not scanned" in card_of(path)
 
 
 # JUnit --------------------------------------------------------------------------------------------

@@ -302,7 +302,7 @@ def test_what_stands_behind_the_end_of_a_compressed_shard_is_damage(tmp_path, co
     with create(path, compression) as file:
         file.write(b'{"text": "x"}\n')
     path.write_bytes(path.read_bytes() + b'{"text": "y"}\n')
-    with pytest.raises(CorpusError, match=r"after 1 rows, byte 14 .*damaged or cut off"):
+    with pytest.raises(CorpusError, match=r"after 1 row, byte 14 .*damaged or cut off"):
         rows_of(path)
 
 

@@ -3,8 +3,9 @@
 import random
 from collections import Counter
 
+import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.errors import MissingError, StaleError
@@ -14,6 +15,7 @@ from decon_core.review.precision import Tally, estimate, tally, wilson
 from decon_core.review.queue import in_order, of_calls, without_verdict
 from decon_core.review.said import line_of, take
 from decon_core.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
+from decon_core.review.show import Paint, page
 from decon_core.verdicts import Verdict, Verdicts
 
 from .review_reports import call, key, pair, write_report
@@ -83,6 +85,51 @@ def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_
             3,
             77,
         ]
+
+
+def in_documents(report, pair, n):
+    """Matches of a pair in so many documents."""
+    with duckdb.connect(str(report)) as connection:
+        connection.executemany(
+            "INSERT INTO matches (pair, source, shard_name, row, doc_id, detector, score, "
+            "is_contaminated, is_question_only) VALUES (?, 'web', 'a.jsonl', ?, ?, 'decon', 0.9, "
+            "true, false)",
+            [(pair, row, f"page-{row}") for row in range(n)],
+        )
+
+
+def test_a_pair_has_all_of_its_documents_and_is_found_by_the_id_of_any(tmp_path):
+    path = write_report(tmp_path / "r.duckdb", [pair(0, n_documents=55), pair(1)])
+    in_documents(path, key(0), 55)
+    with open_report(path) as opened:
+        assert [str(one) for one in opened.documents(key(0))] == [
+            f"web/a.jsonl row {row} (page-{row})" for row in range(55)
+        ]
+        assert len(opened.documents(key(0), most=10)) == 10
+        found = opened.pairs(Wanted(documents=("page-37",)))
+        assert [one.pair for one in found] == [key(0)]
+        lines = page(opened.pair(key(0)), width=80, paint=Paint(has_colour=False))
+    told = "\n".join(lines)
+    assert "stands in 55 documents" in told
+    assert "web/a.jsonl row 54 (page-54)" in told
+    assert "more: decon-assets report" not in told
+
+
+def test_of_very_many_documents_a_page_says_where_the_others_are(tmp_path):
+    path = write_report(tmp_path / "r.duckdb", [pair(0, n_documents=1_500)])
+    in_documents(path, key(0), 1_500)
+    with open_report(path) as opened:
+        lines = page(opened.pair(key(0)), width=150, paint=Paint(has_colour=False))
+    told = " ".join(" ".join(lines).split())
+    assert "500 more: decon-assets report" in told
+
+
+def test_a_pair_says_how_the_report_counts_it(tmp_path):
+    question = {"score": 0.7, "is_question_only": True}
+    path = write_report(tmp_path / "r.duckdb", [pair(0), pair(1, **question), pair(2, score=0.7)])
+    with open_report(path) as opened:
+        called = [one.called for one in opened.pairs(Wanted())]
+    assert called == ["leak", "question-only", "near miss"]
 
 
 def test_what_has_a_verdict_is_not_asked_again(report):
@@ -198,7 +245,6 @@ CALLS = st.lists(
 ).map(lambda rows: [a_call(n, name, score) for n, (name, score) in enumerate(rows)])
 
 
-@settings(deadline=None)
 @given(
     CALLS,
     st.integers(1, 80),
@@ -218,7 +264,6 @@ def test_prop_a_sample_has_its_size_and_of_every_stratum_its_share(calls, n, by,
     assert draw(shuffled, n, by=by) == strata
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 30), min_size=1), st.data())
 def test_prop_a_larger_sample_takes_nothing_away(sizes, data):
     n = data.draw(st.integers(0, sum(sizes.values()) + 2))

@@ -14,7 +14,7 @@ import pytest
 
 from decon_core.batches import read_blocks
 from decon_core.decisions import decide
-from decon_core.errors import CorpusError, MissingError, StaleError
+from decon_core.errors import CorpusError, MissingError
 from decon_core.idf import current_snapshot, freeze
 from decon_core.index import index_fingerprint, open_part
 from decon_core.policy import Policy
@@ -211,16 +211,17 @@ def test_more_unions_than_are_kept_are_made_again(bench, make_words, monkeypatch
     assert found == [1, 1, 1]
 
 
-def test_a_damaged_union_is_named_with_its_remedy(bench, make_words):
+def test_a_damaged_union_is_made_again(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words("q", 30)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
     (union,) = bench.store.root.glob("search/*/*.arrow")
-    union.write_bytes(union.read_bytes()[:1000])
+    content = union.read_bytes()
+    union.write_bytes(content[:1000])
     shutil.rmtree(bench.store.root / "tiles")
     _scanners.cache_clear()
-    with pytest.raises(StaleError, match=r"damaged.*delete it"):
-        scan_packs(bench.store, [pack], versions, bench.policy)
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    assert union.read_bytes() == content
 
 
 def test_a_text_that_repeats_itself_for_long_takes_no_time_for_each_repeat(bench, make_words):
@@ -228,9 +229,11 @@ def test_a_text_that_repeats_itself_for_long_takes_no_time_for_each_repeat(bench
     others = [(make_words(n, 30), None, None) for n in range(3)]
     versions = bench.prepare({"b": [(question, make_words("a", 9), None), *others]})
     pack = bench.pack({"a.jsonl": [" ".join([question] * 4000)]})
-    started = time.monotonic()
+    started = time.process_time()
     scan_packs(bench.store, [pack], versions, bench.policy)
-    assert time.monotonic() - started < 30  # it would take hours, walked from every place
+    assert (
+        time.process_time() - started < 300
+    )  # of a processor; it would take hours, walked from every place
 
 
 def test_a_full_disk_leaves_no_half_written_tile(bench, make_words, monkeypatch):

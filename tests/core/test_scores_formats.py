@@ -94,12 +94,13 @@ def check_by_hand(gap):
     """Of RIGHT: the whole quiz, as every format has to tell it.
 
     clean: 3, 4, 8, 9, 10, 11 with 0 1 0 1 0 0; leaked: 0, 1, 2, 6, 7 with 1 1 1 1 0, of them
-    question only 2, 7 with 1 0; not indexable: 5 with 0.
+    with their answer 0, 1, 6 with 1 1 1; not indexable: 5 with 0.
     """
     assert (gap.all.n, gap.all.score) == (12, pytest.approx(6 / 12))
     assert (gap.clean.n, gap.clean.score) == (6, pytest.approx(2 / 6))
     assert (gap.leaked.n, gap.leaked.score) == (5, pytest.approx(4 / 5))
-    assert (gap.question_only.n, gap.question_only.score) == (2, pytest.approx(1 / 2))
+    assert (gap.with_answer.n, gap.with_answer.score) == (3, 1.0)
+    assert (gap.question_only.n, gap.question_only.score) == (0, None)
     assert (gap.not_indexable.n, gap.not_indexable.score) == (1, 0.0)
     assert (gap.not_joined.n, gap.not_joined.score) == (0, None)
     assert gap.gap == pytest.approx(4 / 5 - 2 / 6)
@@ -599,33 +600,37 @@ def test_a_page_of_nothing_is_a_page(report, tmp_path):
 # the report ---------------------------------------------------------------------------------------
 
 
-def test_the_report_says_which_leaks_are_questions_alone(report):
+def test_the_report_says_of_which_leaks_the_answer_was_found(report):
     with duckdb.connect(str(report), read_only=True) as connection:
         rows = connection.execute(
-            "SELECT instance_index FROM item_status WHERE is_question_only ORDER BY ALL"
+            "SELECT instance_index, what_leaked FROM item_status WHERE status = 'leaked' ORDER BY 1"
         ).fetchall()
         (about,) = connection.execute(
             "SELECT comment FROM duckdb_columns() "
-            "WHERE (table_name, column_name) = ('item_status', 'is_question_only')"
+            "WHERE (table_name, column_name) = ('item_status', 'what_leaked')"
         ).fetchone()
-    assert rows == [(2,), (7,)]
-    assert "answer" in about
+    with_answer, without = "with its answer", "without its answer"
+    expected = [(0, with_answer), (1, with_answer), (2, without), (6, with_answer), (7, without)]
+    assert rows == expected
+    assert "0.5" in about
 
 
 @pytest.mark.parametrize(
     ("overlap", "is_correct", "looked_for", "has_answer", "expected"),
     [
-        (0.0, None, None, True, True),
-        (None, None, None, True, True),
-        (0.1, None, None, True, False),
-        (1.0, True, None, True, False),
-        (1.0, False, None, True, True),  # a wrong choice
-        (None, None, "question", True, True),
-        (None, None, "continuation", True, False),
-        (None, None, None, False, False),  # nothing to give away
+        (0.0, None, None, True, "without its answer"),
+        (None, None, None, True, "without its answer"),
+        (0.006, None, None, True, "with part of its answer"),
+        (0.49, None, None, True, "with part of its answer"),
+        (0.5, None, None, True, "with its answer"),
+        (1.0, True, None, True, "with its answer"),
+        (1.0, False, None, True, "without its answer"),  # a wrong choice
+        (None, None, "question", True, "without its answer"),
+        (None, None, "continuation", True, "with its answer"),
+        (None, None, None, False, "has no answer"),
     ],
 )
-def test_an_answer_is_there_when_anything_of_it_is(
+def test_a_leak_is_with_its_answer_from_half_of_it_on_and_not_from_a_single_common_ngram(
     tmp_path, overlap, is_correct, looked_for, has_answer, expected
 ):
     item = {"benchmark": "quiz", "split": "test", "instance_index": 2}
@@ -638,5 +643,37 @@ def test_an_answer_is_there_when_anything_of_it_is(
     )
     with duckdb.connect(str(made), read_only=True) as connection:
         row = connection.execute("SELECT is_question_only, what_leaked FROM item_status").fetchone()
-    told = "no answer" if not has_answer else "question only" if expected else "question + answer"
-    assert row == (expected, told)
+    assert row == (False, expected)
+
+
+def test_question_only_items_are_neither_among_the_leaked_nor_among_the_clean(tmp_path):
+    item = {"benchmark": "quiz", "split": "test", "is_indexed": True, "has_answer": True}
+    leak = {"score": 1.0, "is_contaminated": True, "answer_overlap": 0.006}
+    question = {"score": 0.7, "is_contaminated": False, "is_question_only": True}
+    made = write_report(
+        tmp_path / "report.duckdb",
+        runs=[{"policy": "{}"}],
+        benchmarks=[{"benchmark": "quiz", "n_items": 3}],
+        items=[
+            {**item, "instance_index": n, "question": QUESTIONS[n], "fingerprints": [f"f{n}"]}
+            for n in range(3)
+        ],
+        matches=[
+            {"benchmark": "quiz", "split": "test", "instance_index": 0, "row": 0, **leak},
+            {"benchmark": "quiz", "split": "test", "instance_index": 1, "row": 1, **question},
+        ],
+    )
+    scores = tmp_path / "scores.csv"
+    scores.write_text("benchmark,index,score\nquiz,0,1\nquiz,1,0.75\nquiz,2,0.25\n")
+    (gap,) = score_gap([scores], made).gaps
+    groups = {
+        name: (getattr(gap, name).n, getattr(gap, name).score)
+        for name in ("leaked", "with_answer", "question_only", "clean")
+    }
+    assert groups == {
+        "leaked": (1, 1.0),
+        "with_answer": (0, None),
+        "question_only": (1, 0.75),
+        "clean": (1, 0.25),
+    }
+    assert (gap.question_only_gap, gap.decontaminated) == (0.5, 0.25)

@@ -16,7 +16,6 @@ from decon_core.verbatim import QUESTION, Verbatim, _arrays, _of_arrays, _Pool
 
 SLOW = settings(
     derandomize=True,
-    deadline=None,
     max_examples=10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 200,
 )
 SIGNS = [*"aB9_ .,-\n", "é", "字", "😀", "e\u0301", "the ", "train", "station", " of", "12", "?"]

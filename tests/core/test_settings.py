@@ -256,3 +256,36 @@ def test_options_of_a_file_system_that_no_path_is_on_are_refused(
 def test_a_scheme_may_be_written_in_any_case():
     assert str(place("S3://Bucket/S3")) == "s3://Bucket/S3"
     assert place("MEMORY://x/a.jsonl").key == place("memory://x/a.jsonl").key
+
+
+def test_the_reference_preset_is_the_published_rule_under_the_names_of_before(monkeypatch):
+    monkeypatch.setattr("decon_core.policy.VERDICT_VERSION", 3)
+    monkeypatch.setattr("decon_core.policy.TILE_VERSION", 5)
+    reference = Policy.from_mapping({"preset": "reference"})
+    assert not reference.normalize_unicode
+    assert not reference.strip_markup
+    named = {"tokenizer": "t", "snapshot": "s"}
+    # Made before the settings that it turns off were there.
+    assert reference.index_fingerprint(**named) == "3c58b5a666dce97d"
+    assert reference.scan_fingerprint(**named) == "0d295ea1400ec0d0"
+    others = Policy.from_mapping({"preset": "reference", "detectors": ["decon", "exact"]})
+    assert others.scan_fingerprint(**named) == "9b916fd406f9916b"
+
+
+@pytest.mark.parametrize("name", ["normalize_unicode", "strip_markup"])
+def test_how_text_is_normalized_names_index_and_tiles(name):
+    one, other = Policy(), Policy(**{name: False})
+    named = {"tokenizer": "t", "snapshot": "s"}
+    assert one.index_fingerprint(**named) != other.index_fingerprint(**named)
+    assert one.scan_fingerprint(**named) != other.scan_fingerprint(**named)
+
+
+def test_a_setting_beside_a_preset_holds():
+    policy = Policy.from_mapping({"preset": "reference", "strip_markup": True, "ngram_size": 6})
+    assert (policy.normalize_unicode, policy.strip_markup, policy.ngram_size) == (False, True, 6)
+
+
+@pytest.mark.parametrize("name", ["refrence", 3])
+def test_an_unknown_preset_is_refused_by_name(name):
+    with pytest.raises(ConfigError, match=r"policy: preset.*'reference'"):
+        Policy.from_mapping({"preset": name})

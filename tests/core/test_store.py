@@ -1,17 +1,29 @@
 """Outputs appear whole or not at all."""
 
+import json
+import os
+import subprocess
+import sys
+
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from decon_core.checksums import is_whole, require_whole, sealed_page
+from decon_core.errors import DamagedError
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.store import (
+    Store,
     aside,
     growing_parquet,
     has_no_rows,
+    read_arrow,
     read_json,
+    read_parquet,
+    write_arrow,
     write_json,
+    write_parquet,
     write_tile,
 )
 
@@ -33,11 +45,11 @@ def test_a_file_appears_only_when_its_block_ends_well(tmp_path):
 
 def test_a_failed_rewrite_keeps_what_was_there(tmp_path):
     path = tmp_path / "a.json"
-    write_json(path, "old")
+    write_json(path, {"is": "old"})
     with pytest.raises(RuntimeError), aside(path) as draft:
         draft.write_text("new")
         raise RuntimeError
-    assert read_json(path) == "old"
+    assert read_json(path) == {"is": "old"}
 
 
 def test_a_folder_replaces_another_whole(tmp_path):
@@ -54,14 +66,14 @@ def test_a_folder_replaces_another_whole(tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_a_tile_without_rows_is_the_file_that_arrow_would_write(tmp_path):
+def test_a_tile_without_rows_is_one_file_that_any_reader_opens(tmp_path):
     told = pa.schema([pa.field("a", pa.int64(), metadata={"unit": "token"})], {"made": "today"})
     untold = pa.schema([pa.field("a", pa.int64())])
     one = pa.table({"a": pa.array([1])}).slice(0, 0)
     for table in (told.empty_table(), untold.empty_table(), MATCHES.empty_table(), one):
         write_tile(tmp_path / "ours", table)
-        pq.write_table(table, tmp_path / "theirs", compression="zstd", store_schema=False)
-        assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+        require_whole((tmp_path / "ours").read_bytes(), tmp_path / "ours")
+        assert pq.read_table(tmp_path / "ours").equals(table)
         assert pq.read_schema(tmp_path / "ours").equals(table.schema)
         assert has_no_rows(tmp_path / "ours", table.schema)
     assert not has_no_rows(tmp_path / "ours", MATCHES)
@@ -104,3 +116,72 @@ def test_a_file_that_broke_off_while_it_grew_is_not_there(tmp_path):
         write(table)
         raise RuntimeError
     assert [*tmp_path.iterdir()] == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from decon_core.store import Store, aside, draft_folder
+store = Store(Path(sys.argv[1]))
+with (
+    aside(store.report) as file,
+    aside(store.mixture("m", "p"), drafts=store.drafts) as folder,
+    draft_folder(store.drafts, "canaries") as canaries,
+    store.alone_on("scan", "shard"),
+):
+    file.write_bytes(b"half")
+    folder.mkdir()
+    (folder / "a").write_bytes(b"half")
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_drafts_of_killed_processes_go_and_those_of_living_ones_stay(tmp_path):
+    store = Store(tmp_path)
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "written\n"
+    hidden = {*tmp_path.rglob(".*")}
+    assert len(hidden) == 4
+    store.sweep_drafts()
+    assert {*tmp_path.rglob(".*")} == hidden
+    process.kill()
+    process.communicate()
+    of_another_machine = store.drafts / ".m.0123456789ab-1-1-01234567.tmp"
+    of_an_earlier_version = store.drafts / ".matches.abcdefgh"
+    for path in (of_another_machine, of_an_earlier_version):
+        path.mkdir()
+    store.sweep_drafts()
+    assert {*tmp_path.rglob(".*")} == {of_another_machine, of_an_earlier_version}
+    for path in (of_another_machine, of_an_earlier_version):
+        os.utime(path, (0, 0))
+    store.sweep_drafts()
+    assert not [*tmp_path.rglob(".*")]
+
+
+def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_in_every_format(tmp_path):
+    table = pa.table({"a": [1, 2], "b": ["xxh3-128:" + "0" * 32, "z"]})
+    write_json(tmp_path / "a.json", {"text": "xxh3-128:" + "0" * 32, "n": [1]})
+    write_json(tmp_path / "none.json", {})
+    write_parquet(tmp_path / "a.parquet", table)
+    write_arrow(tmp_path / "a.arrow", table)
+    write_tile(tmp_path / "empty", GRAM_COUNTS.empty_table())
+    (tmp_path / "page").write_bytes(sealed_page("# A page"))
+    assert read_json(tmp_path / "a.json") == {"text": "xxh3-128:" + "0" * 32, "n": [1]}
+    assert read_json(tmp_path / "none.json") == {}
+    assert json.loads((tmp_path / "a.json").read_text())["n"] == [1]  # as other programs read it
+    assert read_parquet(tmp_path / "a.parquet").equals(table)
+    assert pq.read_table(tmp_path / "a.parquet").equals(table)
+    assert read_arrow(tmp_path / "a.arrow").equals(table)
+    for path in sorted(tmp_path.iterdir()):
+        assert is_whole(path)
+        content = path.read_bytes()
+        for at in range(8 * len(content)):
+            damaged = bytearray(content)
+            damaged[at // 8] ^= 1 << at % 8
+            with pytest.raises(DamagedError, match="damaged file"):
+                require_whole(bytes(damaged), path)
+        for cut in range(len(content)):
+            with pytest.raises(DamagedError):
+                require_whole(content[:cut], path)

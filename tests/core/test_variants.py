@@ -59,6 +59,7 @@ def test_all_that_is_wrong_is_told_at_once():
         {"name": "b", "sources": ["books"], "leeks": {}},
         {"name": "c", "licenses": {"field": 3}},
         {"name": "d", "leaks": {"detectors": ["docon"], "least_score": "high"}},
+        {"name": "q", "leaks": {"question_only": "drop"}},
         {"take": "clean"},
         "text",
     ) == [
@@ -69,8 +70,9 @@ def test_all_that_is_wrong_is_told_at_once():
         ("mixture[2].licenses", "neither 'allow' nor 'deny'"),
         ("mixture[3].leaks.least_score", "high"),
         ("mixture[3].leaks.detectors", "'docon'"),
-        ("mixture[4].name", "nothing"),
-        ("mixture[5]", "text"),
+        ("mixture[4].leaks.question_only", "drop"),
+        ("mixture[5].name", "nothing"),
+        ("mixture[6]", "text"),
     ]
 
 
@@ -168,3 +170,25 @@ def test_without_an_allow_list_all_that_is_not_denied_is_taken():
     assert licenses.takes(None)
     assert licenses.takes("unknown")
     assert not licenses.takes("gpl-3.0")
+
+
+@pytest.mark.parametrize(
+    ("leaks", "expected"),
+    [
+        (Leaks(), "a, b, c (all benchmarks)"),
+        (Leaks(benchmarks=("b",)), "b (1 of 3 benchmarks)"),
+        (
+            Leaks(benchmarks=("a", "c"), splits=("test",), least_score=0.9, detectors=("exact",)),
+            "a, c (2 of 3 benchmarks; splits test; by exact; from a score of 0.9 on)",
+        ),
+        (Leaks(benchmarks=("gone",)), "no benchmark (0 of 3 benchmarks)"),
+    ],
+    ids=["all", "one", "limits", "none"],
+)
+def test_leaks_are_described_by_the_names_of_their_benchmarks(leaks, expected):
+    assert leaks.described(["a", "b", "c"]) == expected
+
+
+def test_of_many_benchmarks_the_first_are_named_and_the_others_counted():
+    described = Leaks().described([f"b{number}" for number in range(20)])
+    assert described.endswith("b7 and 12 more (all benchmarks)")

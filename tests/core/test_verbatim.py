@@ -33,7 +33,7 @@ def looked_for(record, policy=POLICY):
 # Texts --------------------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=1000)
+@settings(derandomize=True, max_examples=1000)
 @given(TEXTS, st.one_of(st.none(), TEXTS))
 def test_of_a_record_those_texts_are_looked_for_that_the_oracle_names(question, answer):
     texts = looked_for({"question": question, "answer": answer})
@@ -65,9 +65,10 @@ def test_a_continuation_goes_on_from_the_last_sentence(question, last):
 
 @pytest.mark.parametrize("sign", [".", "\n", "？", '."', "…”"])
 def test_long_rows_of_signs_take_no_time(sign):
-    before = time.monotonic()
+    before = time.process_time()
     last_sentence("a" + sign * 200_000)
-    assert time.monotonic() - before < 2.0
+    # Of a processor. Gone through from each sign it would be minutes.
+    assert time.process_time() - before < 10
 
 
 def test_a_choice_that_is_wrong_is_not_looked_for():
@@ -229,7 +230,7 @@ def test_a_field_that_is_not_found_is_told_from_one_that_cannot_be_searched(benc
 # Tokenizers ---------------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, max_examples=300)
 @given(st.text(max_size=60), st.sampled_from(["cl100k", "o200k", "llama3", "olmo2"]))
 def test_pieces_of_a_bundled_vocabulary_are_all_bytes_of_a_text(text, name):
     tokenizer = load_tokenizer(name)

@@ -6,7 +6,7 @@ import sys
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.decisions import decide
@@ -288,7 +288,6 @@ def _is_same(one, other):
     return all(one[name] == other[name] for name in names)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

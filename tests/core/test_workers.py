@@ -62,6 +62,6 @@ def test_a_job_beside_is_done_when_its_block_ends(tmp_path):
 
 def test_nobody_waits_for_a_job_beside_when_the_block_fails():
     started = time.monotonic()
-    with pytest.raises(RuntimeError), beside(time.sleep, 60):
+    with pytest.raises(RuntimeError), beside(time.sleep, 3600):
         raise RuntimeError
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 1800  # however loaded the machine is

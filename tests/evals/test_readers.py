@@ -160,7 +160,7 @@ def test_parquet_that_was_cut_off_is_refused(tmp_path: Path) -> None:
         ("x.json", b'[{"q": 1', "x.json: found text that is not JSON"),
         ("x.json", b'{"data": [\n', "x.json line 1 (byte 0): found text that is not JSON"),
         ("x.csv", b"q,a\n1,2,3\n", "x.csv line 2: found 3 cells; expected 2 cells (q, a)"),
-        ("x.csv", b"q,a\n1\n", "x.csv line 2: found 1 cells; expected 2 cells (q, a)"),
+        ("x.csv", b"q,a\n1\n", "x.csv line 2: found 1 cell; expected 2 cells (q, a)"),
         ("x.csv", b'q,a\n"1,2\n', "found a line that cannot be read (unexpected end of data)"),
         ("x.csv", b"q,a\n\xff,2\n", "found a line that cannot be read ('utf-8' codec"),
         ("x.tsv", b"q\ta\n1\t2\t3\n", "x.tsv line 2: found 3 cells; expected 2 cells (q, a)"),

@@ -10,7 +10,7 @@ from decon_core.entries import NOTHING, Entries, Field, count_entries
 from decon_core.index import weigh
 from decon_core.kernels import clusters
 from decon_core.policy import Policy
-from decon_core.reference import NOT_FOUND, Entry, Found, Match, Tokens
+from decon_core.reference import NOT_FOUND, Entry, Found, Match, Tokens, reaches
 from decon_core.search import Search, join, search_of
 from decon_core.words import FixedVocabulary, Ragged
 
@@ -67,6 +67,10 @@ def detect_all(documents: Sequence[Tokens], search: Search, policy: Policy) -> l
                 ),
                 base_score=scores[clusters.BASE],
                 score=scores[clusters.SCORE],
+                # What is kept and is no leak is question-only.
+                is_question_only=not reaches(
+                    scores[clusters.SCORE], policy.contamination_score_threshold
+                ),
             )
         )
     return out

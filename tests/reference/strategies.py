@@ -105,6 +105,8 @@ def policies(draw: st.DrawFn, /, **fixed: object) -> Policy:
         "short_answer_window_length": draw(st.sampled_from([1, 4, 50])),
         "min_long_answer_window": draw(st.sampled_from([1, 12, 100])),
         "min_passage_distance": draw(st.sampled_from([1, 12, 100])),
+        "keep_question_only": draw(st.booleans()),
+        "eval_min_token_length": draw(st.sampled_from([0, 9, 20])),
         "perfect_match_decay_start": decay_start,
         "perfect_match_decay_end": decay_start + draw(st.sampled_from([1, 8, 30])),
     }

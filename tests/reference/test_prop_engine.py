@@ -20,8 +20,8 @@ from . import engine
 from .strategies import documents, entries, policies, worlds
 from .worlds import entry, noise, run
 
-SLOW = settings(deadline=None, derandomize=True, max_examples=400)
-LESS = settings(deadline=None, derandomize=True, max_examples=60)
+SLOW = settings(derandomize=True, max_examples=400)
+LESS = settings(derandomize=True, max_examples=60)
 SAMPLINGS = st.sampled_from(["exhaustive", "reference"])
 
 

@@ -11,8 +11,8 @@ from decon_core.reference_rules import Run, longest_run, ratcliff, shared_grams
 from decon_core.texts import texts_of
 from decon_core.words import Ragged
 
-SLOW = settings(deadline=None, derandomize=True, max_examples=300)
-LESS = settings(deadline=None, derandomize=True, max_examples=100)
+SLOW = settings(derandomize=True, max_examples=300)
+LESS = settings(derandomize=True, max_examples=100)
 
 Tokens = list[int]
 UNKNOWN = 0  # what a document may hold and no text does

@@ -9,7 +9,7 @@ from decon_core.policy import PUNCTUATION
 from decon_core.text import WHITE_SPACE, Canonical, clean, clean_with_offsets
 from decon_core.tokens import load_tokenizer
 
-SLOW = settings(deadline=None, derandomize=True, max_examples=400)
+SLOW = settings(derandomize=True, max_examples=400)
 
 # What cleaning is about, far more often than chance would bring it up.
 TRICKY = (

@@ -1,5 +1,7 @@
 """Section 5: weights, confidence, the length penalty, the decision."""
 
+from dataclasses import replace
+
 import pytest
 
 from decon_core.policy import Policy
@@ -146,13 +148,13 @@ def test_unique_answer_tokens_decide_the_penalty_of_a_whole_match() -> None:
     base = 0.75 + 0.25 * 0.5 = 0.875. L = 30 + 2 = 32, r = 1 - 0.2 * 12 / 30 = 0.92:
     0.875 * 0.8 / 0.92 = 0.7609. With all five answer tokens, L = 35, r = 0.9, it would be 0.7778.
     """
-    policy = Policy(sampling="reference", contamination_score_threshold=0.8, evidence_floor=0.6)
+    policy = Policy(sampling="reference", keep_question_only=False)
     one = entry(run(100, 30), (7, 7, 7, 7, 8))
     document = (*one.question, 7, 7, 7, *noise(20))
     assert found(document, one, policy=policy) == []
     # At threshold 0.7: r = 1 - 0.3 * 12 / 30 = 0.88 > 0.875, so 0.875 * 0.7 / 0.88 = 0.696 < 0.7.
     # With L = 35 it would be r = 0.85 and 0.7206: found.
-    seven = Policy(sampling="reference", contamination_score_threshold=0.7)
+    seven = replace(policy, contamination_score_threshold=0.7)
     assert found(document, one, policy=seven) == []
     # At 0.69: r = 1 - 0.31 * 0.4 = 0.876 > 0.875; at 0.68: r = 0.872: 0.875 * 0.68 / 0.872
     lower = Policy(sampling="reference", contamination_score_threshold=0.68)
@@ -166,7 +168,9 @@ def test_a_score_at_the_threshold_is_contaminated() -> None:
     one = entry(run(100, 50), run(500, 6))
     document = one.question + one.answer[:5] + noise(20)
     for threshold, is_found in ((0.9375, True), (0.9376, False), (0.9374, True)):
-        policy = Policy(sampling="reference", contamination_score_threshold=threshold)
+        policy = Policy(
+            sampling="reference", contamination_score_threshold=threshold, keep_question_only=False
+        )
         assert bool(found(document, one, policy=policy)) is is_found
 
 
@@ -179,7 +183,10 @@ def test_a_short_verbatim_question_with_its_answer_is_contaminated() -> None:
 def test_a_verbatim_question_without_its_answer_is_not() -> None:
     one = entry(run(100, 60), ANSWER)
     # 0.75 * 1 + 0.25 * 0 = 0.75 < 0.8
-    assert found(one.question + noise(20), one, policy=SAMPLING) == []
+    (match,) = found(one.question + noise(20), one, policy=SAMPLING)
+    assert (match.score, match.is_question_only) == (0.75, True)
+    published = replace(SAMPLING, keep_question_only=False)
+    assert found(one.question + noise(20), one, policy=published) == []
 
 
 def test_a_whole_match_adds_up() -> None:

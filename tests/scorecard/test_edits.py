@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.policy import Policy
 from decon_core.scorecard.edits import TRANSFORMATIONS, Material, Turn, name_spans
 from decon_core.scorecard.items import Choice, Item, ItemKey, answer_line, as_text, body, ending
 from decon_core.scorecard.lexicon import Lexicon, lexicon_of
@@ -19,6 +20,7 @@ from decon_core.scorecard.pieces import (
     sentences,
     words,
 )
+from decon_core.text import canonical
 
 WAYS = {way.name: way for way in TRANSFORMATIONS}
 RATES = (5, 10, 20, 40)
@@ -399,6 +401,28 @@ def test_prop_both_halves_of_a_question_are_asked(material):
     assert min(map(len, asked)) > 0
     if answer_line(material.item):
         assert turns[-1] == Turn("assistant", answer_line(material.item))
+
+
+# Other characters for the same text -------------------------------------------------------------
+
+OBFUSCATED = [name for name in WAYS if name.startswith("obfuscated")]
+
+
+@given(materials_of_words(), st.sampled_from(OBFUSCATED))
+def test_prop_what_is_obfuscated_is_the_same_canonical_text(material, name):
+    written = WAYS[name].apply(material)
+    if written is not None:
+        text = as_text(material.item)
+        assert canonical(written, Policy().form) == canonical(text, Policy().form)
+
+
+@pytest.mark.parametrize("name", OBFUSCATED)
+def test_what_is_obfuscated_is_another_text_to_the_published_rule(make_material, name):
+    text = "The first efficient official affiliate office of the staff floated a final offer."
+    written = WAYS[name].apply(make_material(text))
+    published = Policy.from_mapping({"preset": "reference"}).form
+    is_same = canonical(written, published) == canonical(text, published)
+    assert is_same == (name == "obfuscated: other spaces")
 
 
 # The table ----------------------------------------------------------------------------------------

@@ -38,10 +38,10 @@ def truth_of(*rows):
 
 
 def calls_of(*rows):
-    """(rule, document, item, score); from 0.5 on it is a leak."""
+    """(rule, document, item, score); from 0.5 on it is a leak, at 0.3 question-only."""
     return pl.DataFrame(
         [
-            (rule, "s", row, "quiz", "test", item, score, score >= 0.5)
+            (rule, "s", row, "quiz", "test", item, score, score >= 0.5, score == 0.3)
             for rule, row, item, score in rows
         ],
         schema=CALLS,
@@ -69,6 +69,26 @@ CALL_ROWS = calls_of(
 @pytest.fixture
 def marked():
     return mark(TRUTH_ROWS, CALL_ROWS, thresholds=THRESHOLDS, n_background=10)
+
+
+def test_question_only_is_counted_apart_and_never_where_there_is_a_leak():
+    calls = calls_of(
+        ("a", 0, 0, 0.9),  # a leak, and question-only elsewhere in the document
+        ("a", 0, 0, 0.3),
+        ("a", 1, 1, 0.3),
+        ("a", 4, 9, 0.3),  # a hard negative
+        ("a", 8, 3, 0.3),  # background
+        ("a", 9, 3, 0.3),
+        ("a", 9, 4, 0.9),
+    )
+    found = mark(TRUTH_ROWS, calls, thresholds=THRESHOLDS, n_background=10)
+    a, b = found.totals.iter_rows(named=True)
+    names = ("n_question_only", "n_negatives_question_only", "n_background_question_only")
+    assert [a[name] for name in names] == [1, 1, 1]
+    assert [b[name] for name in names] == [0, 0, 0]
+    assert (a["n_found"], a["n_false_alarms"], a["n_background_flagged"]) == (1, 0, 1)
+    assert found.recall.filter(rule="a", transformation="verbatim")["n_question_only"][0] == 1
+    assert found.negatives.filter(rule="a")["n_question_only"].to_list() == [1]
 
 
 def test_recall_is_counted_by_rule_and_transformation(marked):

@@ -30,7 +30,7 @@ def marked(planned, tmp_path_factory):
         place = [row[name] for name in ("shard", "row", "benchmark", "split", "instance_index")]
         for rule, threshold in THRESHOLDS.items():
             score = rng.random()
-            rows.append((rule, *place, score, score >= threshold))
+            rows.append((rule, *place, score, score >= threshold, False))
     calls = pl.DataFrame(rows, schema=CALLS, orient="row")
     return mark(truth, calls, thresholds=THRESHOLDS, n_background=5)
 

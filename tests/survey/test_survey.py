@@ -58,6 +58,26 @@ TURNS = [{"role": "user", "content": "Hello there"}, {"role": "assistant", "cont
             {"instruction": "do", "input": "", "output": "done"},
             ("instruction", "input", "output"),
         ),
+        ({"response": "about 7", "query": "how?"}, ("query", "response")),
+        ({"target": "7", "input": "how far?"}, ("input", "target")),
+        ({"targets": "7", "inputs": "how far?"}, ("inputs", "targets")),
+        ({"assistant": "7", "user": "how far?"}, ("user", "assistant")),
+        ({"target": "7", "source": "how far?"}, ("source", "target")),
+        ({"Answer": "7", "Question": "how far?"}, ("Question", "Answer")),
+        (
+            {"text": "algebra", "solution": "it is 7", "problem": "how far?", "answer": "7"},
+            ("problem", "solution", "answer"),
+        ),
+        (
+            {"answer": "7", "text": "the mill stands at the river bank", "question": "where?"},
+            ("question", "text", "answer"),
+        ),
+        ({"text": "Q: where? A: at the mill", "question": "where?", "answer": "the mill"}, "text"),
+        ({"text": "once upon a time there was", "source": "web", "target": "x"}, "text"),
+        (
+            {"closing": "and so they all went home", "opening": "once upon a time there was"},
+            ("closing", "opening"),
+        ),
         ({"q": "short", "story": "once upon a time there was a mill"}, "story"),
     ],
 )
@@ -266,7 +286,7 @@ def test_benchmarks_that_ask_nothing_are_all_told(tmp_path):
 
 def test_every_setting_stands_in_the_file_with_its_default():
     text = files("decon_core.survey").joinpath("decon.toml").read_text()
-    named = set(re.findall(r"^(?:# )?([a-z_]+) = ", text, re.MULTILINE))
+    named = set(re.findall(r"^(?:# )?([a-z0-9_]+) = ", text, re.MULTILINE))
     said = set(re.findall(r"[a-z_]+", text))
     known = set().union(*(keys for keys in config._SECTIONS.values() if keys)) - {"source"}
     policy = {field.name for field in fields(Policy)}
@@ -285,7 +305,7 @@ def test_every_setting_stands_in_the_file_with_its_default():
     ):
         assert keys <= said
     section = text.split("[policy]")[1].split("[[")[0]
-    commented = re.findall(r"^# ([a-z_]+) = ([^#\n]+)", section, re.MULTILINE)
+    commented = re.findall(r"^# ([a-z0-9_]+) = ([^#\n]+)", section, re.MULTILINE)
     for name, value in commented:
         if name in policy and name != "punctuation_chars":
             default = getattr(Policy(), name)

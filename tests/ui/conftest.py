@@ -31,7 +31,7 @@ NO_CHROMIUM = (
 )
 
 # A shared machine of two cores may be very slow, and waiting ends as soon as the content is there.
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
 
 
 def find_chromium() -> str | None:
@@ -150,7 +150,7 @@ def _running(
     finally:
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=20)
+            process.wait(timeout=120)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -160,7 +160,7 @@ def _wait_until_it_answers(site: Site, process: subprocess.Popen[bytes]) -> None
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         with suppress(OSError):
-            urllib.request.urlopen(f"{site.url}/server_info", timeout=5).close()
+            urllib.request.urlopen(f"{site.url}/server_info", timeout=60).close()
             return
         time.sleep(0.2)
     pytest.fail(f"the UI did not start; {site.log} says:\n{site.log.read_text()}", pytrace=False)

@@ -54,6 +54,28 @@ def test_the_graph_shows_every_asset_in_its_group_and_what_is_materialized_in_gr
     keep(page, "asset-graph.png")
 
 
+def test_materialize_all_leaves_out_the_scorecard_and_files_of_others(page):
+    n_materialized = sum(map(len, GROUPS.values())) - len(NOT_BUILT)
+    page.goto("/asset-groups")
+    page.get_by_text(f"Materialize all ({n_materialized})").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text(f"materialize {n_materialized} assets")).to_be_visible()
+    dialog.get_by_role("button", name="Cancel").click()
+
+
+def test_the_overview_shows_a_run_of_the_command_line_and_the_runs_of_its_assets(page):
+    page.goto("/")
+    expect(page.get_by_role("link", name="everything_missing")).to_be_visible()
+    expect(page.get_by_text("Jobless asset materializations").first).to_be_visible()
+
+
+def test_the_sensor_says_what_it_does(page):
+    page.goto("/automation")
+    expect(page.get_by_role("link", name="keep_up")).to_be_visible()
+    page.locator("[aria-label=info]").first.hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("Keeps everything up to date")
+
+
 @pytest.fixture
 def later_benchmark(site) -> Iterator[str]:
     """A fifth benchmark, registered as its README says while the UI runs; and taken out again."""
@@ -158,7 +180,7 @@ def test_the_ui_is_on_loopback_only_and_neither_welcomes_nor_reports(page, site)
 
 def open_whole_graph(page: Page) -> None:
     """The graph with its groups open, fitted into the window."""
-    page.set_viewport_size({"width": 1800, "height": 860})  # names are legible
+    page.set_viewport_size({"width": 1800, "height": 1080})  # names are legible
     page.goto("/asset-groups")
     expect(page.locator("foreignObject").filter(has_text="products")).to_be_visible()
     page.locator("button:has([aria-label=panel_show_right])").click()
@@ -166,7 +188,7 @@ def open_whole_graph(page: Page) -> None:
     page.get_by_role("menuitem", name="Expand all groups").click()
     page.keyboard.press("Escape")
     expect(page.locator("foreignObject").filter(has_text="idf_snapshot")).to_be_visible()
-    page.mouse.dblclick(1100, 850)  # beside the graph: fits it
+    page.mouse.dblclick(1100, 1070)  # beside the graph: fits it
     node(page, "report").click(trial=True)  # waits until it stands still, and nothing covers it
 
 

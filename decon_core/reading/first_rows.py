@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.reading.lines import BYTE_ORDER_MARK
-from decon_core.reading.tables import open_arrow
+from decon_core.reading.lines import BYTE_ORDER_MARK, parsed
+from decon_core.reading.tables import open_arrow, readable, values_of_table
 from decon_core.streams import DAMAGE, TABLE_FORMATS, format_of, open_bytes
 
 Row = Mapping[str, Any]
@@ -77,19 +76,19 @@ def _line_rows(path: Path) -> Iterator[Row | None]:
 
 def _object(line: bytes) -> Row | None:
     try:
-        value = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        value, _ = parsed(line)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
 def _table_rows(path: Path) -> Iterator[Row | None]:
     if format_of(path) == ".parquet":
-        batches = pq.ParquetFile(path).iter_batches(batch_size=MOST_ROWS)
+        batches = pq.ParquetFile(readable(path)).iter_batches(batch_size=MOST_ROWS)
     else:
         batches = open_arrow(path).batches
     for batch in batches:
-        yield from batch.slice(0, MOST_ROWS).to_pylist()
+        yield from (value for value, _ in values_of_table(batch.slice(0, MOST_ROWS)))
 
 
 def fields_of(rows: Sequence[Row]) -> list[Field]:

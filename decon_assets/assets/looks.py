@@ -1,0 +1,55 @@
+"""What the blocking checks of the scan look at, also for a scan that fails.
+
+Dagster leaves out the checks of a step that fails. A scan that could not read one shard fails, but
+its other tiles are used: `scan` then reports these results from within its step.
+"""
+
+from dagster import AssetCheckResult
+
+from decon_assets.findings import finding, looked
+from decon_assets.provenance import preview
+from decon_core.canaries import fly
+from decon_core.config import Config
+from decon_core.errors import DeconError, Problem
+from decon_core.faults import changed_faults_of_scan
+from decon_core.index import has_part, index_fingerprint
+from decon_core.records import Version, current_version
+from decon_core.registry import benchmarks_of, list_packs
+from decon_core.store import Store
+from decon_core.tiles import scan_fingerprint
+from decon_core.workers import wanted_workers
+
+
+def look_for_canaries(config: Config, store: Store) -> AssetCheckResult:
+    """The result of `canaries_are_found`."""
+    try:
+        versions = _indexed(config, store)
+        flight = fly(store, versions, config.policy, workers=wanted_workers())
+    except DeconError as error:
+        return finding(error.problems)
+    problems = [*flight.lost]
+    if versions and not flight.planted:
+        found = "no item that any rule can see"
+        problems.append(Problem("all benchmarks", found, "some: else a scan finds nothing"))
+    blind = [{"benchmark": name, "rule": rule} for name, rule in flight.blind]
+    return finding(
+        problems,
+        planted=len(flight.planted),
+        documents=flight.n_documents,
+        nothing_to_plant=preview(blind),
+    )
+
+
+def look_at_ledgers(config: Config, store: Store) -> AssetCheckResult:
+    """The result of `ledger_is_complete`."""
+    fingerprint = scan_fingerprint(store, config.policy)
+    versions = _indexed(config, store)
+    return looked(changed_faults_of_scan(store, list_packs(store), versions, fingerprint))
+
+
+def _indexed(config: Config, store: Store) -> list[Version]:
+    """The versions that a scan can look for today."""
+    index = index_fingerprint(store, config.policy)
+    names = [name for name in benchmarks_of(config) if store.current_records(name).is_file()]
+    versions = [current_version(store, name) for name in names]
+    return [version for version in versions if has_part(store, version, index)]

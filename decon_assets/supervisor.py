@@ -1,0 +1,117 @@
+"""Run a program in a session of its own: copy its output, and end it with all its processes.
+
+Dagster starts servers, and those start runs. A terminal sends Ctrl-C to all of them at once, and
+each answers in its own words. In a session of their own they get a signal only from here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import IO
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SECONDS_BETWEEN_LOOKS = 0.1
+# Dagster's own limit for each of its servers, after which it kills them.
+_SECONDS_TO_END = 60.0
+
+# Dagster's daemon says so of every new home, at the level of a warning: a run that failed before
+# the daemon's first start is not tried again.
+_EXPECTED = b"No cursor for event type"
+
+
+def run_supervised(command: Sequence[str]) -> int:
+    """Run a command until it ends; its exit code.
+
+    SIGINT, SIGTERM and SIGHUP interrupt all of its processes; what is written from then on is
+    dropped. KeyboardInterrupt is raised when none of them is left. A second signal kills them.
+    """
+    with _note_signals() as signals:
+        # Inheritable descriptors stay open: the daemon's lock is held for as long as Dagster lives.
+        with subprocess.Popen(  # noqa: S603 - the command comes from this package
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            close_fds=False,
+        ) as process:
+            _attend(process, signals)
+        if signals:
+            raise KeyboardInterrupt
+        return process.returncode
+
+
+@contextmanager
+def _note_signals() -> Iterator[list[int]]:
+    """Collect the signals that ask this process to stop, instead of obeying them at once."""
+    received: list[int] = []
+    before = {number: signal.getsignal(number) for number in _STOPPING}
+    for number, handler in before.items():
+        # `nohup` and a shell's `&` have some ignored, which the command would inherit.
+        is_ignored = handler is signal.SIG_IGN
+        signal.signal(number, _ignore if is_ignored else lambda got, _: received.append(got))
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Leave a signal without effect on this process."""
+
+
+def _attend(process: subprocess.Popen[bytes], signals: list[int]) -> None:
+    """Pass signals on until the last process of the session has ended.
+
+    All of them write to one pipe, so that it is at its end when all have ended.
+    """
+    copying = threading.Thread(target=_copy, args=(process.stdout, signals), daemon=True)
+    copying.start()
+    n_passed_on, is_ended = 0, False
+    kill_at = float("inf")
+    while copying.is_alive():
+        if len(signals) > n_passed_on:
+            _signal_all(process, signal.SIGKILL if n_passed_on else signal.SIGINT)
+            n_passed_on = len(signals)
+            kill_at = min(kill_at, time.monotonic() + _SECONDS_TO_END)
+        if not is_ended and process.poll() is not None:
+            is_ended = True
+            _signal_all(process, signal.SIGTERM)
+            kill_at = min(kill_at, time.monotonic() + _SECONDS_TO_END)
+        if time.monotonic() > kill_at:
+            _signal_all(process, signal.SIGKILL)
+        copying.join(_SECONDS_BETWEEN_LOOKS)
+    process.wait()
+    _kill_what_closed_its_output(process)
+
+
+def _kill_what_closed_its_output(process: subprocess.Popen[bytes]) -> None:
+    # Bounded, for what has ended stays listed where the first process of a container never reaps.
+    for _ in range(20):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        time.sleep(_SECONDS_BETWEEN_LOOKS / 2)
+
+
+def _copy(source: IO[bytes], signals: list[int]) -> None:
+    for line in source:
+        if not signals and _EXPECTED not in line:
+            with suppress(OSError):  # the terminal is gone, and SIGHUP on its way
+                sys.stdout.buffer.write(line)
+                sys.stdout.buffer.flush()
+
+
+def _signal_all(process: subprocess.Popen[bytes], number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,104 @@
+"""Characters and mark-up that canonical text leaves out or folds, and the settings that choose it.
+
+The tables are facts of Unicode and of HTML. The oracle and the stages read them; what is done with
+them is written in both, by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html.entities import html5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """How text becomes canonical text."""
+
+    punctuation: str
+    normalize_unicode: bool = False
+    strip_markup: bool = False
+
+
+# Unicode ------------------------------------------------------------------------------------------
+
+# The property Default_Ignorable_Code_Point: characters that a reader does not see.
+_IGNORABLE_RANGES = (
+    *((0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5)),
+    *((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8)),
+    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range(first, last + 1)}
+
+# Signs that look like an ASCII sign, by that sign. They are folded wherever they are, also those
+# that NFKC would take apart (an acute accent becomes a space and a combining mark).
+_SIGNS = {
+    "-": "\u02d7\u2010\u2011\u2012\u2013\u2015\u2043\u2212",
+    "'": "\u00b4\u02b9\u02bb\u02bc\u02bd\u02ca\u201b\u2032\u2035\u2039\u203a",
+    '"': "\u00ab\u00bb\u201e\u201f\u2033\u2036",
+    ",": "\u201a",
+    "/": "\u2044\u2215",
+    ":": "\u2236\ua789",
+    "*": "\u2217",
+    "~": "\u223c",
+    "|": "\u2223",
+}
+SIGNS = {ord(sign): ascii_sign for ascii_sign, signs in _SIGNS.items() for sign in signs}
+
+# Lower-case letters that look like a Latin one, themselves or as capitals: Cyrillic, Greek,
+# Armenian, and two letters of phonetic writing. They are folded in words with an ASCII letter.
+_LETTERS = (
+    ("\u0430\u0432\u0435\u0455\u0456\u0458\u043a\u043c\u043d\u043e\u0440\u0441", "abesijkmhopc"),
+    ("\u0442\u0443\u0445\u04bb\u0501\u051b\u051d\u0475\u04cf", "tyxhdqwvl"),
+    ("\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5", "abezhikvoptu"),
+    ("\u03c7\u03f3", "xj"),
+    ("\u0585\u057d\u0570\u0578\u0566\u0581", "ouhnqg"),
+    ("\u0251\u0261", "ag"),
+)
+LOOK_ALIKES = {
+    ord(letter): latin
+    for letters, latins in _LETTERS
+    for letter, latin in zip(letters, latins, strict=True)
+}
+
+# HTML ---------------------------------------------------------------------------------------------
+
+# Elements within a line: their tags leave nothing behind. Every other tag leaves a space.
+_INLINE = """
+    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q ruby s samp
+    small span strike strong sub sup time tt u var wbr
+"""
+_BLOCK = """
+    address applet area article aside audio base basefont blockquote body br button canvas caption
+    center col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption figure
+    footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input label
+    legend li link main map marquee menu meta meter nav noframes noscript object ol optgroup option
+    output p param picture pre progress rp rt script search section select slot source style summary
+    svg table tbody td template textarea tfoot th thead title tr track ul video
+"""
+# In lower case or in capitals; `<Object>` and the like are types of a program.
+TAGS = {
+    spelled: between
+    for names, between in ((_INLINE, ""), (_BLOCK, " "))
+    for name in names.split()
+    for spelled in (name, name.upper())
+}
+
+# Entities by name, without `&` and `;`. One that is longer than its own spelling is left out, so
+# that text never grows.
+ENTITIES = {
+    name[:-1]: text
+    for name, text in html5.items()
+    if name.endswith(";") and len(text.encode()) <= len(name) + 1
+}
+
+# Numbers that browsers read as those of Windows-1252.
+WINDOWS_1252 = {
+    number: ord(text)
+    for number in range(0x80, 0xA0)
+    if (text := bytes([number]).decode("cp1252", errors="ignore"))
+}
+
+# A tag or comment with so much text in a quoted value or in itself is kept: a leak may be in it.
+MOST_SPACES = 7
+MOST_WIDE_BYTES = 63

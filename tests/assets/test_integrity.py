@@ -1,0 +1,163 @@
+"""A bit that flips in any file of a store: noticed, named, and made again."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from decon_assets.assets.scorecard import scorecard_job
+from decon_assets.pipeline import PipelineError
+from decon_assets.resources import Decon
+from decon_core.checksums import is_whole
+from decon_core.errors import DeconError
+from decon_core.folder_scan import Request, scan_folder
+from decon_core.integrity import remove_damaged, verify_store
+
+MIXTURES = """
+[[mixture]]
+name = "decontaminated"
+[[mixture]]
+name = "control"
+take = "control"
+control_of = "decontaminated"
+[[mixture]]
+name = "flat"
+write = "parquet"
+[[blend]]
+name = "stream"
+of = "decontaminated"
+"""
+
+
+SMALL = {"per_transformation": 1, "background": 5, "detectors": ["decon"]}
+
+
+def flip(path: Path, rng: random.Random) -> None:
+    """Flip one bit, and leave size and date as they are, as a disk does."""
+    content = bytearray(path.read_bytes())
+    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+def files_of(store) -> list[Path]:
+    return sorted(
+        path
+        for path in store.root.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(store.root).parts)
+    )
+
+
+def damaged_in(store) -> set[str]:
+    return {problem.where for problem in verify_store(store) if problem}
+
+
+def test_a_flipped_bit_in_any_file_of_a_store_is_noticed_and_named(world):
+    world.mixtures = MIXTURES
+    world.start()
+    make_scorecard(world)
+    files, rng = files_of(world.store), random.Random(5)
+    kinds = {path.relative_to(world.store.root).parts[0] for path in files}
+    assert {"packs", "records", "idf", "index", "search", "tiles", "common"} <= kinds
+    assert {"mixtures", "draws", "clean", "report", "checks", "blends", "scorecard"} <= kinds
+    assert damaged_in(world.store) == set()
+    for path in files:
+        content = path.read_bytes()
+        for _ in range(3):
+            flip(path, rng)
+            assert str(path) in damaged_in_kind(world.store, path), path
+            path.write_bytes(content)
+    assert damaged_in(world.store) == set()
+
+
+def make_scorecard(world) -> None:
+    result = scorecard_job.execute_in_process(
+        instance=world.instance,
+        resources={"decon": Decon(config_path=str(world.config_path))},
+        run_config={"ops": {"plant_and_scan": {"config": SMALL}}},
+    )
+    assert result.success
+
+
+def damaged_in_kind(store, path: Path) -> set[str]:
+    from decon_core import integrity
+
+    (kind, *_), folder = path.relative_to(store.root).parts, path.parent
+    if kind not in integrity._WITH_MANIFEST or path.name == "README.md":
+        problem = integrity._fault(path)
+        return {problem.where} if problem else set()
+    manifest = integrity._WITH_MANIFEST[kind][1]
+    while not (folder / manifest).is_file():
+        folder = folder.parent
+    return {one.where for one in integrity._faults_of_listed(folder, manifest) if one}
+
+
+# One file of each kind that a later stage reads; what is made of it is removed first.
+READ = [
+    ("packs/*.json", ""),
+    ("records/harbor/current.json", ""),
+    ("records/harbor/[0-9a-f]*.parquet", "index"),
+    ("idf/current.json", ""),
+    ("idf/[0-9a-f]*.arrow", "index"),
+    ("index/*/harbor/*.arrow", "report"),
+    ("tiles/*/*/????????????????.parquet", "report"),
+    ("tiles/*/*/*.grams.parquet", "common"),
+    ("tiles/*/*/documents.parquet", "mixtures"),
+    ("tiles/*/*/ledger.json", "report"),
+    ("common/[0-9a-f]*.parquet", "report"),
+    ("common/current.json", "report"),
+    ("mixtures/decontaminated/*/_manifest.json", "report"),
+    ("mixtures/decontaminated/*/_removed.parquet", "report"),
+    ("report/contamination.duckdb", ""),
+]
+
+
+@pytest.mark.parametrize(("pattern", "downstream"), READ)
+def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(
+    world, pattern, downstream
+):
+    world.start()
+    path = min(world.store.root.glob(pattern))
+    flip(path, random.Random(pattern))
+    for each in [*world.store.root.glob(downstream)] if downstream else []:
+        remove_below(each)
+    try:
+        world.run()
+    except (PipelineError, DeconError) as error:
+        assert str(path) in str(error)  # noqa: PT017 - either is right
+        assert "decon-assets run --verify" in str(error)  # noqa: PT017
+        found = [problem for problem in verify_store(world.store) if problem]
+        assert path in remove_damaged(world.store, found)
+        world.run()
+    assert is_whole(path) or not path.exists()  # a pack that is registered again has a new number
+    assert damaged_in(world.store) == set()
+
+
+def remove_below(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder)
+
+
+def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
+    out = tmp_path / "found"
+    world.write_config()
+    request = Request(
+        evals=world.folder / "evals.yaml",
+        corpus=str(world.folder / "corpus"),
+        out=out,
+        policy=world.policy_in_force(),
+    )
+    said: list[str] = []
+
+    def scan() -> bytes:
+        scan_folder(request, on_step=said.append, on_work=lambda _: None)
+        return (out / "matches.parquet").read_bytes()
+
+    undamaged, rng = scan(), random.Random(3)
+    for pattern in ("tiles/*/*/ledger.json", "tiles/*/*/[0-9a-f]*.parquet", "idf/current.json"):
+        path = min((out / ".store").glob(pattern))
+        flip(path, rng)
+        assert scan() == undamaged
+        assert is_whole(path)
+    assert sum("damaged, so made again" in line for line in said) >= 2

@@ -1,0 +1,100 @@
+"""Ctrl-C, as a terminal sends it: to every process of the group. One line, and nothing is left."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from dagster import DagsterInstance, DagsterRunStatus
+
+from decon_assets.cli import main
+
+# As `decon-assets` is, but with workers for shards as small as these.
+_PROGRAM = """
+import sys, decon_core.workers
+decon_core.workers._BYTES_PER_WORKER = 1
+from decon_assets.cli import main
+sys.exit(main())
+"""
+_STOPPED = "stopped; run it again to go on: what is finished is kept"
+
+
+def interrupted(*arguments: str, after: str) -> tuple[int, str, list[str]]:
+    """Exit code, output, and the processes that are left of those that the command started."""
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    said = []
+    with process:
+        for line in process.stdout:
+            said.append(line)
+            if after in line:
+                break
+        os.killpg(process.pid, signal.SIGINT)
+        said += process.stdout
+    return process.returncode, "".join(said), of_this_home()
+
+
+def of_this_home() -> list[str]:
+    """Command lines of other processes that have this test's home in their environment."""
+    home = f"DAGSTER_HOME={os.environ['DAGSTER_HOME']}".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            is_ours = home in (process / "environ").read_bytes().split(b"\0")
+            if is_ours and int(process.name) != os.getpid():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+@pytest.fixture
+def many_shards(at_home):
+    for number in range(6):
+        at_home.add_shard(f"t{number}", n_documents=30)
+    return at_home
+
+
+@pytest.mark.parametrize("after", ["records:", "index:"])
+def test_a_run_that_is_stopped_says_so_in_one_line_and_goes_on_when_called_again(
+    many_shards, after
+):
+    code, said, left = interrupted("run", after=after)
+    assert said.splitlines()[-1] == _STOPPED
+    assert "Traceback" not in said
+    assert (code, left) == (130, [])
+    assert main(["run"]) == 0  # no lock is held
+    with DagsterInstance.from_config(os.environ["DAGSTER_HOME"]) as instance:
+        ended = {run.status for run in instance.get_runs()}
+    assert ended <= {
+        DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED
+    }  # fmt: skip
+
+
+def test_a_scan_whose_workers_are_starting_is_stopped_without_tracebacks_of_theirs(many_shards):
+    scan = ["scan", "--evals", "evals.yaml", "--corpus", "corpus", "--out", "found"]
+    code, said, left = interrupted(*scan, "--workers", "2", after="shards to scan")
+    assert said.splitlines()[-1] == _STOPPED
+    assert "Traceback" not in said
+    assert (code, left) == (130, [])
+
+
+@pytest.mark.parametrize("after", ["Launching Dagster services", "Serving dagster-webserver"])
+def test_the_ui_is_stopped_with_all_its_processes_in_one_line(at_home, unused_port, after):
+    code, said, left = interrupted("dev", "--port", str(unused_port), after=after)
+    _, _, end = said.partition(after)
+    assert end.splitlines()[1:] == [_STOPPED]  # the first is the rest of the line itself
+    assert "WARNING" not in said
+    assert "Warning" not in said
+    assert "Traceback" not in said
+    assert (code, left) == (130, [])

@@ -1,0 +1,154 @@
+"""A text that stands whole in a document is found, whatever stands beside it.
+
+Tokens at the edges of a text are others within a document: " Which" is not "Which", and "?" with a
+line break behind it is one token. Counts by `tokenize("Which of ...")` alone missed such texts.
+"""
+
+import pytest
+
+from decon_core.canaries import fly
+from decon_core.indexability import indexability
+from decon_core.leaks import entries_of_shard
+from decon_core.policy import RULES, Policy
+from decon_core.scan import scan_packs
+from decon_core.tokens import load_tokenizer
+from decon_core.verdicts import NO_VERDICTS
+
+GAPERON = "Which of the following statements is true?"
+EIGHT_TOKENS = [
+    GAPERON,
+    "Each box holds nine or 1200",
+    "Photosynthesis turns light into energy and water",
+    "哪一个答案正确?",
+    "Name all the rivers that cross Vienna…\n",
+    '"Mist" was painted by which master',
+]
+LONGER = [
+    "If 3 trains leave Oslo at noon, how many of them reach Bergen before 19:45?",
+    "Ångström units measure which of these lengths, and who introduced them",
+]
+ITEMS = [*EIGHT_TOKENS, *LONGER]
+BEFORE = ["", "Fine. ", "Fine.\n", "Fine.\n\n", 'He asked: "', "“", "(", "see (", "**", "- ", ">"]
+BEFORE += ["1. ", "\t", "Q:", "Q: ", "问题:", "/", "\u00a0", "  ", "x-"]
+BEHIND = [
+    "",
+    " Fine.",
+    "\n",
+    "\n\nFine",
+    '"',
+    '"\n',
+    "”",
+    ")",
+    ").",
+    "**",
+    "<br>",
+    "?!",
+    "\r\n",
+    "  ",
+]
+BEHIND += [", he said", "。", "\t", "_", "..."]
+COMPARED = ("ratcliff", "longest_match", "exact")
+
+
+def found_in(bench, items, documents, policy):
+    """Of every document and rule: the score of each item that leaked."""
+    bench.policy = policy
+    versions = bench.prepare(
+        {"b": items, "other": [("What else is there to ask, then?", None, None)]}
+    )
+    pack = bench.pack({"a.jsonl": documents})
+    scan_packs(bench.store, [pack], versions, policy)
+    (shard,) = pack.shards
+    entries = entries_of_shard(
+        bench.store, shard, versions, policy, bench.scan, source="web", verdicts=NO_VERDICTS
+    ).to_pylist()
+    leaked = {}
+    for entry in entries:
+        if entry["is_contaminated"] and entry["benchmark"] == "b":
+            key = entry["row"], entry["detector"], entry["instance_index"]
+            leaked[key] = max(entry, leaked.get(key, entry), key=lambda one: one["score"])
+    return versions, leaked
+
+
+def test_the_texts_have_eight_tokens():
+    tokenizer = load_tokenizer("cl100k")
+    counts = {text: tokenizer.pieces(text).ids.size for text in EIGHT_TOKENS}
+    assert set(counts.values()) == {8}, counts
+
+
+@pytest.mark.parametrize("tokenizer", ["cl100k", "o200k", "words"])
+@pytest.mark.parametrize("normalize", ["none", "whitespace"])
+def test_a_visible_text_is_found_whatever_stands_beside_it(bench, tokenizer, normalize):
+    policy = Policy(
+        detectors=COMPARED, tokenizer_str=tokenizer, normalize=normalize, exact_threshold=0.01
+    )
+    documents, asked = [], []
+    for before in BEFORE:
+        for behind in BEHIND:
+            for number, text in enumerate(ITEMS):
+                documents.append(f"{before}{text}{behind}")
+                asked.append((number, before, behind))
+    versions, leaked = found_in(bench, [(text, None, None) for text in ITEMS], documents, policy)
+    table = indexability(bench.store, versions, policy).to_pylist()
+    visible = {
+        (row["rule"], row["instance_index"])
+        for row in table
+        if row["is_visible"] and row["benchmark"] == "b"
+    }
+    assert {rule for rule, _ in visible} == set(COMPARED)
+    missed = [
+        (rule, *asked[row])
+        for row in range(len(documents))
+        for rule in COMPARED
+        if (rule, asked[row][0]) in visible and (row, rule, asked[row][0]) not in leaked
+    ]
+    assert not missed
+    for (row, rule, item), entry in leaked.items():
+        if rule != "exact" and item == asked[row][0]:
+            assert entry["score"] == 1.0
+            text = documents[row][entry["question_char_start"] : entry["question_char_stop"]]
+            assert text.strip() == ITEMS[item].strip()
+
+
+def test_an_edited_text_in_mid_sentence_is_found_by_its_form_behind_a_space(bench):
+    # Nine tokens: without the first and the last one, seven would be left.
+    text = "Which of the following statements are surely false?"
+    assert load_tokenizer("cl100k").pieces(text).ids.size == 9
+    policy = Policy(detectors=COMPARED)
+    document = "As it says: Which of the following statements are surely false: none"
+    _, leaked = found_in(bench, [(text, None, None)], [document], policy)
+    assert leaked[0, "longest_match", 0]["score"] == 8 / 9
+    assert leaked[0, "ratcliff", 0]["score"] == 8 / 9
+    assert leaked[0, "ratcliff", 0]["question_tokens"] == 9
+
+
+def test_an_answer_that_stands_whole_is_found_by_longest_match(bench):
+    answer = "Because the tide turns twice a day there"
+    assert load_tokenizer("cl100k").pieces(answer).ids.size == 8
+    policy = Policy(detectors=COMPARED)
+    _, leaked = found_in(
+        bench, [("Why?", answer, None)], [f'They said "{answer}".', f"So: ({answer})"], policy
+    )
+    assert [leaked[row, "longest_match", 0]["answer_overlap"] for row in range(2)] == [1.0, 1.0]
+
+
+def test_canaries_of_eight_tokens_are_found(bench):
+    policy = Policy(detectors=RULES, eval_min_token_length=1, exact_threshold=0.01)
+    bench.policy = policy
+    versions = bench.prepare({"b": [(text, None, None) for text in EIGHT_TOKENS]})
+    flight = fly(bench.store, versions, policy)
+    assert flight.lost == ()
+    assert {one.rule for one in flight.planted} >= set(COMPARED)
+
+
+def test_only_rules_that_compare_tokens_are_scanned_again_when_the_comparison_changes(monkeypatch):
+    def fingerprints():
+        return {
+            rule: Policy(detectors=(rule,)).scan_fingerprint(tokenizer="t", snapshot="s")
+            for rule in RULES
+        }
+
+    before = fingerprints()
+    monkeypatch.setattr("decon_core.policy._COMPARED_VERSION", 1_000)
+    after = fingerprints()
+    assert {rule for rule in RULES if before[rule] != after[rule]} == {"ratcliff", "longest_match"}

@@ -1,0 +1,126 @@
+"""First runs, kept and copied: hundreds of tests begin with the same one.
+
+The first test that needs a run makes it. Its files and its history are kept, and put back for every
+later test of the process that begins with the same files in the same folder. A test of what a first
+run does, or of code that it replaces before, calls `World.run` itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dagster import DagsterInstance
+
+
+@dataclass
+class _Kept:
+    """What a run left behind."""
+
+    folders: list[tuple[Path, Path]]  # where each was, and its copy
+    databases: list[sqlite3.Connection]
+    result: Any
+
+
+_KEPT: dict[str, _Kept] = {}
+
+
+def empty(folder: Path) -> Path:
+    """A folder with nothing in it, and nothing in memory of what was there."""
+    folder.mkdir(exist_ok=True)
+    _clear(folder)
+    _forget()
+    return folder
+
+
+def _clear(folder: Path) -> None:
+    """Remove what is in a folder, and leave the folder: it may be the current one."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def home_with_history(home: Path) -> Path:
+    """An empty Dagster home; its tables take longer to create than to copy."""
+    from decon_assets.instance import open_instance
+
+    def create() -> None:
+        with open_instance(home):
+            pass
+
+    run_or_copy(create, [empty(home)])
+    return home
+
+
+def run_command(folder: Path) -> None:
+    """`decon-assets run` of a world with a Dagster home of its own, or a copy of what it left."""
+    from decon_assets.cli import main
+
+    def run() -> int:
+        return main(["run", "--config", str(folder / "decon.toml")])
+
+    assert run_or_copy(run, [folder, Path(os.environ["DAGSTER_HOME"])]) == 0
+
+
+def run_or_copy(run: Any, folders: list[Path], instance: DagsterInstance | None = None) -> Any:
+    """The result of a run that changes folders and a history in memory, made or copied."""
+    key = _digest(folders)
+    if instance is not None and instance.get_runs(limit=1):
+        raise AssertionError("this is not the first run of the history")
+    kept = _KEPT.get(key)
+    if kept is None:
+        result = run()
+        copies = [folder.with_name(f"kept-{folder.name}-{key}") for folder in folders]
+        for folder, copy in zip(folders, copies, strict=True):
+            shutil.copytree(folder, copy, symlinks=True)
+        databases = [_copied(one, sqlite3.connect(":memory:")) for one in _databases(instance)]
+        _KEPT[key] = _Kept([*zip(folders, copies, strict=True)], databases, result)
+        return result
+    for folder, copy in kept.folders:
+        _clear(folder)
+        shutil.copytree(copy, folder, symlinks=True, dirs_exist_ok=True)
+    for source, target in zip(kept.databases, _databases(instance), strict=True):
+        _copied(source, target)
+    return kept.result
+
+
+def _digest(folders: list[Path]) -> str:
+    """Of the place and the content of every file."""
+    told = sha256()
+    for folder in folders:
+        told.update(f"{folder}\n".encode())
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                content = sha256(path.read_bytes()).hexdigest()
+                told.update(f"{path.relative_to(folder)} {content}\n".encode())
+    return told.hexdigest()[:16]
+
+
+def _databases(instance: DagsterInstance | None) -> Iterator[sqlite3.Connection]:
+    """Those of a history in memory, which Dagster holds open."""
+    if instance is not None:
+        for storage in (instance.run_storage, instance.event_log_storage):
+            yield storage._held_conn.connection.dbapi_connection
+
+
+def _copied(source: sqlite3.Connection, target: sqlite3.Connection) -> sqlite3.Connection:
+    source.backup(target)
+    return target
+
+
+def _forget() -> None:
+    """Empty the caches of the product: another world stands where the last one stood."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(("decon_core", "decon_assets")):
+            for value in [*vars(module).values()]:
+                if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == name:
+                    value.cache_clear()

@@ -1,0 +1,39 @@
+"""No property fails because a machine is slow."""
+
+import ast
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import HYPOTHESIS_PROFILE
+
+TESTS = Path(__file__).parent
+
+
+def test_the_profile_without_clocks_is_in_force():
+    assert settings.get_current_profile_name() == HYPOTHESIS_PROFILE
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check
+
+
+@settings(max_examples=2, database=None)
+@given(st.integers())
+def test_an_example_may_take_longer_than_the_deadline_of_the_library(number):
+    time.sleep(0.25)  # its default is 200 ms
+    assert isinstance(number, int)
+
+
+def calls_of_settings() -> Iterator[tuple[str, ast.keyword]]:
+    for path in sorted(TESTS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if is_call and node.func.id == "settings":
+                yield from ((f"{path.name}:{node.lineno}", keyword) for keyword in node.keywords)
+
+
+def test_no_test_brings_a_deadline_back():
+    assert [place for place, keyword in calls_of_settings() if keyword.arg == "deadline"] == []
+    assert len([*calls_of_settings()]) > 20
