@@ -2,6 +2,7 @@
 
 import fcntl
 import re
+import shutil
 
 import pytest
 from dagster import DagsterRunStatus
@@ -86,6 +87,7 @@ def test_before_a_run_there_is_none(at_home, capsys):
 def test_a_history_that_is_being_created_is_not_opened(at_home, monkeypatch):
     """A reader that opened it would create tables beside the run that does."""
     home = ensure_home(home_for(at_home.config_path))
+    shutil.rmtree(home / "history")
     (home / "history").mkdir()
     (home / "history" / "runs.db").touch()
     monkeypatch.setattr(
