@@ -6,6 +6,7 @@ that have none are given back as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,8 +74,18 @@ class Stripped:
     stops: Integers
 
 
+_JOINT = re.compile("[-\u2010\u00ad]\r?\n")
+
+
+def _may_have_markup(text: str) -> bool:
+    """For one text this is faster than to call kernels; most have nothing that begins mark-up."""
+    return "<" in text or "&" in text or "%" in text or bool(_JOINT.search(text))
+
+
 def stripped(text: str) -> str:
     """A text without mark-up."""
+    if not _may_have_markup(text):
+        return text
     content = np.frombuffer(text.encode(), np.uint8).copy()
     edges = np.array([0, content.size])
     found, starts, stops = Stripper().strip(content, edges[:1], edges[1:])

@@ -339,7 +339,7 @@ def grid_warning(config: Config, packs: Sequence[Pack]) -> str | None:
     minutes = round(n_cells * CELL_SECONDS / 60)
     per_pack = _shards_per_pack(packs, most_packs=MANY_CELLS // n_benchmarks)
     remedy = (
-        f"corpus.pack_shards = {per_pack} would make them {MANY_CELLS} or fewer"
+        f"corpus.pack_shards = {per_pack} would make them {MANY_CELLS:,} or fewer"
         if per_pack
         else "packs by fewer sources would be fewer"
     )

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from decon_core.characters import Form
 from decon_core.kernels import word_stream
+from decon_core.look_alikes import normalize_batch
 from decon_core.markup import Stripper, stripped_with_offsets
 from decon_core.room import room_for
 from decon_core.text import (
@@ -29,7 +30,6 @@ from decon_core.text import (
     canonical,
     canonical_with_offsets,
     clean_with_offsets,
-    normalized_words,
 )
 from decon_core.tokens import Tokenizer, flat
 
@@ -289,7 +289,7 @@ class Encoder:
         """Ids of new words, and how many each has; one that is normalized to nothing has none."""
         if not self._form.normalize_unicode or text.isascii():
             return self._tokenizer.encode_words(text, edges)
-        text, edges, n_words = _normalized(text, edges, self._form.punctuation)
+        text, edges, n_words = normalize_batch(text, edges, punctuation=self._form.punctuation)
         ids, lengths = self._tokenizer.encode_words(text, edges)
         before = np.append(0, np.cumsum(lengths))
         return ids, np.diff(before[np.append(0, np.cumsum(n_words))])
@@ -306,24 +306,6 @@ class Encoder:
         encoded = self._tokenizer.encode([f" {cleaned}" for cleaned in texts if cleaned])
         following = iter(encoded)
         return self._numbered(*flat([next(following) if cleaned else [] for cleaned in texts]))
-
-
-def _normalized(text: bytes, edges: Integers, punctuation: str) -> tuple[bytes, Integers, Integers]:
-    """Words behind spaces, normalized; where each begins; how many words each one has become."""
-    n_words = np.ones(edges.size - 1, np.int64)
-    pieces: list[bytes] = []
-    done = 0
-    # Only what has a byte beyond ASCII can change.
-    (wide,) = np.nonzero(np.frombuffer(text, np.uint8) >= 0x80)
-    for number in np.unique(np.searchsorted(edges, wide, side="right") - 1).tolist():
-        start, stop = int(edges[number]), int(edges[number + 1])
-        words = normalized_words(text[start + 1 : stop].decode(), punctuation=punctuation)
-        n_words[number] = len(words)
-        pieces += [text[done:start], *(f" {word}".encode() for word in words)]
-        done = stop
-    made = b"".join([*pieces, text[done:]])
-    starts = np.flatnonzero(np.frombuffer(made, np.uint8) == ord(" "))
-    return made, np.append(starts, len(made)), n_words
 
 
 class _Cutting:

@@ -41,6 +41,8 @@ _STRETCH = 1024
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _EIGHT = np.uint64(8)
+_SIXTEEN = np.uint64(16)
+_FORTY_EIGHT = np.uint64(48)
 _FIFTY_SIX = np.uint64(56)
 _ONES = np.uint64(0x0101010101010101)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -125,10 +127,16 @@ def _signs_in(eight: np.uint64, before: np.uint64) -> np.uint64:
     Eight bytes at a time, and no branch: the compiler takes several such numbers at once.
     """
     shifted = eight << _EIGHT | before >> _FIFTY_SIX  # of each byte, the one before it
-    hyphens = _equal(shifted & _LOW_BITS, _HYPHENS) | _equal(shifted, _UNICODES)
-    joints = _equal(eight, _LINE_FEEDS) & (hyphens | _equal(shifted, _RETURNS))
+    behind = eight << _SIXTEEN | before >> _FORTY_EIGHT  # and the one before that
+    joints = _hyphens(shifted) | (_equal(shifted, _RETURNS) & _hyphens(behind))
+    joints &= _equal(eight, _LINE_FEEDS)
     signs = _equal(eight, _LESSES) | _equal(eight, _AMPERSANDS) | _equal(eight, _PERCENTS)
     return signs | joints
+
+
+@inlined
+def _hyphens(eight: np.uint64) -> np.uint64:
+    return _equal(eight & _LOW_BITS, _HYPHENS) | _equal(eight, _UNICODES)
 
 
 @inlined
@@ -144,8 +152,9 @@ def _begins(text: Bytes, at: int, stop: int) -> bool:
     byte = text[at]
     is_beginning = False
     if byte == _LINE_FEED:
-        before = text[at - 1] if at > 0 else np.uint8(0)
-        is_beginning = before & 0x7F == _HYPHEN or before in (_UNICODE, _RETURN)
+        last = at - 2 if at > 0 and text[at - 1] == _RETURN else at - 1
+        before = text[last] if last >= 0 else np.uint8(0)
+        is_beginning = before & 0x7F == _HYPHEN or before == _UNICODE
     elif at + 2 < stop and byte in (_LESS, _AMPERSAND, _PERCENT):
         following = text[at + 1]
         if byte == _LESS:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from decon_core import reference
 from decon_core.characters import Form
+from decon_core.look_alikes import may_change
 from decon_core.policy import PUNCTUATION, Policy
 from decon_core.text import canonical, canonical_with_offsets, normalized_words
 from decon_core.tokens import load_tokenizer
@@ -164,7 +165,7 @@ def test_words_without_tokens_at_the_edge_are_not_covered():
 def test_the_same_words_are_tokenized_once(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "decon_core.words.normalized_words",
+        "decon_core.look_alikes.normalized_words",
         lambda word, *, punctuation: (
             calls.append(word) or normalized_words(word, punctuation=punctuation)
         ),
@@ -173,6 +174,30 @@ def test_the_same_words_are_tokenized_once(monkeypatch):
     found = one.encode(*packed(["con\u200btamination plain " * 50, "con\u200btamination"]))
     assert calls == ["con\u200btamination"]
     assert np.unique(found.values).size == 2
+
+
+def test_a_word_that_is_said_to_stay_stays():
+    """Each character by itself, behind a letter, before one, and behind every kind of mark."""
+    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    chars = [char for char in map(chr, points) if char == char.lower() and not char.isspace()]
+    marks = ("", "e", "\u0308", "\u0327", "\u1100\u1161", "\u09c7", "\u05b4", "\u0430")
+    for before in marks:
+        words = [before + char for char in chars if char not in PUNCTUATION]
+        changing = may_change("".join(f" {word}" for word in words).encode())
+        if before not in ("\u0308", "\u0327"):  # two marks that are composed with many letters
+            assert changing.mean() < 0.3
+        staying = [word for word, changes in zip(words, changing, strict=True) if not changes]
+        kept = [normalized_words(word, punctuation=PUNCTUATION) for word in staying]
+        assert kept == [[word] for word in staying]
+
+
+@PROPERTY
+@given(st.lists(st.one_of(WORDS, st.text(max_size=6)), min_size=1))
+def test_words_that_are_said_to_stay_do_so_beside_others(texts):
+    words = canonical(" ".join([*texts, "x"]), Form(punctuation=PUNCTUATION)).split(" ")
+    changing = may_change("".join(f" {word}" for word in words).encode())
+    for word, changes in zip(words, changing, strict=True):
+        assert changes or normalized_words(word, punctuation=PUNCTUATION) == [word]
 
 
 def test_form_is_that_of_the_policy():

@@ -104,6 +104,14 @@ def test_a_text_is_stripped_in_a_batch_as_by_itself(texts, n_before):
     assert cut == [without_markup(text) for text in texts]
 
 
+@pytest.mark.parametrize("piece", ["a<b>", "&lt;", "%41%42", "a-\na", "a-\r\na", "a\u2010\r\na"])
+def test_markup_is_seen_wherever_it_stands_in_a_long_text(piece):
+    """Many bytes are looked at together: there is an edge in front of, in and behind each piece."""
+    for n_before in range(2040, 2060):
+        text = "x" * n_before + piece + "x" * 3000
+        assert stripped(text) == without_markup(text) != text
+
+
 def test_texts_are_stripped_wherever_and_in_whatever_order_they_are():
     texts = ["<b>one</b>", "two", "&lt;three", "f%6Fu%72"]
     data, starts, stops = packed(texts)

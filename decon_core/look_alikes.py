@@ -1,0 +1,96 @@
+"""New words of a batch in one spelling, where a text has several that look alike.
+
+`normalized_words` in `text.py` says what becomes of a word. Most words beyond ASCII it leaves as
+they are, and of those Python need not look at each: a table of characters tells them apart, by
+Unicode's rule for what is normalized already (UAX #15, "Detecting Normalization Forms").
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from typing import NamedTuple
+from unicodedata import combining, decomposition, normalize
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.characters import IGNORABLE, LOOK_ALIKES, SIGNS
+from decon_core.text import normalized_words
+
+Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+_SPACE = ord(" ")
+_TABLED = 0x30000  # above, nothing changes but what is left out
+_SURROGATES = range(0xD800, 0xE000)
+_MEDIAL_AND_FINAL_JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
+
+
+def normalize_batch(
+    text: bytes, edges: Integers, *, punctuation: str
+) -> tuple[bytes, Integers, Integers]:
+    """Words behind spaces, normalized; where each begins; how many words each one has become."""
+    n_words = np.ones(edges.size - 1, np.int64)
+    pieces: list[bytes] = []
+    done = 0
+    for number in np.flatnonzero(may_change(text)).tolist():
+        start, stop = int(edges[number]), int(edges[number + 1])
+        words = normalized_words(text[start + 1 : stop].decode(), punctuation=punctuation)
+        n_words[number] = len(words)
+        pieces += [text[done:start], *(f" {word}".encode() for word in words)]
+        done = stop
+    if not pieces:
+        return text, edges, n_words
+    made = b"".join([*pieces, text[done:]])
+    starts = np.flatnonzero(np.frombuffer(made, np.uint8) == _SPACE)
+    return made, np.append(starts, len(made)), n_words
+
+
+def may_change(text: bytes) -> Flags:
+    """Of lower-case words, a space before each: which ones `normalized_words` may change."""
+    points = np.frombuffer(text.decode().encode(f"utf-32-{sys.byteorder[0]}e"), np.uint32)
+    table = _characters()
+    points = np.minimum(points, table.is_changed.size - 1)
+    order = table.order[points]
+    is_out_of_order = (order[1:] > 0) & (order[:-1] > order[1:])
+    is_changed = table.is_changed[points]
+    is_changed[1:] |= is_out_of_order
+    words = np.flatnonzero(points == _SPACE)
+    is_latin = (points >= ord("a")) & (points <= ord("z"))
+    is_mixed = np.logical_or.reduceat(is_latin, words)
+    is_mixed &= np.logical_or.reduceat(table.looks_latin[points], words)
+    return np.logical_or.reduceat(is_changed, words) | is_mixed
+
+
+class _Characters(NamedTuple):
+    """What is known of each code point. The last one stands for all above."""
+
+    is_changed: Flags  # by itself, or maybe with the one before it
+    looks_latin: Flags
+    order: npt.NDArray[np.uint8]  # in which marks stand behind a letter
+
+
+@lru_cache(maxsize=1)
+def _characters() -> _Characters:
+    size = max(_TABLED, *IGNORABLE, *SIGNS, *LOOK_ALIKES) + 2
+    is_changed, looks_latin = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    order = np.zeros(size, np.uint8)
+    chars = ["\ufffd" if point in _SURROGATES else chr(point) for point in range(_TABLED)]
+    order[:_TABLED] = [*map(combining, chars)]
+    # All at once, and a line feed between any two, which keeps them apart.
+    alone = normalize("NFKC", "\n".join(chars)).lower().split("\n")
+    # The line feed itself has become two empty pieces.
+    del alone[ord("\n")]
+    is_changed[:_TABLED] = [one != char for one, char in zip(alone, chars, strict=True)]
+    is_changed[[ord("\n"), *_SURROGATES]] = False
+    is_changed[[*IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
+    is_changed[_second_of_pairs(chars)] = True
+    looks_latin[[*LOOK_ALIKES]] = True
+    return _Characters(is_changed, looks_latin, order)
+
+
+def _second_of_pairs(chars: list[str]) -> list[int]:
+    """Characters that another one before them may be composed with."""
+    parts = [one.split() for one in map(decomposition, chars) if one]
+    return [int(pair[1], 16) for pair in parts if len(pair) == 2 and not pair[0].startswith("<")]
