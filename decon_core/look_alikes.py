@@ -52,10 +52,10 @@ def may_change(text: bytes) -> Flags:
     points = np.frombuffer(text.decode().encode(f"utf-32-{sys.byteorder[0]}e"), np.uint32)
     table = _characters()
     points = np.minimum(points, table.is_changed.size - 1)
-    order = table.order[points]
-    is_out_of_order = (order[1:] > 0) & (order[:-1] > order[1:])
-    is_changed = table.is_changed[points]
-    is_changed[1:] |= is_out_of_order
+    order, is_changed = table.order[points], table.is_changed[points]
+    is_mark = order > 0
+    may_join = table.is_second[points[1:]] & (table.is_first[points[:-1]] | is_mark[:-1])
+    is_changed[1:] |= may_join | (is_mark[1:] & (order[:-1] > order[1:]))
     words = np.flatnonzero(points == _SPACE)
     is_latin = (points >= ord("a")) & (points <= ord("z"))
     is_mixed = np.logical_or.reduceat(is_latin, words)
@@ -66,31 +66,30 @@ def may_change(text: bytes) -> Flags:
 class _Characters(NamedTuple):
     """What is known of each code point. The last one stands for all above."""
 
-    is_changed: Flags  # by itself, or maybe with the one before it
-    looks_latin: Flags
+    is_changed: Flags  # by itself
+    is_first: Flags  # may be one with the mark behind it
+    is_second: Flags  # may be one with what is before it
     order: npt.NDArray[np.uint8]  # in which marks stand behind a letter
+    looks_latin: Flags
 
 
 @lru_cache(maxsize=1)
 def _characters() -> _Characters:
     size = max(_TABLED, *IGNORABLE, *SIGNS, *LOOK_ALIKES) + 2
-    is_changed, looks_latin = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    is_changed, is_first, is_second, looks_latin = np.zeros((4, size), np.bool_)
     order = np.zeros(size, np.uint8)
     chars = ["\ufffd" if point in _SURROGATES else chr(point) for point in range(_TABLED)]
     order[:_TABLED] = [*map(combining, chars)]
     # All at once, and a line feed between any two, which keeps them apart.
     alone = normalize("NFKC", "\n".join(chars)).lower().split("\n")
-    # The line feed itself has become two empty pieces.
-    del alone[ord("\n")]
+    del alone[ord("\n")]  # it has become two empty pieces
     is_changed[:_TABLED] = [one != char for one, char in zip(alone, chars, strict=True)]
     is_changed[[ord("\n"), *_SURROGATES]] = False
     is_changed[[*IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
-    is_changed[_second_of_pairs(chars)] = True
+    for char, parts in zip(chars, map(decomposition, chars), strict=True):
+        if parts and not parts.startswith("<"):
+            first, *second = [int(part, 16) for part in parts.split()]
+            is_first[[ord(char), first]] = True
+            is_second[second] = True
     looks_latin[[*LOOK_ALIKES]] = True
-    return _Characters(is_changed, looks_latin, order)
-
-
-def _second_of_pairs(chars: list[str]) -> list[int]:
-    """Characters that another one before them may be composed with."""
-    parts = [one.split() for one in map(decomposition, chars) if one]
-    return [int(pair[1], 16) for pair in parts if len(pair) == 2 and not pair[0].startswith("<")]
+    return _Characters(is_changed, is_first, is_second, order, looks_latin)
