@@ -45,8 +45,11 @@ def normalized_words(word: str, *, punctuation: str) -> list[str]:
     """
     if word.isascii():
         return [word]
-    shown = normalize("NFKC", _without(_IGNORABLE, _without(_SIGNS, word))).lower()
-    shown = _without(_SIGNS, normalize("NFKC", _without(_IGNORABLE, shown)))
+    plain = _without(_FOLDED, word)
+    composed = normalize("NFKC", plain)
+    shown = composed.lower()
+    if composed != plain or shown != plain:
+        shown = _without(_SIGNS, normalize("NFKC", _without(_IGNORABLE, shown)))
     return [_with_latin(piece) for piece in _word_pattern(punctuation).findall(shown)]
 
 
@@ -60,6 +63,7 @@ def _folding(table: Mapping[int, str | None]) -> _Folding:
 
 _SIGNS = _folding(SIGNS)
 _IGNORABLE = _folding(IGNORABLE)
+_FOLDED = _folding({**SIGNS, **IGNORABLE})
 
 
 def _without(folding: _Folding, word: str) -> str:
