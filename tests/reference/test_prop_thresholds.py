@@ -34,7 +34,7 @@ from decon_core.sweep import holds_to
 from . import engine
 from .worlds import STRANGER, entry, noise, run
 
-SLOW = settings(derandomize=True, max_examples=150)
+SLOW = settings(derandomize=True, max_examples=60)
 HUNDREDTHS = range(31, 101)
 DECAY_START, DECAY_END = 20, 50
 
