@@ -28,9 +28,9 @@ _OF_RULE = {
         "**To find what was edited, `ratcliff`.** Of all rules it finds most of what was edited: "
         "other words, names and numbers, shuffled sentences, and formulas in a text of another "
         "language. It reads text as it stands, so capitals and odd "
-        'characters hide an item (`normalize = "decon"` mends that, and costs some of the formulas). It flags short '
-        "questions that follow a template, and items that share their setting with another: look "
-        "at what it alone finds before you remove it."
+        'characters hide an item (`normalize = "decon"` mends that, and costs some of the '
+        "formulas). It flags short questions that follow a template, and items that share their "
+        "setting with another: look at what it alone finds before you remove it."
     ),
     "longest_match": (
         "**To clean a test set, `longest_match`.** Question and answer count each by itself, so it "
