@@ -1,4 +1,4 @@
-"""Texts without mark-up: tags, entities, URL-encoding, hyphens at line ends. Twin: `reference.py`.
+"""Texts without tags, entities, URL-encoding, hyphens at line ends. Twin: `reference_text.py`.
 
 Few bytes can begin any of these, so they are found first, many bytes at a time; what lies between
 is copied. Every change takes bytes away or keeps their number, so a text never becomes longer.
@@ -90,7 +90,7 @@ def find_signs(
     """
     n = 0
     at = start
-    whole = min(stop, 8 * eights.size)
+    whole = min(stop // 8, eights.size) * 8  # what is behind is looked at byte by byte
     empty = at  # no sign before this place
     while at < stop and n + _STRIDE <= found.size:
         last = min(at // _STRIDE * _STRIDE + _STRIDE, stop)

@@ -1,12 +1,17 @@
 """Mark-up taken out of texts: kernel and oracle agree, and places cut out the original."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from decon_core.batches import read_lines
+from decon_core.config import Source
 from decon_core.markup import Stripper, stripped, stripped_with_offsets
 from decon_core.policy import Policy
+from decon_core.reading.lines import blocks_of
 from decon_core.reference import canonical as canonical_of_oracle
 from decon_core.reference_text import without_markup
 from decon_core.text import canonical, canonical_with_offsets, words_with_places
@@ -104,7 +109,33 @@ def test_a_text_is_stripped_in_a_batch_as_by_itself(texts, n_before):
     assert cut == [without_markup(text) for text in texts]
 
 
-@pytest.mark.parametrize("piece", ["a<b>", "&lt;", "%41%42", "a-\na", "a-\r\na", "a\u2010\r\na"])
+SHORT_PIECES = ["a<b>", "&lt;", "%41%42", "a-\na", "a-\r\na", "a\u2010\r\na"]
+
+
+@pytest.mark.parametrize("piece", SHORT_PIECES)
+def test_markup_at_the_very_end_of_a_batch_is_seen(piece):
+    """What comes behind the last text belongs to none, however much room a reader has left."""
+    for n_before in range(50, 140):
+        text = "x" * n_before + piece
+        data, starts, stops = packed([text])
+        for n_spare in (0, 1, 8, 64):
+            room = np.concatenate([data, np.zeros(n_spare, np.uint8)])
+            found, first, last = Stripper().strip(room, starts, stops)
+            assert found[first[0] : last[0]].tobytes().decode() == without_markup(text)
+
+
+def test_a_shard_that_ends_in_markup_has_its_words_and_places():
+    one = encoder("cl100k", strip_markup=True)
+    for n in range(60, 130):
+        text = ("word " * 40)[:n] + "x<br>"
+        line = json.dumps({"text": text}).encode() + b"\n"
+        (block,) = blocks_of(line, block_bytes=1 << 20)
+        batch = read_lines(block, Source(name="web", path="web", text="text"))
+        tokens = one.encode(batch.text, batch.starts, batch.stops)
+        assert one.places(0, text).first_word.size == tokens.lengths[0] > 0
+
+
+@pytest.mark.parametrize("piece", SHORT_PIECES)
 def test_markup_is_seen_wherever_it_stands_in_a_long_text(piece):
     """Many bytes are looked at together: there is an edge in front of, in and behind each piece."""
     for n_before in range(2040, 2060):
