@@ -13,6 +13,7 @@ from typing import Any
 from decon_core.checksums import damaged, fault_of
 from decon_core.corpus import FILES, hash_file
 from decon_core.errors import DeconError, Problem
+from decon_core.idf import current_snapshot_fingerprint, outdated_members
 from decon_core.store import Store, read_json, remove
 
 # Folders with a manifest: how far below the store's, and the name of the manifest there.
@@ -65,8 +66,21 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
     if kind in _WITH_MANIFEST and path.name != _CARD:
         depth, _ = _WITH_MANIFEST[kind]
         return [store.root.joinpath(kind, *rest[:depth])]
-    pointers = {"idf": store.current_snapshot, "common": store.current_common}
-    return [path, pointers[kind]] if kind in pointers else [path]
+    if kind == "common" or (kind == "idf" and _can_be_counted_again(store, path)):
+        return [path, store.current_common if kind == "common" else store.current_snapshot]
+    return [path]
+
+
+def _can_be_counted_again(store: Store, path: Path) -> bool:
+    """Whether a snapshot is the current one, and today's records would give the same counts.
+
+    If they would not, weights would change without being asked to: that takes `--refreeze`.
+    """
+    try:
+        is_current = path.stem == current_snapshot_fingerprint(store)
+        return is_current and not outdated_members(store)
+    except DeconError:
+        return False
 
 
 def _files(folder: Path) -> list[Path]:

@@ -133,6 +133,34 @@ def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(
     assert damaged_in(world.store) == set()
 
 
+def test_damaged_weights_are_not_counted_over_other_versions_without_being_asked_to(world):
+    """After a corrected recipe the snapshot is that of the version before; it stays so."""
+    world.start()
+    world.benchmarks["harbor"][0]["question"] += " and corrected"
+    world.write_benchmarks()
+    world.run()
+    before = world.store.current_snapshot.read_bytes()
+    (path,) = world.store.root.glob("idf/[0-9a-f]*.arrow")
+    flip(path, random.Random(1))
+    remove_damaged(world.store, [problem for problem in verify_store(world.store) if problem])
+    assert not path.exists()
+    assert world.store.current_snapshot.read_bytes() == before
+    with pytest.raises((PipelineError, DeconError), match="--refreeze"):
+        world.run()
+
+
+def test_a_damaged_snapshot_of_earlier_goes_alone(world):
+    world.start()
+    before = world.store.current_snapshot.read_bytes()
+    (current,) = world.store.root.glob("idf/[0-9a-f]*.arrow")
+    old = current.with_stem("0123456789abcdef")
+    old.write_bytes(current.read_bytes())
+    flip(old, random.Random(1))
+    remove_damaged(world.store, [problem for problem in verify_store(world.store) if problem])
+    assert not old.exists()
+    assert world.store.current_snapshot.read_bytes() == before
+
+
 def remove_below(folder: Path) -> None:
     import shutil
 
