@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from decon_assets.command import Command, Say, filled, filled_path, positive
 from decon_assets.tables import text_table
 from decon_core.errors import InputError, Problem, told
-from decon_core.policy import PRESETS, RULES, Policy
+from decon_core.policy import PRESETS, QUESTIONS_LEFT_OUT, RULES, Policy
 from decon_core.wording import counted, have, hold, size
 from decon_core.workers import usable_cores
 
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--preset",
         choices=PRESETS,
         help="settings by one name, where --policy says nothing else; reference: the published "
-        "rule, without normalize_unicode and strip_markup",
+        "rule, with normalize_unicode, strip_markup and keep_question_only off",
     )
     parser.add_argument(
         "--verdicts",
@@ -200,7 +200,7 @@ def scan(options: argparse.Namespace, say: Say) -> int:
             on_progress=progress.update,
         )
     progress.end()
-    for line in _answer(outcome, options.out, has_compat=options.compat):
+    for line in _answer(outcome, options):
         say(line)
     if options.clean_evals:
         if outcome.is_blind:
@@ -320,7 +320,7 @@ def announced(progress: Progress) -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
+def _answer(outcome: Outcome, options: argparse.Namespace) -> Iterator[str]:
     from decon_core.folder_scan import (
         COMMON_FILE,
         COMPAT_FOLDER,
@@ -329,6 +329,7 @@ def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
         MATCHES_FILE,
     )
 
+    out: Path = options.out
     yield _table(outcome)
     yield (
         f"\n{outcome.n_contaminated_documents:,} of "
@@ -337,6 +338,8 @@ def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
         f"{outcome.n_too_short:,} were too short to hold anything"
     )
     yield _question_only(outcome)
+    if not _policy(options).keep_question_only:
+        yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"
     if outcome.n_unreadable:
         yield (
             f"{counted(outcome.n_unreadable, 'row')} could not be read: {out / LEDGER_FILE} says "
@@ -360,7 +363,7 @@ def _answer(outcome: Outcome, out: Path, *, has_compat: bool) -> Iterator[str]:
             f"are no evidence: {out / COMMON_FILE}"
         )
     yield f"matches: {out / MATCHES_FILE}"
-    if has_compat:
+    if options.compat:
         yield f"reference form: {out / COMPAT_FOLDER}"
 
 

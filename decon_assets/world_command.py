@@ -174,7 +174,13 @@ def _remove_damaged(config: Config, say: Say) -> None:
                 say(f"  fetched again: {path}")
             removed = [path for path in removed if path not in fetched or path in damaged]
     for path in removed:
-        say(f"  removed, and made again: {path}")
+        say(f"  removed: {path}{_made_again_by(store, path)}")
+
+
+def _made_again_by(store: Store, path: Path) -> str:
+    """Who makes a file that was removed: this run what it needs, but no scorecard."""
+    kind = path.relative_to(store.root).parts[0]
+    return "; `decon-assets scorecard` makes it" if kind == "scorecard" else ""
 
 
 def _damaged_files(store: Store, say: Say) -> list[Problem]:

@@ -270,7 +270,7 @@ def is_same_system(scheme: str, other: str) -> bool:
     return scheme == other or any({scheme, other} <= names for names in _ALSO_CALLED)
 
 
-_EXTRAS = {"s3": "s3", "s3a": "s3", "hf": "hub"}  # groups of packages, by scheme
+_EXTRAS = {"s3": "s3", "s3a": "s3"}  # groups of packages, by scheme
 
 
 def file_system_of(path: RemotePath) -> Any:

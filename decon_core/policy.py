@@ -62,6 +62,9 @@ PRESETS: dict[str, dict[str, object]] = {
     },
 }
 
+# Said wherever question-only is counted, so that no count of a scan without them looks complete.
+QUESTIONS_LEFT_OUT = "most questions of 20 to 43 tokens are left out, as keep_question_only is off"
+
 # Counted up when `ratcliff` and `longest_match` compare texts in another way: then tiles of these
 # rules are scanned again, and no others.
 _COMPARED_VERSION = 2

@@ -382,7 +382,11 @@ def _decon_missing(
         return
     for part in ("answer", "passage"):
         if record[part]:
-            yield from _part_missing(part, entry[f"{part}_overlap"])
+            setting = f"index_{part}s"
+            if getattr(policy, setting):
+                yield from _part_missing(part, entry[f"{part}_overlap"])
+            else:
+                yield f"{part} not looked for ({setting} is off)"
     yield _score_missing(entry, policy)
     if entry["score"] < entry["base_score"]:
         yield (

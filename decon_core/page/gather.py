@@ -27,7 +27,12 @@ MOST_PLACES_OF_PAIR = 200
 MOST_PLACES = 200_000
 
 _QUERIES = {
-    "runs": "SELECT * EXCLUDE (policy) FROM runs",
+    "runs": """
+        SELECT * EXCLUDE (policy),
+               coalesce((policy::JSON ->> 'keep_question_only')::BOOLEAN, true)
+                   AS keeps_question_only
+        FROM runs
+    """,
     "totals": """
         SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM items) END
                 FROM benchmarks) AS n_items,

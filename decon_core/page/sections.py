@@ -9,7 +9,7 @@ from decon_core.page import charts
 from decon_core.page.charts import Chart, by_rule
 from decon_core.page.gather import MOST_UNREADABLE, Facts, Row, Rows
 from decon_core.page.labels import beginning, count, share, shown, things
-from decon_core.policy import LEAST_ANSWER_OVERLAP
+from decon_core.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 
 ALL = "all benchmarks"
 _QUESTION_CHARACTERS = 160
@@ -189,6 +189,8 @@ def _possible_notes(facts: Facts) -> Iterable[str]:
         "the question of an item, verbatim or nearly so, without its answer (question-only). That "
         "is not a leak, and such a document is not clean.",
     )
+    if not facts.run.get("keeps_question_only", True):
+        yield f"Of questions without their answer {QUESTIONS_LEFT_OUT}."
     yield _if_any(
         things(facts.of_items("n_not_indexable"), "item is", "items are"),
         "detectable by no chosen rule, mostly too short or too common: neither clean nor leaked.",

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from decon_core.policy import Policy
-from decon_core.publish.summary import Summary, summary_of
+from decon_core.policy import QUESTIONS_LEFT_OUT, Policy
+from decon_core.publish.summary import Summary, keeps_question_only, summary_of
 from decon_core.report_file import incomplete_notice
 
 TITLE = "## Benchmark contamination"
@@ -69,18 +69,19 @@ def _opening(summary: Summary) -> str:
     return (
         f"These data were searched for the items of {names}: {read}. "
         f"{_some_of('item', leaked)} leaked into {documents}{of_all}, before anything was taken "
-        f"out. {_question_only(corpus)}"
+        f"out. {_question_only(corpus, summary['policy'])}"
     )
 
 
-def _question_only(corpus: Summary) -> str:
+def _question_only(corpus: Summary, policy: Summary) -> str:
     """Said in any case: a document with a question is not clean because it is no leak."""
     n, rate = corpus["n_question_only_documents"], corpus["question_only_rate"]
     of_all = f" ({percent(rate)} of all)" if rate else ""
     hold = "holds" if n == 1 else "hold"
+    left_out = "" if keeps_question_only(policy) else f" Of these {QUESTIONS_LEFT_OUT}."
     return (
         f"{_some_of('document', n)}{of_all} {hold} no leak, but the question of an item, verbatim "
-        "or nearly so, without its answer (question-only)."
+        f"or nearly so, without its answer (question-only).{left_out}"
     )
 
 

@@ -15,9 +15,9 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from decon_core.errors import InputError, Problem
-from decon_core.policy import exceeds, reaches
+from decon_core.policy import QUESTIONS_LEFT_OUT, exceeds, reaches
 from decon_core.publish.card import percent
-from decon_core.publish.summary import Summary
+from decon_core.publish.summary import Summary, keeps_question_only
 from decon_core.wording import counted
 
 By = Literal["point", "upper"]
@@ -210,6 +210,8 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield "no shard of a corpus is in the report"
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
+    if limits.max_question_only_rate is not None and not keeps_question_only(summary["policy"]):
+        yield f"question-only items are not all known: {QUESTIONS_LEFT_OUT}"
     for one in summary["not_scanned"]:
         against = ", ".join(one["benchmarks"])
         remedy = f"; {one['remedy']}" if one["remedy"] else ""

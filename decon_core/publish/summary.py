@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from decon_core.policy import LEAST_ANSWER_OVERLAP
+from decon_core.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report_file import coverage_in, opened, rows_of
 from decon_core.wording import counted, have, hold
 
@@ -169,7 +169,8 @@ _DOCUMENTS = """
             FROM shards) AS n_documents,
            (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
            count(*) FILTER (is_contaminated) AS n_leaks,
-           count(*) FILTER (is_question_only) AS n_question_only
+           count(*) FILTER (is_question_only) AS n_question_only,
+           (SELECT any_value(policy) FROM runs) AS policy
     FROM documents
 """
 
@@ -183,10 +184,17 @@ def called_in(report: Path) -> str:
     documents = (
         counted(n_leaks, "document") if n is None else f"{n_leaks:,} of {counted(n, 'document')}"
     )
+    policy = json.loads(found["policy"] or "{}")
+    left_out = "" if keeps_question_only(policy) else f"; {QUESTIONS_LEFT_OUT}"
     return (
-        f"{documents} {hold(n_leaks)} a leak; {n_questions:,} more {hold(n_questions)} a "
-        f"question without its answer (question-only){_invalid_utf8(found['n_invalid_utf8'])}"
+        f"{documents} {hold(n_leaks)} a leak; {n_questions:,} more {hold(n_questions)} a question "
+        f"without its answer (question-only){left_out}{_invalid_utf8(found['n_invalid_utf8'])}"
     )
+
+
+def keeps_question_only(policy: Summary) -> bool:
+    """Whether the scan kept questions without their answers that are below the evidence floor."""
+    return bool(policy.get("keep_question_only", True))
 
 
 def _invalid_utf8(n: int | None) -> str:

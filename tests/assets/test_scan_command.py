@@ -18,6 +18,7 @@ import pytest
 
 from decon_assets.cli import main
 from decon_assets.scan_command import Progress, announced
+from decon_core.policy import QUESTIONS_LEFT_OUT
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 
@@ -193,7 +194,17 @@ def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_cle
 def test_without_any_question_only_the_answer_says_so_too(place, capsys):
     place.scan()
     told = "0 documents hold a question without its answer (question-only)"
-    assert told in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert told in said
+    assert QUESTIONS_LEFT_OUT not in said
+
+
+def test_a_preset_that_looks_for_fewer_questions_says_so(place, capsys):
+    place.write_prompts("prompts.jsonl", ("harbor", 3))
+    assert place.scan("--preset", "reference") == 0
+    assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
+    assert main(["check", "--report", str(place.out), "--max-question-only-rate", "1"]) == 1
+    assert QUESTIONS_LEFT_OUT in capsys.readouterr().out
 
 
 def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):

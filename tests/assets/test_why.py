@@ -293,6 +293,23 @@ def test_what_is_missing_is_said_for_every_condition_that_fails(found, expected)
     assert missing(entry, Policy(), record=record) == expected
 
 
+def test_what_was_never_looked_for_is_not_said_to_be_missing():
+    entry = {
+        "detector": "decon",
+        "is_by_score": False,
+        "question_overlap": 1.0,
+        "answer_overlap": None,
+        "passage_overlap": None,
+        "base_score": 0.7,
+        "score": 0.7,
+        "question_tokens": 60,
+        "total_tokens": 70,
+    }
+    record = {"question": "what?", "answer": "that", "passage": None}
+    told, _ = missing(entry, Policy(index_answers=False), record=record)
+    assert told == "answer not looked for (index_answers is off)"
+
+
 def test_a_license_that_is_not_taken_is_the_reason(ask):
     (one,) = ask("s3-2")
     assert (states(one)["clean"], states(one)["open"]) == ("kept", "removed")

@@ -19,6 +19,7 @@ from decon_core import page as page_package
 from decon_core.errors import MissingError, StaleError
 from decon_core.page import charts, labels, pairs, sections, write_page
 from decon_core.page.gather import MOST_PLACES_OF_PAIR, gather
+from decon_core.policy import QUESTIONS_LEFT_OUT
 
 from .pages import data_of, outside_of_data, packed_in
 from .report_worlds import RUN, write_world
@@ -329,6 +330,14 @@ def test_without_snippets_no_text_of_the_corpus_is_in_the_file(tmp_path):
         assert (MARKER in everything) == snippets
         notes = " ".join(data_of(tmp_path / "r.html", "overview")["notes"])
         assert ("Snippets are off" in notes) != snippets
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_page_says_that_questions_without_answers_were_left_out(tmp_path, keeps):
+    run = {"policy": json.dumps({"keep_question_only": keeps})}
+    write_page(write_world(tmp_path / "r.duckdb", run=run), tmp_path / "r.html")
+    notes = " ".join(data_of(tmp_path / "r.html", "overview")["notes"])
+    assert (QUESTIONS_LEFT_OUT in notes) != keeps
 
 
 def test_what_people_said_is_shown_with_who_and_when(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.errors import InputError, MissingError, StaleError
-from decon_core.policy import Policy
+from decon_core.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.publish.card import card_from, card_of
 from decon_core.publish.junit import junit_of
 from decon_core.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
@@ -290,6 +290,18 @@ def test_documents_that_are_not_utf8_are_in_the_headline_the_summary_and_the_car
     assert summary["corpus"]["n_invalid_utf8"] == n
     assert summary["sources"][0]["n_invalid_utf8"] == n
     assert f"{n} document{'s' * (n > 1)} with bytes that are not UTF-8" in card_of(path)
+
+
+def test_question_only_items_that_a_scan_left_out_are_not_passed_over(report):
+    run = {**RUN, "policy": json.dumps({"keep_question_only": False})}
+    path = report(runs=[run])
+    assert QUESTIONS_LEFT_OUT in called_in(path)
+    assert QUESTIONS_LEFT_OUT in card_of(path)
+    summary = summary_of(path)
+    (*_, coverage) = cases_of(summary, Limits(max_question_only_rate=1.0))
+    assert coverage.wrong == (f"question-only items are not all known: {QUESTIONS_LEFT_OUT}",)
+    assert all(case.is_passed for case in cases_of(summary, Limits(max_rate=1.0)))
+    assert QUESTIONS_LEFT_OUT not in called_in(report()) + card_of(report())
 
 
 def test_the_settings_of_a_card_are_those_of_a_policy_file(report):
