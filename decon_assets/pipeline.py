@@ -233,7 +233,7 @@ def _telling(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
         def emit(self, record: logging.LogRecord) -> None:
             meta = getattr(record, "dagster_meta", {})
             if meta.get("dagster_event"):
-                return  # failures are told once, in the end
+                return  # a failure is printed once, after the run
             text = str(meta.get("orig_message") or record.getMessage())
             if text.startswith("Dependencies for step ") and text.endswith("Not executing."):
                 return  # Dagster's own, for every check after a failed step

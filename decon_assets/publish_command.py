@@ -34,7 +34,7 @@ examples:
   decon-assets card --out published              published/card.md and published/summary.json
   decon-assets card --report contamination.duckdb --out published
 
-docs/publishing.md says what stands in summary.json. Exit codes: 0 done, 1 done, but the report is
+docs/publishing.md lists the fields of summary.json. Exit codes: 0 done, 1 done, but the report is
 incomplete (shards were not scanned) or a run has not made it yet, 2 an input is wrong.
 """
 

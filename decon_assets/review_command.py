@@ -61,7 +61,7 @@ examples:
   decon-assets review --sample 100              a fair sample of all calls, to measure precision by
   decon-assets review status --sample 100       what it says so far, with an interval
   decon-assets review --list json               the queue, for a script
-  decon-assets review --document page-17        what stands in one document
+  decon-assets review --document page-17        what was found in one document
   decon-assets review set 4f0c93a1 template --note "a form letter"
   decon-assets review set 4f0c93a1 none         take it back
   decon-assets review import ~/Downloads/verdicts.jsonl
@@ -117,7 +117,8 @@ def _add_choice(parser: argparse.ArgumentParser, default: _Default) -> None:
         [],
         action="append",
         metavar="ID",
-        help="only what stands in the document of this id, be it shown or not; may be repeated",
+        help="only what was found in the document of this id, whichever the pair shows; "
+        "may be repeated",
     )
     add("--rule", [], action="append", choices=RULES, help="only found by this one")
     add("--sample", type=_positive, metavar="N", help="so many calls, drawn fairly")

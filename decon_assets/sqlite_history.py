@@ -77,7 +77,7 @@ def is_to_be_made(home: Path) -> bool:
     """Whether there is no history yet, or one whose creation was cut off.
 
     Dagster creates tables one by one, and a database that lacks some is never completed. A history
-    that holds anything is left as it is: `dagster instance migrate` can mend it.
+    with runs or events is not touched: `dagster instance migrate` can mend it.
     """
     try:
         is_complete = all(

@@ -68,7 +68,7 @@ class StageLines:
         try:
             with self._drawn():
                 yield
-        except Exception:
+        except Exception:  # of any kind: the stage is said to have failed, and it goes on up
             self.line("; ".join([f"{name}: failed", *self._results]))
             raise
         finally:

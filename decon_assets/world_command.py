@@ -53,19 +53,15 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count idf anew: every score changes, so everything is scanned again",
     )
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="read every file of the store first, and make again those that are damaged",
-    )
+    _add_verify(parser, "read every file of the store first, and make again those that are damaged")
 
 
 def add_status_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="read every file of the store, and name those that are damaged",
-    )
+    _add_verify(parser, "read every file of the store, and name those that are damaged")
+
+
+def _add_verify(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--verify", action="store_true", help=what)
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
@@ -178,7 +174,7 @@ def _remove_damaged(config: Config, say: Say) -> None:
 
 
 def _made_again_by(store: Store, path: Path) -> str:
-    """Who makes a file that was removed: this run what it needs, but no scorecard."""
+    """The command that makes a removed file anew, for what `run` does not make."""
     kind = path.relative_to(store.root).parts[0]
     return "; `decon-assets scorecard` makes it" if kind == "scorecard" else ""
 

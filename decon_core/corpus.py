@@ -161,7 +161,7 @@ def shard_at(
     )
 
 
-FILES = "files"  # in a manifest: the hash of each file beside it
+FILES = "files"  # key in a manifest: the hash of each file in its folder
 
 
 def hash_file(path: Path) -> str:

@@ -5,8 +5,8 @@ for any threshold at or above the evidence floor. The formulas are those of `ref
 columns; a property test holds the two together. What a person said of a pair comes before its
 score.
 
-A `decon` match that is no leak may still be *question-only*: the question was found, and what the
-record has beside it was not (docs/detector.md, section 6).
+A `decon` match that is no leak may still be *question-only*: the question was found, and not enough
+of the answer or passage for a leak (docs/detector.md, section 6).
 """
 
 from __future__ import annotations

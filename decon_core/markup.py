@@ -67,7 +67,7 @@ def compile_markup() -> None:
 
 @dataclass(frozen=True, eq=False)
 class Stripped:
-    """A text without mark-up, and for each of its characters the original ones it stands for."""
+    """A text without mark-up, and for each character where it came from in the original."""
 
     text: str
     starts: Integers

@@ -226,7 +226,7 @@ def compile_kernels(job: ShardJob) -> None:
     """Have all kernels compiled before workers start: once, or each of them would do it."""
     notice = Timer(
         _LOADING_SECONDS,
-        lambda: _log.info("compiling the kernels: 10 to 20 s, once on this machine"),
+        lambda: _log.info("compiling the kernels: up to a minute, once on this machine"),
     )
     notice.start()
     try:

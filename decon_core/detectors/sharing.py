@@ -3,8 +3,8 @@
 What `ratcliff` and `longest_match` start from, done once for both; and where texts stand as a
 whole, which is all that `exact` asks for.
 
-A text that stands whole in a document is found whole, whatever stands beside it: its first and last
-tokens may be others there, as letters, signs and line breaks at an edge become part of one token.
+A text that a document contains in full is found in full, whatever comes before or after it. Its
+first and last tokens may differ, as letters, signs and line breaks at an edge merge into one token.
 """
 
 from __future__ import annotations

@@ -308,7 +308,7 @@ def hash_of(text: Bytes, start: int, stop: int) -> int:
 def _tag(
     text: Bytes, at: int, stop: int, tags: Names, most_spaces: int, most_wide: int
 ) -> tuple[int, int]:
-    """Where a tag or comment ends and what replaces it; -1: it is none, or holds too much text.
+    """Where a tag or comment ends, and what replaces it. -1: no tag, or one with too much text.
 
     Nothing here passes a second `<`, so a text is gone through once, however many there are.
     """
@@ -340,7 +340,7 @@ def _tag(
 
 @kernel
 def _attribute(text: Bytes, place: int, stop: int, most_spaces: int, most_wide: int) -> int:
-    """Where an attribute with its value ends; -1: it is none."""
+    """Where an attribute with its value ends; -1 if there is no attribute."""
     first = place
     while place < stop and not _ends_value(text[place]) and text[place] != _SLASH:
         place += 1
@@ -414,7 +414,7 @@ def _comment(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) 
 def _reference(
     text: Bytes, at: int, stop: int, entities: Names, windows_1252: Integers
 ) -> tuple[int, int]:
-    """Where an entity ends and what it stands for; -1: it is none.
+    """Where an entity ends, and the character it encodes; -1 if there is no entity.
 
     `&amp;` in front of an entity's name is another `&`: the entity was escaped once more.
     """
@@ -433,7 +433,7 @@ def _reference(
 def _one_reference(
     text: Bytes, first: int, stop: int, entities: Names, windows_1252: Integers
 ) -> tuple[int, int]:
-    """The same of what stands behind its `&`."""
+    """The same for a single entity, from the byte after its `&`."""
     place = first
     if place < stop and text[place] == _HASH:
         return _number(text, place + 1, stop, windows_1252)
@@ -495,7 +495,7 @@ def _escaped(text: Bytes, at: int, stop: int) -> int:
 
 @kernel
 def _decoded(text: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """Where the escapes of a character end, and its code point; -1: it is none of a text."""
+    """Where the escapes of a character end, and its code point; -1 if it is not printable."""
     lead = _escaped(text, at, stop)
     if 0x20 <= lead < 0x7F or lead in (_TAB, _LINE_FEED, _RETURN):
         return at + 3, lead

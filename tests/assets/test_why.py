@@ -248,6 +248,20 @@ def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
     assert leak["found"][0]["missing"] == []
 
 
+NEAR_MISS = {
+    "detector": "decon",
+    "is_by_score": False,
+    "question_overlap": 1.0,
+    "answer_overlap": None,
+    "passage_overlap": None,
+    "base_score": 0.7,
+    "score": 0.7,
+    "question_tokens": 60,
+    "total_tokens": 70,
+}
+RECORD = {"question": "what?", "answer": "that", "passage": None}
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
@@ -277,36 +291,11 @@ def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
     ids=["no answer", "part", "question", "short", "another detector", "not passed", "leak"],
 )
 def test_what_is_missing_is_said_for_every_condition_that_fails(found, expected):
-    entry = {
-        "detector": "decon",
-        "is_by_score": False,
-        "question_overlap": 1.0,
-        "answer_overlap": None,
-        "passage_overlap": None,
-        "base_score": 0.7,
-        "score": 0.7,
-        "question_tokens": 60,
-        "total_tokens": 70,
-        **found,
-    }
-    record = {"question": "what?", "answer": "that", "passage": None}
-    assert missing(entry, Policy(), record=record) == expected
+    assert missing(NEAR_MISS | found, Policy(), record=RECORD) == expected
 
 
 def test_what_was_never_looked_for_is_not_said_to_be_missing():
-    entry = {
-        "detector": "decon",
-        "is_by_score": False,
-        "question_overlap": 1.0,
-        "answer_overlap": None,
-        "passage_overlap": None,
-        "base_score": 0.7,
-        "score": 0.7,
-        "question_tokens": 60,
-        "total_tokens": 70,
-    }
-    record = {"question": "what?", "answer": "that", "passage": None}
-    told, _ = missing(entry, Policy(index_answers=False), record=record)
+    told, _ = missing(NEAR_MISS, Policy(index_answers=False), record=RECORD)
     assert told == "answer not looked for (index_answers is off)"
 
 
