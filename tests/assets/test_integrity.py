@@ -1,14 +1,17 @@
 """A bit that flips in any file of a store: noticed, named, and made again."""
 
 import random
+import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from decon_assets.assets.scorecard import scorecard_job
 from decon_assets.pipeline import PipelineError
 from decon_assets.resources import Decon
 from decon_core.checksums import is_whole
+from decon_core.corpus import hash_file
 from decon_core.errors import DeconError
 from decon_core.folder_scan import Request, scan_folder
 from decon_core.integrity import remove_damaged, verify_store
@@ -92,45 +95,95 @@ def damaged_in_kind(store, path: Path) -> set[str]:
     return {one.where for one in integrity._faults_of_listed(folder, manifest) if one}
 
 
-# One file of each kind that a later stage reads; what is made of it is removed first.
-READ = [
-    ("packs/*.json", ""),
-    ("records/harbor/current.json", ""),
-    ("records/harbor/[0-9a-f]*.parquet", "index"),
-    ("idf/current.json", ""),
-    ("idf/[0-9a-f]*.arrow", "index"),
-    ("index/*/harbor/*.arrow", "report"),
-    ("tiles/*/*/????????????????.parquet", "report"),
-    ("tiles/*/*/*.grams.parquet", "common"),
-    ("tiles/*/*/documents.parquet", "mixtures"),
-    ("tiles/*/*/ledger.json", "report"),
-    ("common/[0-9a-f]*.parquet", "report"),
-    ("common/current.json", "report"),
-    ("mixtures/decontaminated/*/_manifest.json", "report"),
-    ("mixtures/decontaminated/*/_removed.parquet", "report"),
-    ("report/contamination.duckdb", ""),
+# The folders of a store in the order of the stages: each is made of what lies in earlier ones.
+STAGES = [
+    *("packs", "records", "idf", "index", "search", "tiles", "common"),
+    *("draws", "mixtures", "clean", "blends", "checks", "report"),
+]
+# Those whose files are the same at any time, and made whenever they are missing: `search` and
+# `draws` keep what a stage computes, until it is needed again.
+PRODUCTS = set(STAGES) - {"packs", "search", "draws", "checks", "report"}
+KINDS = [
+    "packs/*.json",
+    "records/harbor/current.json",
+    "records/*/[0-9a-f]*.parquet",
+    "idf/current.json",
+    "idf/[0-9a-f]*.arrow",
+    "index/*/harbor/*.arrow",
+    "search/*/*.arrow",
+    "tiles/*/*/????????????????.parquet",
+    "tiles/*/*/*.grams.parquet",
+    "tiles/*/*/documents.parquet",
+    "tiles/*/*/ledger.json",
+    "common/[0-9a-f]*.parquet",
+    "common/current.json",
+    "mixtures/*/*/_manifest.json",
+    "mixtures/*/*/_removed.parquet",
+    "mixtures/*/*/*.jsonl.gz",
+    "mixtures/*/*/data/*.parquet",
+    "mixtures/*/README.md",
+    "clean/*/manifest.json",
+    "clean/*/evals/*.jsonl",
+    "clean/*/parquet/*.parquet",
+    "draws/*.parquet",
+    "blends/*/README.md",
+    "blends/*/_manifest.json",
+    "blends/*/_[irt]*.parquet",
+    "blends/*/phase-1/*.jsonl.zst",
+    "checks/*.json",
 ]
 
 
-@pytest.mark.parametrize(("pattern", "downstream"), READ)
-def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(
-    world, pattern, downstream
-):
+def test_every_file_of_a_store_is_of_one_of_these_kinds(world):
+    world.mixtures = MIXTURES
     world.start()
-    path = min(world.store.root.glob(pattern))
-    flip(path, random.Random(pattern))
-    for each in [*world.store.root.glob(downstream)] if downstream else []:
-        remove_below(each)
+    of_a_kind = {path for pattern in KINDS for path in world.store.root.glob(pattern)}
+    rest = {path.parent.name for path in files_of(world.store) if path not in of_a_kind}
+    assert rest <= {"harbor", "ledger", "report"}, rest
+
+
+@pytest.mark.parametrize("pattern", KINDS)
+def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(world, pattern):
+    """A bit flips, and all that later stages made has to be made once more."""
+    world.mixtures = MIXTURES
+    world.start()
+    before = products_of(world.store)
+    rng = random.Random(pattern)
+    path = rng.choice(sorted(world.store.root.glob(pattern)))
+    flip(path, rng)
+    for stage in STAGES[STAGES.index(pattern.split("/")[0]) + 1 :]:
+        shutil.rmtree(world.store.root / stage)
     try:
         world.run()
     except (PipelineError, DeconError) as error:
         assert str(path) in str(error)  # noqa: PT017 - either is right
         assert "decon-assets run --verify" in str(error)  # noqa: PT017
+    if path.exists() and not is_whole(path):
+        assert str(path) in damaged_in(world.store)
+        # Cards and tables count what there is; each other file is right or not there.
+        parts = {path: one for path, one in products_of(world.store).items() if is_part(path)}
+        assert {**parts, str(path): ""}.items() <= {**before, str(path): ""}.items()
         found = [problem for problem in verify_store(world.store) if problem]
         assert path in remove_damaged(world.store, found)
         world.run()
-    assert is_whole(path) or not path.exists()  # a pack that is registered again has a new number
     assert damaged_in(world.store) == set()
+    assert products_of(world.store) == before
+
+
+def is_part(product: str) -> bool:
+    return "/" in product and not product.endswith("README.md")
+
+
+def products_of(store) -> dict[str, str]:
+    """A digest of every file that holds no dates, and each table of the report."""
+    files = [path for path in files_of(store) if path.relative_to(store.root).parts[0] in PRODUCTS]
+    found = {str(path): hash_file(path) for path in files}
+    if store.report.is_file():
+        with duckdb.connect(store.report, read_only=True) as report:
+            for (table,) in report.execute("SHOW TABLES").fetchall():
+                if table != "runs":
+                    found[table] = repr(report.table(table).fetchall())
+    return found
 
 
 def test_damaged_weights_are_not_counted_over_other_versions_without_being_asked_to(world):
@@ -159,12 +212,6 @@ def test_a_damaged_snapshot_of_earlier_goes_alone(world):
     remove_damaged(world.store, [problem for problem in verify_store(world.store) if problem])
     assert not old.exists()
     assert world.store.current_snapshot.read_bytes() == before
-
-
-def remove_below(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)
 
 
 def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
