@@ -45,13 +45,12 @@ def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapsho
     tokenizer = load_tokenizer(policy.tokenizer_str)
     members = {version.benchmark: version.fingerprint for version in versions}
     counting = policy.index_fingerprint(tokenizer=tokenizer.fingerprint)
-    identity = orjson.dumps([counting, members], option=orjson.OPT_SORT_KEYS)
     counted = [
         count_entries(entries_of(load_records(store, version), policy, tokenizer), policy)
         for version in sorted(versions, key=lambda version: version.benchmark)
     ]
     counts = total(counted) if counted else no_counts(policy)
-    snapshot = Snapshot(sha256(identity).hexdigest()[:16], members, counts)
+    snapshot = Snapshot(_fingerprint(counting, members), members, counts)
     write_arrays(store.snapshot(snapshot.fingerprint), _arrays(counts), schema=FREQUENCIES)
     write_json(
         store.current_snapshot,
@@ -63,6 +62,31 @@ def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapsho
         },
     )
     return snapshot
+
+
+def _fingerprint(counting: str, members: Mapping[str, str]) -> str:
+    identity = orjson.dumps([counting, members], option=orjson.OPT_SORT_KEYS)
+    return sha256(identity).hexdigest()[:16]
+
+
+def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) -> None:
+    """Raise when `current.json` was lost, and a first freeze would not restore what it named.
+
+    If it did not, every weight would change without being asked to: that takes `--refreeze`.
+    """
+    counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    members = {version.benchmark: version.fingerprint for version in versions}
+    frozen = sorted(path.stem for path in store.current_snapshot.parent.glob("[!.]*.arrow"))
+    if frozen and _fingerprint(counting, members) not in frozen:
+        raise MissingError(
+            Problem(
+                str(store.current_snapshot),
+                f"gone; {', '.join(frozen)} lie beside it, from other versions of the benchmarks "
+                "or under other settings",
+                "the name of the snapshot that counts",
+                REFREEZE,
+            )
+        )
 
 
 def current_snapshot(store: Store, policy: Policy) -> Snapshot:

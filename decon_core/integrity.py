@@ -66,8 +66,12 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
     if kind in _WITH_MANIFEST and path.name != _CARD:
         depth, _ = _WITH_MANIFEST[kind]
         return [store.root.joinpath(kind, *rest[:depth])]
-    if kind == "common" or (kind == "idf" and _can_be_counted_again(store, path)):
-        return [path, store.current_common if kind == "common" else store.current_snapshot]
+    if kind == "common":
+        return [path, store.current_common]
+    if kind == "idf" and _can_be_counted_again(store, path):
+        return [
+            store.current_snapshot
+        ]  # then it is frozen as the first time, over the damaged file
     return [path]
 
 

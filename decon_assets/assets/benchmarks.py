@@ -30,6 +30,7 @@ from decon_core.idf import (
     outdated_members,
     read_current,
     require_frozen_from,
+    require_no_other,
 )
 from decon_core.index import build_part, index_fingerprint
 from decon_core.indexability import visibilities
@@ -123,6 +124,8 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
         members = settings.snapshot or tuple(benchmarks_of(settings))
         if config.refreeze or not store.current_snapshot.is_file():
             versions = [current_version(store, name) for name in members]
+            if not config.refreeze:
+                require_no_other(store, versions, settings.policy)
             before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
             frozen = freeze(store, versions, settings.policy)
             names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
