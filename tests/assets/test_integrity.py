@@ -205,6 +205,20 @@ def test_damaged_weights_are_not_counted_over_other_versions_without_being_asked
     assert damaged_in(world.store) == set()
 
 
+def test_why_a_shard_was_not_scanned_is_found_out_again_when_its_file_is_damaged(world):
+    shard = world.folder / "corpus" / "s1.jsonl.gz"
+    shard.write_bytes(shard.read_bytes()[:-200])
+    with pytest.raises(PipelineError, match="cut off"):
+        world.run()
+    (path,) = world.store.root.glob("refused/*.json")
+    before = path.read_bytes()
+    flip(path, random.Random(2))
+    assert damaged_in(world.store) == {str(path)}
+    with pytest.raises(PipelineError, match="cut off"):
+        world.run()
+    assert path.read_bytes() == before
+
+
 def test_a_damaged_snapshot_of_earlier_goes_alone(world):
     world.start()
     before = world.store.current_snapshot.read_bytes()
