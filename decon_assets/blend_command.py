@@ -24,8 +24,8 @@ from decon_core.blending.verify import BlendVerdict, verify_blend
 from decon_core.blends import Blend, blend_named
 from decon_core.config import load_config
 from decon_core.errors import DeconError, Problem, told
-from decon_core.mirror import at_hand
 from decon_core.mixtures.standing import MANIFEST
+from decon_core.open_store import open_store
 from decon_core.registry import blender_of
 from decon_core.store import read_json
 from decon_core.variants import mixture_named
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def blend(options: argparse.Namespace, say: Say) -> int:
     """Do what was asked for; 0 when all is well."""
     config = load_config(options.config)
-    blender = blender_of(config, at_hand(config))
+    blender = blender_of(config, open_store(config))
     folder = blender.builder.store.blend("any").parent
     names = [name_of(typed, folder, what="blend") for typed in options.names]
     chosen = [blend_named(blender.blends, name) for name in names] or list(blender.blends)

@@ -13,7 +13,7 @@ from decon_assets.provenance import RATE
 from decon_core.config import Config
 from decon_core.corpus import Pack, Shard
 from decon_core.index import has_part, index_fingerprint
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, plan, require_most_there, stale_benchmarks
 from decon_core.store import Store
@@ -49,7 +49,7 @@ def cost_of(
     Those are the ones that lack a tile, and the ones that Dagster does not know (docs/decisions,
     0012). What the backfill would refuse to do is refused here, too.
     """
-    store = at_hand(config)
+    store = open_store(config)
     today = plan(config, store)
     if not may_retire:
         require_most_there(today, store)

@@ -12,7 +12,7 @@ from decon_assets.command import Command, Say, add_config
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import told
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 from decon_core.report_file import coverage_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def gap(options: argparse.Namespace, say: Say) -> int:
     from decon_core.scores.account import score_gap
     from decon_core.scores.page import WARNING, write
 
-    report = options.report or at_hand(load_config(options.config)).report
+    report = options.report or open_store(load_config(options.config)).report
     account = score_gap(
         options.results, report, tasks=options.task, recipes=_recipes(options.config)
     )

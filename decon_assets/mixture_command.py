@@ -12,10 +12,10 @@ from decon_assets.folders import name_of, undeclared
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import Problem, told
-from decon_core.mirror import at_hand
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import Verdict, verify
+from decon_core.open_store import open_store
 from decon_core.registry import builder_of
 from decon_core.store import read_json
 from decon_core.tiles import refused
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def mixture(options: argparse.Namespace, say: Say) -> int:
     """Do what was asked for; 0 when all is well."""
     config = load_config(options.config)
-    builder = builder_of(config, at_hand(config))
+    builder = builder_of(config, open_store(config))
     folder = builder.store.mixtures("any").parent
     names = [name_of(typed, folder, what="mixture") for typed in options.names]
     chosen = [mixture_named(builder.mixtures, name) for name in names] or list(builder.mixtures)

@@ -14,7 +14,7 @@ from decon_assets.tables import text_table
 from decon_assets.todays import NOT_TODAYS, is_report_todays
 from decon_core.config import load_config
 from decon_core.errors import InputError, Problem
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 from decon_core.report_file import incomplete_notice
 from decon_core.store import aside, write_plain_json
 
@@ -190,7 +190,7 @@ def _summary(options: argparse.Namespace) -> Summary:
     from decon_core.publish.summary import summary_of
 
     if not options.report:
-        return summary_of(at_hand(load_config(options.config)).report)
+        return summary_of(open_store(load_config(options.config)).report)
     with TemporaryDirectory(prefix="decon-publish-") as folder:
         return summary_of(database_of(options.report, Path(folder) / "r.duckdb"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from decon_assets.command import Command, Say, add_config
 from decon_core.config import load_config
 from decon_core.errors import told
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 
 DESCRIPTION = """\
 Exchange findings with AI2's decon, the reference implementation, whose reports are JSONL files, one
@@ -70,7 +70,7 @@ def _write(options: argparse.Namespace, say: Say) -> int:
     from decon_core.registry import builder_of
 
     config = load_config(options.config)
-    builder = builder_of(config, at_hand(config))
+    builder = builder_of(config, open_store(config))
     n_shards = write_reports(builder, options.out, on_shard=lambda _: None)
     say(f"{n_shards:,} reports: {options.out}")
     others = [rule for rule in config.policy.detectors if rule != "decon"]

@@ -14,7 +14,7 @@ from decon_assets.provenance import preview
 from decon_core.config import Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError, Problem, RecordError
-from decon_core.mirror import at_work
+from decon_core.open_store import writable_store
 from decon_core.registry import benchmarks_of, grid_warning, register_packs
 from decon_core.store import Store
 from decon_core.tokens import load_tokenizer
@@ -88,7 +88,7 @@ def register(
             problems += error.problems
     if problems:
         raise RecordError(problems)
-    with at_work(config) as store:
+    with writable_store(config) as store:
         store.sweep_drafts()
         plan = register_packs(config, store, may_retire=may_retire)
     for pack in plan.retired:

@@ -12,7 +12,7 @@ from decon_assets.tables import text_table
 from decon_assets.todays import NOT_TODAYS, is_report_todays
 from decon_core.config import load_config
 from decon_core.errors import StaleError
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 from decon_core.report_file import Coverage, coverage_of
 
 DESCRIPTION = """\
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def report(options: argparse.Namespace, say: Say) -> int:
     """Run the command."""
-    path = options.database or at_hand(load_config(options.config)).report
+    path = options.database or open_store(load_config(options.config)).report
     if not path.is_file():
         run = None if options.database else active_run(options.config)
         sys.stderr.write(f"no report yet at {path}: {run or '`decon-assets run` makes one'}\n")

@@ -12,7 +12,7 @@ from dagster import ConfigurableResource
 
 from decon_core.config import CONFIG_VARIABLE, DEFAULT_CONFIG, Config, load_config
 from decon_core.errors import ConfigError, Problem
-from decon_core.mirror import at_hand, at_work
+from decon_core.open_store import open_store, writable_store
 from decon_core.store import Store
 
 
@@ -38,17 +38,17 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
             )
         return path
 
-    def at_hand(self) -> tuple[Config, Store]:
+    def open_store(self) -> tuple[Config, Store]:
         """The configuration, and its store to read."""
         config = self.config()
-        return config, at_hand(config)
+        return config, open_store(config)
 
     @contextmanager
-    def at_work(self) -> Iterator[tuple[Config, Store]]:
+    def writable_store(self) -> Iterator[tuple[Config, Store]]:
         """The configuration, and its store to write: kept when the block ends, well or not."""
         from decon_assets.sqlite_history import write_quickly  # brings SQLAlchemy
 
         write_quickly()  # whoever works tells Dagster of it
         config = self.config()
-        with at_work(config) as store:
+        with writable_store(config) as store:
             yield config, store

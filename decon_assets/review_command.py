@@ -21,18 +21,10 @@ from decon_assets.command import Command, Say, add_config
 from decon_assets.tables import text_table
 from decon_core.config import load_config
 from decon_core.errors import InputError, Problem
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 from decon_core.policy import RULES
-from decon_core.verdicts import (
-    DEFAULT_FILE,
-    TAKEN_BACK,
-    VERDICTS,
-    Verdict,
-    Verdicts,
-    append_verdicts,
-    read_lines,
-    read_verdicts,
-)
+from decon_core.verdict_names import DEFAULT_FILE, TAKEN_BACK, VERDICTS
+from decon_core.verdicts import Verdict, Verdicts, append_verdicts, read_lines, read_verdicts
 
 if TYPE_CHECKING:
     from decon_core.policy import Policy
@@ -222,7 +214,7 @@ def _places_of(options: argparse.Namespace) -> tuple[Path, Path]:
     if options.report and (options.verdicts or not options.config.is_file()):
         return options.report, options.verdicts or Path(DEFAULT_FILE)
     config = load_config(options.config)
-    return options.report or at_hand(config).report, options.verdicts or config.verdicts
+    return options.report or open_store(config).report, options.verdicts or config.verdicts
 
 
 @contextmanager

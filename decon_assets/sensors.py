@@ -166,7 +166,7 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
             news=_news(context),
             n_at_work=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
             refusal=_refusal(context, files),
-            today=lambda: _today(context, config, decon.at_hand()[1]),
+            today=lambda: _today(context, config, decon.open_store()[1]),
         )
     except DeconError as error:  # a person has to mend it; the tick itself is as it should be
         now = Step(cursor, why_nothing=told(error.problems))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decon_core.config import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 from decon_core.store import Store
 
 NOT_TODAYS = (
@@ -15,7 +15,7 @@ NOT_TODAYS = (
 
 def is_report_todays(config: Config) -> bool:
     """Whether corpus, benchmarks and policy, as they lie there, are those of the report."""
-    return not moved_on(config, at_hand(config))
+    return not moved_on(config, open_store(config))
 
 
 def moved_on(config: Config, store: Store) -> list[Problem]:

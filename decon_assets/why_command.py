@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from decon_assets.command import Command, Say, add_config
 from decon_core.config import Config, load_config
 from decon_core.errors import Problem
-from decon_core.mirror import at_hand
+from decon_core.open_store import open_store
 from decon_core.store import Store
 from decon_core.variants import mixture_named
 from decon_core.wording import counted
@@ -77,7 +77,7 @@ def why(options: argparse.Namespace, say: Say) -> int:
     config = load_config(options.config)
     for name in options.mixture:
         mixture_named(config.mixtures, name)
-    builder = _builder(config, at_hand(config))
+    builder = _builder(config, open_store(config))
     unread: list[Problem] = []
     places = places_of(
         builder,

@@ -18,7 +18,8 @@ from decon_core.checksums import REMEDY
 from decon_core.config import CONFIG_VARIABLE, Config, load_config
 from decon_core.corpus import Pack
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
-from decon_core.mirror import Mirror, at_hand, at_work
+from decon_core.mirror import Mirror
+from decon_core.open_store import open_store, writable_store
 from decon_core.publish.summary import called_in
 from decon_core.report_file import coverage_of
 from decon_core.store import Store
@@ -158,7 +159,7 @@ def _say_products(registered: Registration, say: Say) -> None:
 def _remove_damaged(config: Config, say: Say) -> None:
     from decon_core.integrity import remove_damaged, to_remove
 
-    with at_work(config) as store:
+    with writable_store(config) as store:
         removed = remove_damaged(store, _damaged_files(store, say))
         if removed and config.kept is not None:  # some are whole behind the URL
             mirror = Mirror(config.store, config.kept)
@@ -246,7 +247,7 @@ def status(options: argparse.Namespace, say: Say) -> int:
     from decon_core.tiles import missing_tiles, scan_fingerprint
 
     config = load_config(options.config)
-    store = at_hand(config)
+    store = open_store(config)
     if options.verify and _damaged_files(store, say):
         say(REMEDY)
         return 1
@@ -326,7 +327,7 @@ def _status_of_products(
     if is_blended:
         say(f"  blends: {sum(is_blended)} of {len(is_blended)} are up to date")
     is_reported = is_current(blender, config.showing)
-    is_whole = not gaps_of(store, packs, builder.versions, builder.sight.scan)
+    is_whole = not gaps_of(store, packs, builder.versions, builder.reader.scan)
     coverage = "" if is_whole or not is_reported else ", incomplete: shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
     is_shown = store.report_page.is_file()
@@ -377,7 +378,7 @@ def demo(options: argparse.Namespace, say: Say) -> int:
         return 2
     if _run_pipeline(options, say) is None:
         return 1
-    store = at_hand(load_config(options.config))
+    store = open_store(load_config(options.config))
     benchmarks, phenomena = compare(store.report, truth)
     say(truth_tables(benchmarks, phenomena))
     typed = f"{_program()} report --config {options.config}"

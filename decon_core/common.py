@@ -1,8 +1,9 @@
 """n-grams of benchmarks that many documents hold: boilerplate, not evidence.
 
-The scan counts on its way in how many documents each indexed n-gram stands; a file for every shard
-and benchmark version keeps that, beside the tile. Here they are added up by source. What is common
-at the policy's share is frozen, as idf is: what counts as a leak must not move while it is decided.
+A scan counts in how many documents each indexed n-gram stands (`gram_counts.py`); a file for every
+shard and benchmark version keeps that, beside the tile. Here they are added up by source. What is
+common at the policy's share is frozen, as idf is: what counts as a leak must not move while it is
+decided.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from decon_core.kernels import clusters
 from decon_core.policy import TOLERANCE, Policy
 from decon_core.records import Version, load_records
 from decon_core.schemas import COMMON, GRAM_COUNTS
-from decon_core.search import Search
 from decon_core.store import (
     Store,
     read_json,
@@ -44,45 +44,11 @@ from decon_core.words import Encoder, FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-# n-grams of a union, ascending, and how many documents hold each.
-GramCounts = tuple[npt.NDArray[np.uint32], Integers]
-
 Lacking = Mapping[str, Collection[str]]  # by fingerprint of a shard, benchmarks without a tile
 
 _NONE: Lacking = MappingProxyType({})
 _TABLE_MB = 16
 _TILES_AT_ONCE = 500  # whose content is in memory
-
-
-# Counted by a scan --------------------------------------------------------------------------------
-
-
-def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) -> list[pa.Table]:
-    """What several threads counted in a shard, for each benchmark by itself.
-
-    An n-gram is named by its first place in the questions of the benchmark's index part, one after
-    the other: that is the same whatever it was scanned together with.
-    """
-    grams, where = np.unique(np.concatenate([grams for grams, _ in counts]), return_inverse=True)
-    n_documents = np.zeros(grams.size, np.int64)
-    np.add.at(n_documents, where, np.concatenate([n for _, n in counts]))
-    n_parts = len(search.versions)
-    offsets = search.index.posting_offsets
-    n_postings = offsets[grams + np.uint32(1)] - offsets[grams]
-    rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
-    n = clusters.places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
-    rows, parts, places = rows[:n], parts[:n], places[:n]
-    tables = []
-    for part in range(n_parts):
-        own = np.flatnonzero(parts == part)
-        own = own[np.argsort(places[own])]
-        columns = {"place": places[own], "n_documents": n_documents[rows[own]]}
-        tables.append(
-            pa.table(
-                {name: pa.array(values, pa.uint32()) for name, values in columns.items()}
-            ).cast(GRAM_COUNTS)
-        )
-    return tables
 
 
 # Frozen -------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ from decon_core.places import RemotePath, found_by, is_url, place, use_options
 from decon_core.policy import RULES, Policy
 from decon_core.settings_reader import SettingsReader
 from decon_core.variants import Mixture, read_mixtures
-from decon_core.verdicts import CLEARING, DEFAULT_FILE
+from decon_core.verdict_names import CLEARING, DEFAULT_FILE
 
 CONFIG_VARIABLE = "DECON_CONFIG"  # names the file for processes that others start
 DEFAULT_CONFIG = "decon.toml"

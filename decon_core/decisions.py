@@ -22,7 +22,8 @@ import pyarrow.compute as pc
 
 from decon_core.policy import RULES, Policy, exceeds, reaches
 from decon_core.schemas import ENTRIES
-from decon_core.verdicts import LEAK, NO_VERDICTS, Verdicts
+from decon_core.verdict_names import LEAK
+from decon_core.verdicts import NO_VERDICTS, Verdicts
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]

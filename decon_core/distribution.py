@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.corpus import Pack
-from decon_core.mixtures.choice import Sight
+from decon_core.match_reader import MatchReader
 from decon_core.policy import TOLERANCE
 from decon_core.records import Version
 from decon_core.schemas import ENTRIES
@@ -18,13 +18,13 @@ _BINS = 50  # as in the report's view `score_histogram`: steps of 0.02, and 1 in
 
 
 def score_bins(
-    sight: Sight, packs: Iterable[Pack], versions: Sequence[Version]
+    reader: MatchReader, packs: Iterable[Pack], versions: Sequence[Version]
 ) -> list[dict[str, Any]]:
     """What was found of benchmarks in packs, by rule and score; empty bins are left out.
 
     Reads every tile of them: for the cells of a run, not for those of a grid.
     """
-    entries = [table for _, _, table in sight.found(packs, versions)]
+    entries = [table for _, _, table in reader.found(packs, versions)]
     frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
     number = (pl.col("score") * _BINS + TOLERANCE).floor().clip(upper_bound=_BINS - 1)
     counted = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))

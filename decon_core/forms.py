@@ -5,37 +5,37 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from decon_core.policy import Policy
+from decon_core.characters import Form
 from decon_core.text import WHITE_SPACE, canonical, canonical_with_offsets
 
 # What is white space here is so in canonical text, or the two forms would differ in their words.
 _WORD = re.compile(f"[^{re.escape(WHITE_SPACE)}]+")
 
 
-def formed(text: str, policy: Policy) -> str:
+def formed(text: str, normalize: str, form: Form) -> str:
     """The text itself, with its white space evened out, or canonical."""
-    if policy.normalize == "none":
+    if normalize == "none":
         return text
-    if policy.normalize == "whitespace":
+    if normalize == "whitespace":
         return " ".join(_WORD.findall(text))
-    words = canonical(text, policy.form)
+    words = canonical(text, form)
     return f" {words}" if words else ""
 
 
 def original_places(
-    text: str, places: list[tuple[int, int]], policy: Policy
+    text: str, places: list[tuple[int, int]], normalize: str, form: Form
 ) -> list[tuple[int, int]]:
     """Where stretches of the form stand in the text, in characters of either."""
-    if policy.normalize == "none":
+    if normalize == "none":
         return places
-    if policy.normalize == "whitespace":
+    if normalize == "whitespace":
         words = [word.span() for word in _WORD.finditer(text)]
         starts, at = [], 0
         for start, stop in words:
             starts.append(at)
             at += stop - start + 1
         return [_in_words(words, starts, start, stop) for start, stop in places]
-    words_of = canonical_with_offsets(text, policy.form)
+    words_of = canonical_with_offsets(text, form)
     return [
         words_of.original(max(start - 1, 0), max(stop - 1, 1)) if words_of.text else (0, 0)
         for start, stop in places

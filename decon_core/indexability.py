@@ -225,33 +225,33 @@ def _see(rule: str, benchmark: _Benchmark, policy: Policy) -> _Sight:
     return _see_canonical(uses[QUESTION], policy)
 
 
-def _visibility(benchmark: _Benchmark, rule: str, sight: _Sight) -> Visibility:
-    of_items = sight.reasons[_speaking(benchmark, sight)]
+def _visibility(benchmark: _Benchmark, rule: str, reader: _Sight) -> Visibility:
+    of_items = reader.reasons[_speaking(benchmark, reader)]
     n_items = np.bincount(of_items, minlength=len(REASONS)).tolist()
     found = Counter({reason: n for reason, n in zip(REASONS, n_items, strict=True) if reason and n})
     name = benchmark.version.benchmark
     return Visibility(name, rule, of_items.size, n_items[_VISIBLE], dict(found.most_common()))
 
 
-def _speaking(benchmark: _Benchmark, sight: _Sight) -> Integers:
+def _speaking(benchmark: _Benchmark, reader: _Sight) -> Integers:
     """Of each item: the record that says whether it is seen, or else why not."""
-    order = np.lexsort((sight.reasons, benchmark.item_of))
+    order = np.lexsort((reader.reasons, benchmark.item_of))
     _, first = np.unique(benchmark.item_of[order], return_index=True)
     return np.asarray(order[first], np.int64)
 
 
-def _table(benchmark: _Benchmark, rule: str, sight: _Sight) -> pa.Table:
+def _table(benchmark: _Benchmark, rule: str, reader: _Sight) -> pa.Table:
     """One row per item, in the order of their first records."""
     n_records = np.bincount(benchmark.item_of)
-    speaks = _speaking(benchmark, sight)
-    reasons = sight.reasons[speaks]
+    speaks = _speaking(benchmark, reader)
+    reasons = reader.reasons[speaks]
     columns = {
         "benchmark": pa.repeat(pa.scalar(benchmark.version.benchmark), n_records.size),
         "rule": pa.repeat(pa.scalar(rule), n_records.size),
         "is_visible": pa.array(reasons == _VISIBLE),
         "reason": pa.array(REASONS, pa.string()).take(pa.array(reasons)),
         "n_records": pa.array(n_records),
-        "detail": pa.array(sight.details[speaks], pa.string()),
+        "detail": pa.array(reader.details[speaks], pa.string()),
     }
     labels = benchmark.records.take(pa.array(speaks))
     columns |= {name: labels[name] for name in ("config", *_ITEM)}

@@ -33,10 +33,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from decon_core.config import Config
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.places import RemotePath, Stamp, listed, scheme_of, stamp_of, uploads_are_whole
-from decon_core.store import Store, aside, read_json, remove, write_json
+from decon_core.store import aside, read_json, remove, write_json
 from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
@@ -55,24 +54,6 @@ _SAYS_IT_IS_WHOLE = frozenset({_MANIFEST, _CARD, _OF_REPORT})
 
 _AT_ONCE = 200  # files that are sent or fetched together
 _HANDFUL = 5  # files that may go without being most of a store
-
-
-def at_hand(config: Config) -> Store:
-    """The store of a configuration, with all that was made elsewhere, to read."""
-    if config.kept is not None:
-        Mirror(config.store, config.kept).pull()
-    return Store(config.store)
-
-
-@contextmanager
-def at_work(config: Config) -> Iterator[Store]:
-    """The same, to write; what the block made is kept when it ends, well or not."""
-    store = at_hand(config)
-    try:
-        yield store
-    finally:
-        if config.kept is not None:
-            Mirror(config.store, config.kept).push()
 
 
 @dataclass(frozen=True)

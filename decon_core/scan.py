@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.batches import Batch, Block, compile_reader, read_blocks
-from decon_core.common import GramCounts, gram_counts
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard
 from decon_core.errors import CorpusError, MissingError, Problem
+from decon_core.gram_counts import GramCounts, gram_counts
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.index import has_part, missing_part
 from decon_core.kernels import word_stream

@@ -48,7 +48,7 @@ from typing import Any, Literal, get_args
 from decon_core.errors import ConfigError, Problem
 from decon_core.policy import RULES
 from decon_core.settings_reader import SettingsReader
-from decon_core.verdicts import LEAK
+from decon_core.verdict_names import LEAK
 from decon_core.wording import counted
 
 Take = Literal["clean", "everything", "leaks", "control"]

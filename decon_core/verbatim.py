@@ -218,19 +218,20 @@ class _Pool:
 
 
 def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:
+    form = policy.normalize, policy.form
     for row, record in enumerate(records):
         question, answer = record["question"], record["answer"]
-        pool.add(formed(question, policy), part, row, QUESTION)
+        pool.add(formed(question, *form), part, row, QUESTION)
         # A wrong choice is no answer: whoever saw it knows nothing of the right one.
         if not answer or record["is_correct"] is False:
             continue
-        pool.add(formed(answer, policy), part, row, ANSWER)
+        pool.add(formed(answer, *form), part, row, ANSWER)
         if not question.strip() or not answer.strip():
             continue
-        pool.add(formed(followed(question, answer), policy), part, row, QUESTION_AND_ANSWER)
+        pool.add(formed(followed(question, answer), *form), part, row, QUESTION_AND_ANSWER)
         last = last_sentence(question)
         if last:
-            pool.add(formed(followed(last, answer), policy), part, row, CONTINUATION)
+            pool.add(formed(followed(last, answer), *form), part, row, CONTINUATION)
 
 
 def followed(question: str, answer: str) -> str:

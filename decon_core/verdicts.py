@@ -24,12 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from decon_core.errors import InputError, Problem
-
-LEAK = "leak"
-CLEARING = ("template", "common source")  # they can take a match out of the leaks
-VERDICTS = (LEAK, *CLEARING, "unsure")
-TAKEN_BACK = "none"
-DEFAULT_FILE = "verdicts.jsonl"
+from decon_core.verdict_names import CLEARING, LEAK, TAKEN_BACK, VERDICTS
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some editors write
 _KEY = re.compile(r"[0-9a-f]{16}")

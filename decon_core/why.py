@@ -138,10 +138,10 @@ def _rows_where(
 
 def _tiles(builder: Builder, shards: Iterable[tuple[Pack, Shard]]) -> Iterator[Path]:
     """The tiles that are there, of these shards and of all benchmarks."""
-    sight = builder.sight
+    reader = builder.reader
     for fingerprint in dict.fromkeys(shard.fingerprint for _, shard in shards):
         for version in builder.versions:
-            path = sight.store.tile(sight.scan, fingerprint, version.fingerprint)
+            path = reader.store.tile(reader.scan, fingerprint, version.fingerprint)
             if path.is_file():
                 yield path
 
@@ -208,7 +208,7 @@ def account(
         "mixtures": [_in_mixture(builder, place, mixture) for mixture in mixtures],
         "blends": [_in_blend(builder, place, blend) for blend in blends],
         "settings": {
-            "scan": builder.sight.scan,
+            "scan": builder.reader.scan,
             "idf_snapshot": current_snapshot_fingerprint(builder.store),
             "thresholds": builder.policy.thresholds,
             "thresholds_by_benchmark": builder.policy.benchmark,
@@ -234,7 +234,7 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Tol
 
 
 def _n_tokens(builder: Builder, place: Place) -> int | None:
-    scan = builder.sight.scan
+    scan = builder.reader.scan
     if not builder.store.documents(scan, place.shard.fingerprint).is_file():
         return None
     sizes = Sizes.of(builder.store, place.shard, scan)
@@ -253,13 +253,13 @@ def _why_not_scanned(builder: Builder, place: Place) -> str | None:
         builder.store,
         [replace(place.pack, shards=(place.shard,))],
         builder.versions,
-        builder.sight.scan,
+        builder.reader.scan,
     )
     return ". ".join(filter(None, (gaps[0].reason, gaps[0].cause.remedy))) if gaps else None
 
 
 def _scanned(builder: Builder, place: Place) -> list[Version]:
-    store, scan, shard = builder.store, builder.sight.scan, place.shard.fingerprint
+    store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
     if not store.ledger(scan, shard).is_file():
         return []
     return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
@@ -268,7 +268,7 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
 def _found(builder: Builder, place: Place, text: str | None, showing: Showing) -> list[Told]:
     """Leaks first, then questions without their answer, then what came closest."""
     versions = {version.benchmark: version for version in _scanned(builder, place)}
-    entries = builder.sight.entries(
+    entries = builder.reader.entries(
         place.shard, [*versions.values()], source=place.pack.source.name
     )
     own = entries.filter(pc.field("row") == place.row).to_pylist()
@@ -294,7 +294,7 @@ def _entry(
         for part in PARTS
         if entry[f"{part}_char_start"] is not None
     }
-    tile = builder.store.tile(builder.sight.scan, place.shard.fingerprint, version.fingerprint)
+    tile = builder.store.tile(builder.reader.scan, place.shard.fingerprint, version.fingerprint)
     said = builder.verdicts.by_pair.get(entry["pair"])
     record = _record_of(builder, entry, version)
     policy = builder.policy.for_benchmark(version.benchmark)

@@ -54,7 +54,7 @@ GROUP = "benchmarks"
 )
 def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         teller = Teller(context)
         n_items = 0
         for name in in_order(context):
@@ -119,7 +119,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
     Adding or changing a benchmark never moves it, so no other benchmark's score changes. It is
     counted once; after that, materializing it again keeps it, unless `refreeze` is set.
     """
-    with told_failures(), decon.at_work() as (settings, store):
+    with told_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context, settings, store)
         members = settings.snapshot or tuple(benchmarks_of(settings))
         if config.refreeze or not store.current_snapshot.is_file():
@@ -173,7 +173,7 @@ def _anew(before: str, now: str) -> str:
 )
 def index(context: AssetExecutionContext, decon: Decon) -> None:
     """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         snapshot = current_snapshot(store, config.policy)
         versions = [current_version(store, name) for name in in_order(context)]

@@ -104,7 +104,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     asks about, or rows of it could not be read; a control, while any pack of its source was not.
     What is refused does not keep the others of a run from being built.
     """
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
         keys = [halves_of_share(key) for key in in_order(context)]
@@ -128,8 +128,8 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
             key = share(pack=pack.name, mixture=one.name)
             made_from = {
                 "policy": config.policy.thresholds,
-                "scan": builder.sight.scan,
-                "tiles": MetadataValue.path(store.tiles(builder.sight.scan)),
+                "scan": builder.reader.scan,
+                "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
             }
             teller.tell(key, {**_told(summary), **made_from})
             built.append(key)
@@ -191,7 +191,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
     Refused while any pack's share of its mixture is not there, or there is no room for the items.
     What is refused does not keep the others of a run from being built.
     """
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         blender = blender_of(config, store)
         wanted = [blend_named(config.blends, name) for name in in_order(context)]
@@ -257,7 +257,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
 
     Refused while any shard was not scanned against it, or rows could not be read.
     """
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
         teller = Teller(context)
@@ -302,7 +302,7 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
 
     Shards that could not be scanned are listed in it, and it is marked as incomplete.
     """
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         versions = current_versions(config, store)
         packs = list_packs(store)
@@ -382,7 +382,7 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     from decon_core.publish.files import CARD, SUMMARY, write_published
     from decon_core.publish.summary import summary_of
 
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         folder = store.report.parent
         write_page(store.report, store.report_page)

@@ -31,7 +31,7 @@ from decon_core.corpus import Pack
 from decon_core.distribution import score_bins
 from decon_core.errors import CorpusError, Problem
 from decon_core.index import index_fingerprint
-from decon_core.mixtures.choice import Sight
+from decon_core.match_reader import MatchReader
 from decon_core.mixtures.needs import require_scanned
 from decon_core.records import Version, current_version
 from decon_core.registry import benchmarks_of, current_versions, list_packs, packs_of
@@ -73,7 +73,7 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
     runs. A cell whose index is missing fails: it never counts as clean. One that fails takes no
     other with it.
     """
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         total = ScanSummary()
         problems: list[Problem] = []
@@ -213,8 +213,8 @@ def _plot_of_scores(
     versions = [current_version(store, name) for name in sorted(benchmarks)]
     fingerprint = scan_fingerprint(store, config.policy)
     thresholds = {rule: config.policy.threshold_of(rule) for rule in config.policy.detectors}
-    sight = Sight(store, tuple(versions), config.policy, fingerprint)
-    return {"scores": scores(score_bins(sight, packs, versions), thresholds)}
+    reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
+    return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
 
 
 @asset(
@@ -231,15 +231,15 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
     Shards that could not be read are left out.
     Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
     """
-    with told_failures(), decon.at_work() as (config, store):
+    with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
-        sight = Sight(store, tuple(versions), config.policy, name)
+        reader = MatchReader(store, tuple(versions), config.policy, name)
         gaps = gaps_of(store, list_packs(store), versions, name)
         for gap in gaps:
             if not gap.is_refused:  # it will be scanned, and then the counts would be others
-                require_scanned(sight, gap.pack, versions)
+                require_scanned(reader, gap.pack, versions)
         table = freeze_common(
             store,
             list_packs(store),

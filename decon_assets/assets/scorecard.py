@@ -77,7 +77,7 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
     from decon_core.scorecard.page import recall_table
     from decon_core.scorecard.run import run_scorecard
 
-    with told_failures(), decon.at_work() as (settings, store):
+    with told_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context, settings, store, asset="scorecard")
         versions = current_versions(settings, store)
         folder = store.scorecard

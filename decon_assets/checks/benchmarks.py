@@ -21,7 +21,7 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
 
     No number is that of two items.
     """
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         return looked(changed_faults_of_records(store, [*benchmarks_of(config)]))
 
 
@@ -31,14 +31,14 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
 
     A snapshot that is not stays in force until it is frozen anew. Also checked with `records`.
     """
-    _, store = decon.at_hand()
+    _, store = decon.open_store()
     return finding(outdated_members(store), is_warning=True)
 
 
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
     """Every benchmark that has an index accounts for every record, and can see at least one."""
-    config, store = decon.at_hand()
+    config, store = decon.open_store()
     fingerprint = index_fingerprint(store, config.policy)
     problems, blind = [], []
     for name in benchmarks_of(config):
@@ -64,7 +64,7 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
 
     Of a benchmark that is not required, a smaller share is a warning.
     """
-    config, store = decon.at_hand()
+    config, store = decon.open_store()
     seen = seen_of(config, store, benchmarks_of(config))
     blocking = shortfalls(config, (one for one in seen if one.benchmark in config.required))
     others = shortfalls(config, (one for one in seen if one.benchmark not in config.required))

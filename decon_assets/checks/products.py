@@ -23,7 +23,7 @@ from decon_core.wording import counted
 @asset_check(asset=mixture, blocking=True)
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents in are documents out plus documents removed, and the bytes are those written."""
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         return looked(changed_damage(store, config.mixtures, list_packs(store)))
 
 
@@ -33,7 +33,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
     Where leaks are longer than anything else in a source, that cannot be.
     """
-    config, store = decon.at_hand()
+    config, store = decon.open_store()
     problems = {}
     for declared in (one for one in config.mixtures if one.take == "control"):
         for pack in list_packs(store):
@@ -53,7 +53,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=blend, blocking=True)
 def blend_adds_up(decon: Decon) -> AssetCheckResult:
     """Texts written are documents drawn, less those replaced, plus test items; bytes as written."""
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         return looked(changed_blend_damage(store, config.blends))
 
 
@@ -63,7 +63,7 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
 
     So are all items and shares of mixtures, and what was found adds up.
     """
-    config, store = decon.at_hand()
+    config, store = decon.open_store()
     today = plan(config, store)
     problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
     problems += [Problem(path, "not registered", "a registered shard") for path in today.new]
@@ -97,14 +97,14 @@ def report_is_todays(decon: Decon) -> AssetCheckResult:
 
     A clock could not tell: a report is right as long as nothing moved that it tells of.
     """
-    config, store = decon.at_hand()
+    config, store = decon.open_store()
     return finding(moved_on(config, store), is_warning=True)
 
 
 @asset_check(asset=report)
 def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
     """No benchmark's leak rate is far from that of the report before."""
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         try:
             found = drift_of(store, config.drift)
         except DeconError as error:

@@ -14,21 +14,21 @@ from decon_core.tiles import scan_fingerprint
 @asset_check(asset=scan, blocking=True)
 def canaries_are_found(decon: Decon) -> AssetCheckResult:
     """Items planted on purpose into shards of their own are found by the scan, by every rule."""
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         return look_for_canaries(config, store)
 
 
 @asset_check(asset=scan, blocking=True)
 def ledger_is_complete(decon: Decon) -> AssetCheckResult:
     """Of every shard with tiles all rows are accounted for, and the tiles are that shard's."""
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         return look_at_ledgers(config, store)
 
 
 @asset_check(asset=scan)
 def every_row_was_read(decon: Decon) -> AssetCheckResult:
     """No shard that was scanned has rows that could not be read. They block its mixture."""
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
         found = changed_unread_rows(store, list_packs(store), fingerprint)
         return looked(found, is_warning=config.policy.unreadable == "drop")
@@ -37,7 +37,7 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=scan)
 def text_is_utf8(decon: Decon) -> AssetCheckResult:
     """No row of a scanned shard has bytes that are not UTF-8. They are scanned as U+FFFD."""
-    with decon.at_work() as (config, store):
+    with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
         found = changed_invalid_rows(store, list_packs(store), fingerprint)
         return looked(found, is_warning=config.policy.invalid_utf8 != "block")

@@ -166,13 +166,13 @@ class Blender:
                 "declared": mixture.to_json(),
                 "benchmarks": {
                     version.benchmark: version.fingerprint
-                    for version in builder.sight.needed_by(mixture)
+                    for version in builder.reader.needed_by(mixture)
                 },
                 "manifests": {name: hash_file(path) for name, path in folders.items()},
             },
             "benchmarks": self._versions(blend),
             "seed": blend.seed,
-            "scan": builder.sight.scan,
+            "scan": builder.reader.scan,
             "idf_snapshot": current_snapshot_fingerprint(builder.store),
             "policy": asdict(builder.policy),
             "thresholds": builder.policy.thresholds,

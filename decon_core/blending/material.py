@@ -109,7 +109,7 @@ def _of_shard(
     builder: Builder, shard: Shard, number: int, removed: pa.Table | None
 ) -> tuple[Small, Integers, Integers, Integers]:
     """The documents that are left of a shard."""
-    sizes = Sizes.of(builder.store, shard, builder.sight.scan)
+    sizes = Sizes.of(builder.store, shard, builder.reader.scan)
     if removed is None:
         same = np.full(sizes.rows.size, number, np.int32)
         return same, sizes.rows, sizes.rows, sizes.n_tokens

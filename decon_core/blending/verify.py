@@ -121,7 +121,7 @@ def _other_words(blender: Blender, blend: Blend, folder: Path) -> Iterator[Probl
 def _look_into(blender: Blender, blend: Blend, pack: Pack, found: BlendVerdict) -> None:
     """Counts and leaks of what was scanned."""
     builder = blender.builder
-    store, sight = builder.store, builder.sight
+    store, reader = builder.store, builder.reader
     folder = store.blend(blend.name)
     mixture = blender.mixture_of(blend)
     texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED)
@@ -129,7 +129,7 @@ def _look_into(blender: Blender, blend: Blend, pack: Pack, found: BlendVerdict) 
     given_away: set[Name] = set()
     for number, shard in enumerate(pack.shards):
         listed = texts.filter(pa.compute.equal(texts["part"], number))
-        ledger = read_json(store.ledger(sight.scan, shard.fingerprint))
+        ledger = read_json(store.ledger(reader.scan, shard.fingerprint))
         n_tokens = _tokens_scanned(blender, shard.fingerprint)
         found.n_documents += ledger["n_documents"]
         found.n_tokens += n_tokens
@@ -169,14 +169,14 @@ def _leaks(
         (row, entries)
         for source in sorted(set(sources))
         for row, entries in leaks_of(
-            blender.builder.sight, shard, looked_for, source=source
+            blender.builder.reader, shard, looked_for, source=source
         ).items()
         if sources[row] == source
     )
 
 
 def _tokens_scanned(blender: Blender, shard: str) -> int:
-    path = blender.builder.store.documents(blender.builder.sight.scan, shard)
+    path = blender.builder.store.documents(blender.builder.reader.scan, shard)
     return int(read_parquet(path, columns=["n_tokens"])["n_tokens"].to_numpy().sum())
 
 

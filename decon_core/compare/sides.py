@@ -14,8 +14,8 @@ from decon_core.exchange.folder import is_scan, read_folder
 from decon_core.folder_scan import policy_from, read_policy
 from decon_core.idf import require_counted_under, require_frozen_from
 from decon_core.index import has_part, index_fingerprint
+from decon_core.match_reader import MatchReader
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.choice import Sight
 from decon_core.policy import DECISION_FIELDS, Policy, unknown_benchmarks
 from decon_core.records import current_version
 from decon_core.registry import benchmarks_of, list_packs, stale_benchmarks, verdicts_of
@@ -64,7 +64,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     if problems:
         raise ConfigError(problems)
     _require_same_scan(builder, policy, other)
-    gaps = gaps_of(builder.store, builder.packs, builder.versions, builder.sight.scan)
+    gaps = gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
     notes += [
         f"left out: shard {one.shard.name} with {', '.join(one.lacking)}: {one.reason}"
         for one in gaps
@@ -131,12 +131,12 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
 
 
 def _judge(builder: Builder, database: Path, gaps: Sequence[Gap]) -> None:
-    sight = builder.sight
+    reader = builder.reader
     folder = database.with_suffix(".matches")
-    matches = write_matches(sight, builder.packs, folder, gaps)
-    write_database(database, _tables(sight, builder, gaps), {"matches": matches})
+    matches = write_matches(reader, builder.packs, folder, gaps)
+    write_database(database, _tables(reader, builder, gaps), {"matches": matches})
 
 
-def _tables(sight: Sight, builder: Builder, gaps: Sequence[Gap]) -> dict[str, pa.Table]:
-    runs = settings(sight, _NO_TEXTS, "", gaps)
-    return {**at_hand(sight, builder.packs, gaps), "runs": runs}
+def _tables(reader: MatchReader, builder: Builder, gaps: Sequence[Gap]) -> dict[str, pa.Table]:
+    runs = settings(reader, _NO_TEXTS, "", gaps)
+    return {**at_hand(reader, builder.packs, gaps), "runs": runs}

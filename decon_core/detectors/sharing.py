@@ -93,7 +93,7 @@ class _Contents:
         content = self._batch.text[start:stop].tobytes()
         if self._policy.normalize == "none":
             return content
-        return formed(content.decode(), self._policy).encode()
+        return formed(content.decode(), self._policy.normalize, self._policy.form).encode()
 
     def data(self) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
         """All of them, one after the other."""
@@ -303,7 +303,7 @@ class Sharing:
         starts, stops = np.array(places, np.int64).reshape(-1, 2).T
         first = np.searchsorted(edges, starts, side="right") - 1
         in_form = zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)
-        return original_places(text, [*in_form], self._policy)
+        return original_places(text, [*in_form], self._policy.normalize, self._policy.form)
 
 
 def _first_bytes(content: bytes) -> Integers:

@@ -29,17 +29,17 @@ def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None
         raise MissingError(
             Problem("corpus", "no registered pack", "at least one", "`decon-assets run`")
         )
-    sight = builder.sight
+    reader = builder.reader
     for pack in builder.packs:
-        require_scanned(sight, pack, sight.versions)
-    records = {one.benchmark: load_records(builder.store, one) for one in sight.versions}
+        require_scanned(reader, pack, reader.versions)
+    records = {one.benchmark: load_records(builder.store, one) for one in reader.versions}
     shards = []
     with aside(out) as draft:
         for pack in builder.packs:
             source = pack.source
             for shard in pack.shards:
                 on_shard(shard.name)
-                entries = sight.entries(shard, sight.versions, source=source.name)
+                entries = reader.entries(shard, reader.versions, source=source.name)
                 folder = draft / source.name
                 write_report(folder, shard, source, entries, records, builder.policy)
                 file = f"{source.name}/{report_name(shard.name, builder.policy)}"

@@ -28,8 +28,8 @@ from decon_core.corpus import Pack, Shard, hash_file
 from decon_core.errors import DeconError, MissingError, Problem
 from decon_core.idf import current_snapshot_fingerprint
 from decon_core.leaks import pairs_of
+from decon_core.match_reader import MatchReader
 from decon_core.mixtures.card import CARD, card_of, listed
-from decon_core.mixtures.choice import Sight
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.needs import require_readable, require_scanned
 from decon_core.mixtures.standing import MANIFEST, Summary, damage, share_at, standing, summary_of
@@ -59,9 +59,9 @@ class Builder:
     verdicts: Verdicts = NO_VERDICTS
 
     @cached_property
-    def sight(self) -> Sight:
+    def reader(self) -> MatchReader:
         scan = scan_fingerprint(self.store, self.policy)
-        return Sight(self.store, self.versions, self.policy, scan, self.verdicts)
+        return MatchReader(self.store, self.versions, self.policy, scan, self.verdicts)
 
     def build(self, mixture: Mixture, pack: Pack) -> Summary:
         """Write a pack's share of a mixture, unless it stands already."""
@@ -78,7 +78,7 @@ class Builder:
         rows = drawn.rows if drawn else {}
         with aside(folder, drafts=self.store.drafts) as draft:
             draft.mkdir(parents=True)
-            writer = Writer(self.sight, mixture, pack, draft)
+            writer = Writer(self.reader, mixture, pack, draft)
             accounts = [writer.write(shard, rows.get(shard.name, ())) for shard in shards]
             manifest = {
                 **self._told(mixture),
@@ -86,7 +86,7 @@ class Builder:
                 "source": pack.source.name,
                 "fingerprint": fingerprint,
                 "control": [vars(drawn.matched)] if drawn else None,
-                "has_verdicts": any(self._pairs(shards, self.sight.needed_by(mixture))),
+                "has_verdicts": any(self._pairs(shards, self.reader.needed_by(mixture))),
                 "shards": accounts,
                 "totals": totals_of(accounts),
                 "removed": hash_file(writer.write_removed()),
@@ -109,7 +109,7 @@ class Builder:
             _FORMAT,
             [(shard.name, shard.fingerprint) for shard in shards],
             mixture.to_json(),
-            self.settings(self.sight.needed_by(mixture), shards),
+            self.settings(self.reader.needed_by(mixture), shards),
             self._draw_fingerprint(mixture, pack) if shards and mixture.take == "control" else None,
         ]
         return sha256(json.dumps(value).encode()).hexdigest()[:16]
@@ -124,7 +124,7 @@ class Builder:
 
         Of verdicts only those on what stands there: others must not have anything built again.
         """
-        policy, scan = self.policy, self.sight.scan
+        policy, scan = self.policy, self.reader.scan
         common = policy.leave_out_common and bool(versions)
         return [
             sorted((version.benchmark, version.fingerprint) for version in versions),
@@ -142,7 +142,7 @@ class Builder:
             for version in versions:
                 key = shard.fingerprint, version.fingerprint
                 if key not in self._known_pairs:
-                    found = pairs_of(self.store, shard, version, self.sight.scan)
+                    found = pairs_of(self.store, shard, version, self.reader.scan)
                     if found is None:
                         continue
                     self._known_pairs[key] = found & self.verdicts.weighty.keys()
@@ -167,13 +167,13 @@ class Builder:
 
     def _require(self, mixture: Mixture, pack: Pack) -> None:
         """Raise unless all that the mixture of this pack needs was scanned and read."""
-        needed = self.sight.needed_by(mixture)
+        needed = self.reader.needed_by(mixture)
         if mixture.needs_leaks and not needed:
             where = f"mixture {mixture.name!r} of pack {pack.name!r}"
             raise MissingError(Problem(where, "no benchmark", "at least one"))
         if mixture.has_source(pack.source.name):
-            require_scanned(self.sight, pack, needed)
-            require_readable(self.sight, pack)
+            require_scanned(self.reader, pack, needed)
+            require_readable(self.reader, pack)
 
     def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """The same for all packs of a source, and many of them ask."""
@@ -182,7 +182,7 @@ class Builder:
             treatment = treatment_of(mixture, self.mixtures)
             packs = self._packs_beside(pack)
             shards = [shard for one in packs for shard in one.shards]
-            settings = self.settings(self.sight.needed_by(treatment), shards)
+            settings = self.settings(self.reader.needed_by(treatment), shards)
             self._known_draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
         return self._known_draws[key]
 
@@ -206,14 +206,14 @@ class Builder:
         found = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
         if found is not None:
             return found
-        return draw(self.sight, self._packs_beside(pack), mixture, treatment, fingerprint)
+        return draw(self.reader, self._packs_beside(pack), mixture, treatment, fingerprint)
 
     def _require_source(self, treatment: Mixture, pack: Pack) -> None:
         """Raise unless all packs of a source were scanned; looked up once for all of them."""
         key = treatment, pack.source.name
         if key not in self._scanned_sources:
             for one in self._packs_beside(pack):
-                require_scanned(self.sight, one, self.sight.needed_by(treatment))
+                require_scanned(self.reader, one, self.reader.needed_by(treatment))
             self._scanned_sources.add(key)
 
     @cached_property
@@ -234,13 +234,13 @@ class Builder:
         return {
             "mixture": mixture.name,
             "declared": mixture.to_json(),
-            "scan": self.sight.scan,
+            "scan": self.reader.scan,
             "idf_snapshot": current_snapshot_fingerprint(self.store),
             "policy": asdict(self.policy),
             "unreadable": self.policy.unreadable,
             "invalid_utf8": self.policy.invalid_utf8,
             "benchmarks": {
-                version.benchmark: version.fingerprint for version in self.sight.needed_by(mixture)
+                version.benchmark: version.fingerprint for version in self.reader.needed_by(mixture)
             },
         }
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config import Source
-from decon_core.corpus import Pack, Shard
-from decon_core.leaks import by_shard, entries_of_shards
+from decon_core.corpus import Shard
+from decon_core.match_reader import MatchReader
 from decon_core.mixtures.licenses import refused
 from decon_core.mixtures.rows import Rows
-from decon_core.policy import Policy
-from decon_core.records import Version
 from decon_core.schemas import DOCUMENTS
 from decon_core.store import Store, read_json, read_parquet
 from decon_core.variants import Mixture
-from decon_core.verdicts import LEAK, NO_VERDICTS, Verdicts
+from decon_core.verdict_names import LEAK
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
 
 _SAID = "a person called it a leak"
-_SHARDS_AT_ONCE = 64  # of which what was found is in memory
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 LEAKED, QUESTION_ONLY = "leak", "question only"  # reasons of `REMOVED` that come of a scan
@@ -82,63 +78,12 @@ class Choice:
         self.gone[row] = [{"why": "license", "detail": name}, *others, *leaked]
 
 
-@dataclass(frozen=True)
-class Sight:
-    """What a choice is made from: where things are kept, and the settings of today."""
-
-    store: Store
-    versions: tuple[Version, ...]
-    policy: Policy
-    scan: str
-    verdicts: Verdicts = NO_VERDICTS
-
-    def needed_by(self, mixture: Mixture) -> list[Version]:
-        """The benchmark versions that a mixture cannot be told without."""
-        if not mixture.needs_leaks:
-            return []
-        return [version for version in self.versions if mixture.leaks.needs(version.benchmark)]
-
-    def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
-        """What was found of these benchmarks in a shard, as it counts today."""
-        return self._entries([shard.fingerprint], versions, source=source)
-
-    def found(
-        self, packs: Iterable[Pack], versions: Sequence[Version]
-    ) -> Iterator[tuple[Pack, Shard, pa.Table]]:
-        """The same of every shard in which something was found, in the order of packs.
-
-        Tiles of many shards are read at once: one by one they take several times as long.
-        """
-        for source, group in groupby(packs, key=lambda pack: pack.source.name):
-            shards = [(pack, shard) for pack in group for shard in pack.shards]
-            for at in range(0, len(shards), _SHARDS_AT_ONCE):
-                own = shards[at : at + _SHARDS_AT_ONCE]
-                fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in own)]
-                tables = by_shard(self._entries(fingerprints, versions, source=source))
-                for pack, shard in own:  # of which two may hold the same bytes
-                    if shard.fingerprint in tables:
-                        yield pack, shard, tables[shard.fingerprint]
-
-    def _entries(
-        self, shards: Sequence[str], versions: Sequence[Version], *, source: str
-    ) -> pa.Table:
-        return entries_of_shards(
-            self.store,
-            shards,
-            versions,
-            self.policy,
-            self.scan,
-            source=source,
-            verdicts=self.verdicts,
-        )
-
-
 def leaks_of(
-    sight: Sight, shard: Shard, mixture: Mixture, *, source: str
+    reader: MatchReader, shard: Shard, mixture: Mixture, *, source: str
 ) -> dict[int, list[dict[str, Any]]]:
     """The entries that count as leaks, or go with them, by row; of each row leaks first."""
-    versions = sight.needed_by(mixture)
-    entries = counted(sight.entries(shard, versions, source=source), mixture)
+    versions = reader.needed_by(mixture)
+    entries = counted(reader.entries(shard, versions, source=source), mixture)
     found: dict[int, list[dict[str, Any]]] = {}
     for entry in sorted(entries, key=lambda entry: entry["is_question_only"]):
         found.setdefault(entry["row"], []).append(entry)
@@ -158,7 +103,7 @@ def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def choose(
-    sight: Sight,
+    reader: MatchReader,
     shard: Shard,
     source: Source,
     mixture: Mixture,
@@ -171,19 +116,19 @@ def choose(
     `drawn`: the rows that a control leaves out.
     """
     choice = Choice()
-    ledger = read_json(sight.store.ledger(sight.scan, shard.fingerprint))
+    ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
     for row in ledger["unreadable"]:
         detail = f"{row['reason']} ({row['detail']})"
         choice.drop(row["row"], {"why": "unreadable", "detail": detail})
     for row in ledger["invalid_utf8"]:
-        if sight.policy.invalid_utf8 == "drop":
+        if reader.policy.invalid_utf8 == "drop":
             choice.drop(row["row"], {"why": "invalid_utf8", "detail": row["detail"]})
         else:
             choice.replaced.add(row["row"])
     for row in drawn:
         choice.drop(row, {"why": "control"})
     if mixture.take in ("clean", "leaks"):
-        leaks = leaks_of(sight, shard, mixture, source=source.name)
+        leaks = leaks_of(reader, shard, mixture, source=source.name)
         choice.n_found = Counter(
             QUESTION_ONLY if is_only_questions(entries) else LEAKED for entries in leaks.values()
         )

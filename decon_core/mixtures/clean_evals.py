@@ -204,10 +204,10 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
     n_unreadable = None
     for version in versions:
         for pack in builder.packs:
-            require_scanned(builder.sight, pack, [version])
+            require_scanned(builder.reader, pack, [version])
         if n_unreadable is None:  # the same for all of them
             for pack in builder.packs:
-                require_readable(builder.sight, pack)
+                require_readable(builder.reader, pack)
             n_unreadable = _n_unreadable(builder)
         if not (was_there := has_clean_benchmark(builder, version)):
             _build(builder, version, n_unreadable)
@@ -225,7 +225,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
 
 def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
     leaked = Leaked(builder.policy)
-    for pack, shard, entries in builder.sight.found(builder.packs, [version]):
+    for pack, shard, entries in builder.reader.found(builder.packs, [version]):
         leaked.add(f"{pack.source.name}/{shard.name}", entries)
     folder = builder.store.clean_benchmark(version.benchmark)
     with aside(folder, drafts=builder.store.drafts) as draft:
@@ -270,6 +270,6 @@ def _fingerprint(builder: Builder, version: Version) -> str:
 
 
 def _n_unreadable(builder: Builder) -> int:
-    sight = builder.sight
-    ledgers = (sight.store.ledger(sight.scan, shard.fingerprint) for _, shard in builder.shards)
+    reader = builder.reader
+    ledgers = (reader.store.ledger(reader.scan, shard.fingerprint) for _, shard in builder.shards)
     return sum(len(read_json(ledger)["unreadable"]) for ledger in ledgers)

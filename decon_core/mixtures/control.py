@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 
 from decon_core.corpus import Pack, Shard
 from decon_core.errors import DamagedError
-from decon_core.mixtures.choice import FOUND, Sight, Sizes, choose, leaks_of, refuse
+from decon_core.match_reader import MatchReader
+from decon_core.mixtures.choice import FOUND, Sizes, choose, leaks_of, refuse
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import RowsOfShard
 from decon_core.schemas import DRAWN
@@ -85,13 +86,17 @@ def read_draw(store: Store, fingerprint: str, shards: Sequence[str]) -> Draw | N
 
 
 def draw(
-    sight: Sight, packs: Sequence[Pack], control: Mixture, treatment: Mixture, fingerprint: str
+    reader: MatchReader,
+    packs: Sequence[Pack],
+    control: Mixture,
+    treatment: Mixture,
+    fingerprint: str,
 ) -> Draw:
     """Draw from all packs of a source, of which each has its share, and keep it to be read."""
-    table, matched = _draw_from(sight, packs, control.seed, treatment)
+    table, matched = _draw_from(reader, packs, control.seed, treatment)
     about = {_MATCHED: json.dumps(vars(matched)).encode()}
     table = table.replace_schema_metadata(about)
-    write_parquet(sight.store.draw(fingerprint), table)
+    write_parquet(reader.store.draw(fingerprint), table)
     return _told(table)
 
 
@@ -103,18 +108,20 @@ def _told(table: pa.Table) -> Draw:
 
 
 def _draw_from(
-    sight: Sight, packs: Sequence[Pack], seed: int, treatment: Mixture
+    reader: MatchReader, packs: Sequence[Pack], seed: int, treatment: Mixture
 ) -> tuple[pa.Table, Matched]:
     """A draw from one source."""
     shards = [(pack, shard) for pack in packs for shard in pack.shards]
-    ledgers = [read_json(sight.store.ledger(sight.scan, shard.fingerprint)) for _, shard in shards]
+    ledgers = [
+        read_json(reader.store.ledger(reader.scan, shard.fingerprint)) for _, shard in shards
+    ]
     n_documents = sum(ledger["n_documents"] for ledger in ledgers)
     source = packs[0].source.name
-    most = sum(len(leaks_of(sight, shard, treatment, source=source)) for _, shard in shards)
+    most = sum(len(leaks_of(reader, shard, treatment, source=source)) for _, shard in shards)
     share = (_POOL * most + _LEAST_POOL) / max(n_documents, 1)
     gone, kept = [np.empty(0, np.int64)], []
     for number, (pack, shard) in enumerate(shards):
-        taken_out, left = _parted(sight, shard, pack, treatment)
+        taken_out, left = _parted(reader, shard, pack, treatment)
         gone.append(taken_out)
         kept.append(_Pool.of(seed, shard, number, *left, share=share))
     wanted, pool = np.concatenate(gone), _Pool.joined(kept)
@@ -133,14 +140,14 @@ def _draw_from(
 
 
 def _parted(
-    sight: Sight, shard: Shard, pack: Pack, treatment: Mixture
+    reader: MatchReader, shard: Shard, pack: Pack, treatment: Mixture
 ) -> tuple[Integers, tuple[Integers, Integers]]:
     """Tokens of the documents that leaked; rows and tokens of those that the treatment keeps.
 
     What goes for another reason goes from both.
     """
-    sizes = Sizes.of(sight.store, shard, sight.scan)
-    choice = choose(sight, shard, pack.source, treatment, sizes)
+    sizes = Sizes.of(reader.store, shard, reader.scan)
+    choice = choose(reader, shard, pack.source, treatment, sizes)
     refuse(choice, sizes.rows.tolist(), RowsOfShard(shard, pack.source), treatment)
     leaks = [
         row

@@ -8,7 +8,7 @@ from typing import Any
 from decon_core.config import Source
 from decon_core.corpus import Pack, Shard
 from decon_core.errors import IncompleteError, MissingError, Problem
-from decon_core.mixtures.choice import Sight
+from decon_core.match_reader import MatchReader
 from decon_core.places import place
 from decon_core.reading.shapes import none_read
 from decon_core.records import Version
@@ -16,9 +16,9 @@ from decon_core.store import read_json
 from decon_core.tiles import Gap, gaps_of
 
 
-def require_scanned(sight: Sight, pack: Pack, versions: Sequence[Version]) -> None:
+def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
     """Raise unless every shard has a tile for every benchmark: absent means not scanned."""
-    gaps = gaps_of(sight.store, [pack], versions, sight.scan)
+    gaps = gaps_of(reader.store, [pack], versions, reader.scan)
     if gaps:
         raise MissingError(_not_scanned(gap) for gap in gaps)
 
@@ -32,7 +32,7 @@ def _not_scanned(gap: Gap) -> Problem:
     return Problem(where, found, "a tile for every benchmark", remedy)
 
 
-def require_readable(sight: Sight, pack: Pack) -> None:
+def require_readable(reader: MatchReader, pack: Pack) -> None:
     """Raise when rows of a shard could not be read: nobody knows what they hold.
 
     Even where such rows may be left out, a shard of nothing else is more likely a field of another
@@ -40,12 +40,12 @@ def require_readable(sight: Sight, pack: Pack) -> None:
     """
     problems = []
     for shard in pack.shards:
-        ledger = read_json(sight.store.ledger(sight.scan, shard.fingerprint))
+        ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
         if ledger["unreadable"] and not ledger["n_documents"]:
             problems.append(none_readable(shard, pack.source, ledger["unreadable"]))
-        elif sight.policy.unreadable == "block":
+        elif reader.policy.unreadable == "block":
             problems += [_unreadable_row(shard, row) for row in ledger["unreadable"]]
-        if sight.policy.invalid_utf8 == "block":
+        if reader.policy.invalid_utf8 == "block":
             problems += [_invalid_row(shard, row) for row in ledger["invalid_utf8"]]
     if problems:
         raise IncompleteError(problems)

@@ -162,16 +162,16 @@ def _as_shards(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
 
 def _look_into(builder: Builder, mixture: Mixture, pack: Pack, found: Verdict) -> None:
     """Counts and leaks of what was scanned."""
-    sight = builder.sight
+    reader = builder.reader
     # Whatever it takes, what counts as a leak there; and what is question-only, which may stay.
     counting = replace(mixture.leaks, question_only="remove")
     with_questions = replace(mixture, take="clean", leaks=counting)
     folder = builder.store.mixture(mixture.name, pack.name)
     accounts = read_json(folder / MANIFEST)["shards"]
     for shard, account in zip(pack.shards, accounts, strict=True):
-        ledger = read_json(sight.store.ledger(sight.scan, shard.fingerprint))
+        ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
         found.n_documents += ledger["n_documents"]
-        n_tokens = int(Sizes.of(sight.store, shard, sight.scan).n_tokens.sum())
+        n_tokens = int(Sizes.of(reader.store, shard, reader.scan).n_tokens.sum())
         found.n_tokens += n_tokens
         there = (ledger["n_documents"], n_tokens, len(ledger["unreadable"]))
         if there != (account["n_documents_out"], account["n_tokens_out"], 0):
@@ -182,7 +182,7 @@ def _look_into(builder: Builder, mixture: Mixture, pack: Pack, found: Verdict) -
                     f"{account['n_documents_out']} and {account['n_tokens_out']}, all of it read",
                 )
             )
-        every = leaks_of(sight, shard, with_questions, source=pack.source.name)
+        every = leaks_of(reader, shard, with_questions, source=pack.source.name)
         counted = {row: [*filter(mixture.leaks.counts, own)] for row, own in every.items()}
         leaks = {row: entries for row, entries in counted.items() if entries}
         n_question_only = sum(map(is_only_questions, every.values()))

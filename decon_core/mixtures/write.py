@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from decon_core.corpus import Pack, Shard, hash_file
 from decon_core.errors import CorpusError, Problem
+from decon_core.match_reader import MatchReader
 from decon_core.mixtures.attributes import attribute_file, stem_of, write_attributes
 from decon_core.mixtures.card import DATA
-from decon_core.mixtures.choice import Choice, Sight, Sizes, choose, refuse
+from decon_core.mixtures.choice import Choice, Sizes, choose, refuse
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
@@ -35,20 +36,20 @@ _UNITS = ("documents", "bytes", "tokens")
 class Writer:
     """Writes the shards of one mixture and pack, and keeps account."""
 
-    def __init__(self, sight: Sight, mixture: Mixture, pack: Pack, folder: Path) -> None:
-        self._sight, self._mixture, self._pack, self._folder = sight, mixture, pack, folder
+    def __init__(self, reader: MatchReader, mixture: Mixture, pack: Pack, folder: Path) -> None:
+        self._sight, self._mixture, self._pack, self._folder = reader, mixture, pack, folder
         self._removed: list[pa.Table] = [REMOVED.empty_table()]
 
     @cached_property
     def _rescan(self) -> Rescan:
-        sight = self._sight
+        reader = self._sight
         return Rescan(
-            sight.store,
-            sight.needed_by(self._mixture),
-            sight.policy,
-            sight.scan,
+            reader.store,
+            reader.needed_by(self._mixture),
+            reader.policy,
+            reader.scan,
             source=self._pack.source.name,
-            verdicts=sight.verdicts,
+            verdicts=reader.verdicts,
         )
 
     def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:

@@ -74,17 +74,17 @@ def build_report(
         raise MissingError(
             Problem("corpus", "no registered pack", "at least one", "`decon-assets register`")
         )
-    sight = builder.sight
+    reader = builder.reader
     gaps = _gaps(builder)
     _require_any_scanned(builder, gaps)
     made, n_lacking = products(blender, showing)
-    tables = {**at_hand(sight, builder.packs, gaps), **made}
-    tables["runs"] = settings(sight, showing, _state(blender, showing, gaps), gaps)
+    tables = {**at_hand(reader, builder.packs, gaps), **made}
+    tables["runs"] = settings(reader, showing, _state(blender, showing, gaps), gaps)
     report, drafts = builder.store.report, builder.store.drafts
     # What a process that was killed leaves among the drafts is swept up by later runs.
     with draft_folder(drafts, "matches") as folder:
-        matches = write_matches(sight, builder.packs, folder / "matches", gaps)
-        tables["pairs"] = gather_pairs(sight, builder.packs, matches, showing, earlier=report)
+        matches = write_matches(reader, builder.packs, folder / "matches", gaps)
+        tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = said(verdicts, tables["pairs"])
         # A page of the report before could show what this one keeps to itself.
         for path in builder.store.of_report:
@@ -96,7 +96,7 @@ def build_report(
 
 
 def _gaps(builder: Builder) -> list[Gap]:
-    return gaps_of(builder.store, builder.packs, builder.versions, builder.sight.scan)
+    return gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
 
 
 def _require_any_scanned(builder: Builder, gaps: Sequence[Gap]) -> None:
@@ -104,7 +104,7 @@ def _require_any_scanned(builder: Builder, gaps: Sequence[Gap]) -> None:
     n_shards = sum(len(pack.shards) for pack in builder.packs)
     if n_shards and sum(not one.is_read for one in gaps) == n_shards:
         for pack in builder.packs:
-            require_scanned(builder.sight, pack, builder.versions)
+            require_scanned(builder.reader, pack, builder.versions)
 
 
 def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:
@@ -137,7 +137,7 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap]) -> str:
     shards = [f"{shard.fingerprint} {shard.name}" for _, shard in builder.shards]
     value = [
         form(),
-        builder.sight.scan,
+        builder.reader.scan,
         builder.verdicts.digest,
         thresholds,
         repr(showing),

@@ -25,8 +25,8 @@ from decon_core.idf import read_current
 from decon_core.index import index_fingerprint, open_part
 from decon_core.indexability import indexability
 from decon_core.leaks import entries_of_shards
+from decon_core.match_reader import MatchReader
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.choice import Sight
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.records import Version, load_records
 from decon_core.report.tables import ACCOUNT, TABLES
@@ -47,19 +47,21 @@ _SHARDS_PER_JOB = 200
 _TILES_PER_WORKER = 5_000
 
 
-def at_hand(sight: Sight, packs: Sequence[Pack], gaps: Sequence[Gap] = ()) -> dict[str, pa.Table]:
+def at_hand(
+    reader: MatchReader, packs: Sequence[Pack], gaps: Sequence[Gap] = ()
+) -> dict[str, pa.Table]:
     """Everything that is small: benchmarks, items, shards, and what was read of them.
 
     `gaps`: the shards that were not scanned against every benchmark.
     """
-    store, versions = sight.store, sight.versions
-    seen = indexability(store, versions, sight.policy)
+    store, versions = reader.store, reader.versions
+    seen = indexability(store, versions, reader.policy)
     common = COMMON.empty_table()
-    if has_common(store, packs, versions, sight.policy, sight.scan, lacking_of(gaps)):
-        common = current_common(store, sight.scan, sight.policy)[1]
-    shards, unreadable, invalid = _shards(store, packs, sight.scan, _unread(gaps))
+    if has_common(store, packs, versions, reader.policy, reader.scan, lacking_of(gaps)):
+        common = current_common(store, reader.scan, reader.policy)[1]
+    shards, unreadable, invalid = _shards(store, packs, reader.scan, _unread(gaps))
     return {
-        "benchmarks": _table("benchmarks", _benchmarks(sight, gaps)),
+        "benchmarks": _table("benchmarks", _benchmarks(reader, gaps)),
         "items": _items(store, versions, seen),
         "indexability": seen,
         "common_ngrams": common,
@@ -85,13 +87,13 @@ def _table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=TABLES[name].schema)
 
 
-def _benchmarks(sight: Sight, gaps: Iterable[Gap]) -> list[dict[str, Any]]:
+def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[dict[str, Any]]:
     n_lacking = Counter(name for one in gaps for name in one.lacking)
-    members = read_current(sight.store)["members"]
-    index = index_fingerprint(sight.store, sight.policy)
+    members = read_current(reader.store)["members"]
+    index = index_fingerprint(reader.store, reader.policy)
     rows = []
-    for version in sight.versions:
-        part = open_part(sight.store, version, index)
+    for version in reader.versions:
+        part = open_part(reader.store, version, index)
         rows.append(
             {
                 "benchmark": version.benchmark,
@@ -100,7 +102,7 @@ def _benchmarks(sight: Sight, gaps: Iterable[Gap]) -> list[dict[str, Any]]:
                 "n_records": version.n_records,
                 "n_indexed_records": int(part.entries.records.size),
                 "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
-                "thresholds": json.dumps(sight.policy.for_benchmark(version.benchmark).thresholds),
+                "thresholds": json.dumps(reader.policy.for_benchmark(version.benchmark).thresholds),
                 "n_shards_not_scanned": n_lacking[version.benchmark],
             }
         )
@@ -165,7 +167,7 @@ def _shards(
 class _Job:
     """Shards of one source, and the file that their matches go to."""
 
-    sight: Sight
+    reader: MatchReader
     source: str
     shards: tuple[tuple[str, str, str], ...]  # pack, name, fingerprint
     path: Path
@@ -173,19 +175,21 @@ class _Job:
 
 
 def write_matches(
-    sight: Sight, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap] = ()
+    reader: MatchReader, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap] = ()
 ) -> list[Path]:
     """The matches of all shards, in Parquet files whose order is that of source and shard."""
     folder.mkdir(parents=True)
-    jobs = [*_jobs(sight, packs, folder, gaps)]
-    n_tiles = sum(len(job.shards) for job in jobs) * len(sight.versions)
+    jobs = [*_jobs(reader, packs, folder, gaps)]
+    n_tiles = sum(len(job.shards) for job in jobs) * len(reader.versions)
     workers = min(wanted_workers(), len(jobs), n_tiles // _TILES_PER_WORKER)
     for _, future in run_jobs(_write, jobs, workers=workers, on_advance=lambda _: None):
         future.result()
     return [job.path for job in jobs]
 
 
-def _jobs(sight: Sight, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap]) -> Iterator[_Job]:
+def _jobs(
+    reader: MatchReader, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap]
+) -> Iterator[_Job]:
     unread = _unread(gaps)
     lacking = lacking_of(gaps)
     shards = sorted(
@@ -201,20 +205,20 @@ def _jobs(sight: Sight, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap]
             path = folder / f"{n:05}.parquet"
             own = tuple(of_source[at : at + _SHARDS_PER_JOB])
             absent = {name: lacking[name] for _, _, name in own if name in lacking}
-            yield _Job(sight, source, own, path, absent)
+            yield _Job(reader, source, own, path, absent)
             n += 1
 
 
 def _write(job: _Job) -> None:
-    sight = job.sight
+    reader = job.reader
     found = entries_of_shards(
-        sight.store,
+        reader.store,
         [*dict.fromkeys(fingerprint for _, _, fingerprint in job.shards)],
-        sight.versions,
-        sight.policy,
-        sight.scan,
+        reader.versions,
+        reader.policy,
+        reader.scan,
         source=job.source,
-        verdicts=sight.verdicts,
+        verdicts=reader.verdicts,
         is_swept=True,
         lacking=job.lacking,
     )
@@ -325,18 +329,20 @@ def said(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     return _table("verdicts", rows)
 
 
-def settings(sight: Sight, showing: Showing, state: str, gaps: Sequence[Gap] = ()) -> pa.Table:
+def settings(
+    reader: MatchReader, showing: Showing, state: str, gaps: Sequence[Gap] = ()
+) -> pa.Table:
     """The one row of `runs`."""
-    policy = sight.policy
+    policy = reader.policy
     row = {
         "state": state,
-        "scan_fingerprint": sight.scan,
-        "idf_snapshot": read_current(sight.store)["fingerprint"],
+        "scan_fingerprint": reader.scan,
+        "idf_snapshot": read_current(reader.store)["fingerprint"],
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
         "snippets": showing.snippets,
         "n_shards_not_scanned": len(gaps),
-        "verdicts": sight.verdicts.digest,
+        "verdicts": reader.verdicts.digest,
         "made_by": _PROGRAM,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "policy": json.dumps(asdict(policy), sort_keys=True, ensure_ascii=False),

@@ -20,7 +20,7 @@ from decon_core.characters import Form
 from decon_core.config import Showing, Source
 from decon_core.corpus import Pack, Shard
 from decon_core.errors import DeconError
-from decon_core.mixtures.choice import Sight
+from decon_core.match_reader import MatchReader
 from decon_core.reading.documents import Document, document_of
 from decon_core.reading.shards import values_of
 from decon_core.records import load_records
@@ -78,7 +78,7 @@ Row = dict[str, Any]
 
 
 def gather_pairs(
-    sight: Sight,
+    reader: MatchReader,
     packs: Sequence[Pack],
     matches: Sequence[Path],
     showing: Showing,
@@ -95,23 +95,23 @@ def gather_pairs(
     with duckdb.connect() as connection:
         chosen: pa.Table = connection.sql(_CHOSEN, params=[[*map(str, matches)]]).to_arrow_table()
     first = chosen.slice(0, showing.most_pairs)
-    rows = _with_records(sight, first)
-    _add_texts(sight, packs, rows, showing, earlier)
+    rows = _with_records(reader, first)
+    _add_texts(reader, packs, rows, showing, earlier)
     rest = chosen.slice(showing.most_pairs)
     rest = rest.append_column("why_no_text", pa.repeat(pa.scalar(_NOT_FIRST), rest.num_rows))
     tables = [pa.Table.from_pylist(rows, schema=schema), filled("pairs", rest)]
     return pa.concat_tables(tables)
 
 
-def _with_records(sight: Sight, chosen: pa.Table) -> list[Row]:
+def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
     """The pairs with the texts of their records."""
     rows: list[Row] = chosen.to_pylist()
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:
         by_benchmark.setdefault(row["benchmark"], []).append(row)
-    for version in sight.versions:
+    for version in reader.versions:
         own = by_benchmark.get(version.benchmark, [])
-        records = load_records(sight.store, version, columns=list(PARTS))
+        records = load_records(reader.store, version, columns=list(PARTS))
         texts = records.take(pa.array([row["record"] for row in own], pa.int64())).to_pylist()
         for row, text in zip(own, texts, strict=True):
             row |= {part: _not_too_long(text[part]) for part in PARTS}
@@ -139,20 +139,20 @@ class _Job:
 
 
 def _add_texts(
-    sight: Sight, packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, earlier: Path
+    reader: MatchReader, packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, earlier: Path
 ) -> None:
     if not showing.snippets:
         for row in rows:
             row["why_no_text"] = _OFF
         return
     for row in rows:
-        row["evidence"] = _evidence(row, showing, sight.policy.form)
+        row["evidence"] = _evidence(row, showing, reader.policy.form)
     known = _read_earlier(earlier)
     for row in rows:
         row.update(known.get(row["evidence"], {}))
     lacking = [row for row in rows if row.get("text") is None]
     by_pair = {row["pair"]: row for row in lacking}
-    jobs = [*_jobs(packs, lacking, showing, sight.policy.form)]
+    jobs = [*_jobs(packs, lacking, showing, reader.policy.form)]
     workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
     for _, future in run_jobs(_look, jobs, workers=workers, on_advance=lambda _: None):
         for pair, texts in future.result().items():

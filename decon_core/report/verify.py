@@ -113,7 +113,7 @@ def _moved(blender: Blender, showing: Showing) -> Iterator[Problem]:
 def _of_settings(
     builder: Builder, showing: Showing, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Problem]:
-    now = settings(builder.sight, showing, "").to_pylist()[0]
+    now = settings(builder.reader, showing, "").to_pylist()[0]
     for row in rows_of(connection, "FROM runs"):
         for name, what in _SETTINGS.items():
             if row[name] != now[name]:
@@ -160,7 +160,7 @@ def _of_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Itera
     there: dict[tuple[str, ...], str] = {
         (pack.name, shard.name): f"shard {shard.fingerprint}" for pack, shard in builder.shards
     }
-    for one in gaps_of(builder.store, builder.packs, builder.versions, builder.sight.scan):
+    for one in gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan):
         name = one.pack.name, one.shard.name
         there[name] = _partly(there[name] if one.is_read else None, one.lacking)
     yield from _unlike("shards", told, there)

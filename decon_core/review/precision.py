@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 from decon_core.review.sample import Stratum
-from decon_core.verdicts import CLEARING, LEAK, Verdicts
+from decon_core.verdict_names import CLEARING, LEAK
+from decon_core.verdicts import Verdicts
 
 _Z = 1.959963984540054  # 95 %
 

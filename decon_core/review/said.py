@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from decon_core.review.found import About
-from decon_core.verdicts import TAKEN_BACK, Verdicts
+from decon_core.verdict_names import TAKEN_BACK
+from decon_core.verdicts import Verdicts
 
 Line = Mapping[str, Any]
 

@@ -35,7 +35,7 @@ from decon_core.config import load_config
 from decon_core.distribution import score_bins
 from decon_core.errors import ConfigError
 from decon_core.index import index_fingerprint
-from decon_core.mixtures.choice import Sight
+from decon_core.match_reader import MatchReader
 from decon_core.publish.summary import score_bins as bins_of_report
 from decon_core.records import current_version, save_records
 from decon_core.registry import benchmarks_of, list_packs
@@ -692,8 +692,8 @@ def test_scores_of_cells_are_those_that_the_report_counts(world):
     world.start()
     versions = tuple(current_version(world.store, name) for name in ("harbor", "ledger"))
     policy = world.policy_in_force()
-    sight = Sight(world.store, versions, policy, scan_fingerprint(world.store, policy))
-    bins = score_bins(sight, list_packs(world.store), versions)
+    reader = MatchReader(world.store, versions, policy, scan_fingerprint(world.store, policy))
+    bins = score_bins(reader, list_packs(world.store), versions)
     of_report = bins_of_report(world.store.report)
     assert {one.pop("n_question_only") for one in of_report} == {0}
     assert bins == of_report

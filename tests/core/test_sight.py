@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from decon_core.match_reader import MatchReader
 from decon_core.mixtures import choice
-from decon_core.mixtures.choice import Sight
 from decon_core.scan import scan_packs
 
 
@@ -40,29 +40,29 @@ def seen(bench, make_words):
         replace(pack, name="zoo-0000", source=replace(pack.source, name="zoo"), shards=shards[4:]),
     ]
     scan_packs(bench.store, packs, versions, bench.policy)
-    return Sight(bench.store, tuple(versions), bench.policy, bench.scan), packs
+    return MatchReader(bench.store, tuple(versions), bench.policy, bench.scan), packs
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 200])
 @pytest.mark.parametrize("n_benchmarks", [1, 2])
 def test_many_shards_at_once_tell_what_each_tells(seen, monkeypatch, at_once, n_benchmarks):
     monkeypatch.setattr(choice, "_SHARDS_AT_ONCE", at_once)
-    sight, packs = seen
-    versions = sight.versions[:n_benchmarks]
+    reader, packs = seen
+    versions = reader.versions[:n_benchmarks]
     one_by_one = [
         (pack.name, shard.name, entries)
         for pack in packs
         for shard in pack.shards
-        if (entries := sight.entries(shard, versions, source=pack.source.name)).num_rows
+        if (entries := reader.entries(shard, versions, source=pack.source.name)).num_rows
     ]
-    found = [(pack.name, shard.name, table) for pack, shard, table in sight.found(packs, versions)]
+    found = [(pack.name, shard.name, table) for pack, shard, table in reader.found(packs, versions)]
     assert found == one_by_one
     with_any = ["a.jsonl", "c.jsonl", "d.jsonl"] + ["e.jsonl"] * (n_benchmarks == 2)
     assert [name for _, name, _ in found] == with_any
 
 
 def test_nothing_is_found_where_nothing_is(seen):
-    sight, packs = seen
+    reader, packs = seen
     clean = replace(packs[0], shards=packs[0].shards[1:])
-    assert list(sight.found([clean], sight.versions)) == []
-    assert list(sight.found([], sight.versions)) == []
+    assert list(reader.found([clean], reader.versions)) == []
+    assert list(reader.found([], reader.versions)) == []

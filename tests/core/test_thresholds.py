@@ -176,12 +176,12 @@ def test_mixtures_and_clean_benchmarks_of_a_benchmark_are_built_anew_and_no_othe
     builder = place.builder(CLEAN, of_b)
     a, b = builder.versions
     assert [one.n_items_left for one in build_clean_benchmarks(builder, [a, b])] == [0, 0]
-    tile = place.bench.store.tile(builder.sight.scan, place.packs[0].shards[0].fingerprint, "")
+    tile = place.bench.store.tile(builder.reader.scan, place.packs[0].shards[0].fingerprint, "")
     with_own(place)
     builder = place.builder(CLEAN, of_b)
     assert tile.parent.is_dir()
     assert tile.parent == (
-        place.bench.store.tile(builder.sight.scan, place.packs[0].shards[0].fingerprint, "").parent
+        place.bench.store.tile(builder.reader.scan, place.packs[0].shards[0].fingerprint, "").parent
     )
     (pack,) = place.packs
     assert not builder.stands(CLEAN, pack)

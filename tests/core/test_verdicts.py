@@ -13,14 +13,8 @@ from decon_core.decisions import decide
 from decon_core.errors import InputError
 from decon_core.policy import Policy
 from decon_core.schemas import MATCHES
-from decon_core.verdicts import (
-    VERDICTS,
-    Verdict,
-    Verdicts,
-    append_verdicts,
-    read_lines,
-    read_verdicts,
-)
+from decon_core.verdict_names import VERDICTS
+from decon_core.verdicts import Verdict, Verdicts, append_verdicts, read_lines, read_verdicts
 
 WORDS = Policy(tokenizer_str="words")
 PAIRS = [f"{number:016x}" for number in range(6)]

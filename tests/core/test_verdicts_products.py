@@ -113,7 +113,7 @@ def test_a_repeat_of_a_record_has_the_pair_of_the_first(bench, make_words):
     place.verdicts = saying({pair_in(place, 0): "template"})
     entries = (
         place.builder()
-        .sight.entries(place.packs[0].shards[0], place.versions, source="web")
+        .reader.entries(place.packs[0].shards[0], place.versions, source="web")
         .to_pylist()
     )
     assert [one["instance_index"] for one in entries] == [0, 1]

@@ -357,7 +357,7 @@ def test_on_paper_no_chart_is_wider_or_taller_than_the_sheet(show, tmp_path):
         tmp_path / "r.duckdb", sources=sources, benchmarks=benchmarks, n_items=8, share=0.6
     )
     page = show(report)
-    # The library for charts is loaded when the page is idle, before any figure is in sight.
+    # The library for charts is loaded when the page is idle, before any figure is in reader.
     wait_until(page, "Boolean(window.Plotly)")
     page.set_viewport_size(SHEET)
     page.emulate_media(media="print")
