@@ -47,7 +47,7 @@ dev: setup
 	$(BIN)/decon-assets dev --config $(CONFIG)
 
 bench: setup
-	$(BIN)/decon-assets bench --peers --out docs/benchmarks.md $(BENCH)
+	$(BIN)/python -m bench --peers --out docs/benchmarks.md $(BENCH)
 
 # What is committed and made by a program: the sample world, the lock file, the pictures.
 world: setup

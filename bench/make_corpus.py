@@ -9,7 +9,7 @@ hidden where is written beside OUT, as OUT-truth.jsonl.
 import argparse
 from pathlib import Path
 
-from decon_assets.bench.corpus import make_corpus, truth_file
+from bench.corpus import make_corpus, truth_file
 
 
 def main() -> None:

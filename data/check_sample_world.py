@@ -18,14 +18,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from decon_core.config import Source
-from decon_core.corpus import find_shards
-from decon_core.evals import load_recipes, normalize
-from decon_core.policy import Policy
-from decon_core.reading.documents import Document
-from decon_core.reading.shards import read_shard
-from decon_core.records import records_of
-from decon_core.reference import (
+from decon_core.benchmarks import load_recipes, normalize
+from decon_core.benchmarks.records import records_of
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.corpus.documents import Document
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import read_shard
+from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle.decon import (
     Index,
     Record,
     Tokens,
@@ -35,7 +36,6 @@ from decon_core.reference import (
     report,
     tokenize,
 )
-from decon_core.tokens import load_tokenizer
 
 _HERE = Path(__file__).resolve().parent
 _SOURCES = (

@@ -21,9 +21,9 @@ from dagster import (
 )
 
 from decon_assets.failures import told_failures
-from decon_assets.instance import COMMAND_LINE_TAGS, alone_with, show_in_timeline
-from decon_assets.interrupts import watch_interrupts
+from decon_assets.instance.home import COMMAND_LINE_TAGS, alone_with, show_in_timeline
 from decon_assets.resources import Decon
+from decon_assets.runner.interrupts import watch_interrupts
 
 NAME = "everything_missing"
 DESCRIPTION = (
@@ -52,7 +52,7 @@ def everything_job(act: Callable[[OpExecutionContext, Decon], None]) -> JobDefin
 def _from_the_ui(context: OpExecutionContext, decon: Decon) -> None:
     """In a process that Dagster's daemon started."""
     # It brings half of the core, and a code location has to be there within a second.
-    from decon_assets.pipeline import Pipeline, PipelineError
+    from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     with told_failures(), alone_with(context.instance):
         pipeline = Pipeline(decon.path(), context.instance, context.log.info)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dagster import Failure, MetadataValue, RetryRequested
 
 from decon_core.errors import DeconError, told
-from decon_core.places import network_errors
+from decon_core.storage.paths import network_errors
 
 _MOST_RETRIES = 2
 _SECONDS_BEFORE_RETRY = 30

@@ -1,8 +1,8 @@
 """How the work is cut: by benchmark, pack, mixture, blend; scan and mixtures by two of them.
 
 A new benchmark shows in the grid as a missing column, new shards as a missing row. Names are
-checked in `decon_core.names` before they come here; Dagster itself would take a name with "|" in it
-and lose the cell without a word.
+checked in `decon_core.config.names` before they come here; Dagster itself would take a name with
+"|" in it and lose the cell without a word.
 """
 
 from __future__ import annotations

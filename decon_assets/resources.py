@@ -10,10 +10,10 @@ from pathlib import Path
 
 from dagster import ConfigurableResource
 
-from decon_core.config import CONFIG_VARIABLE, DEFAULT_CONFIG, Config, load_config
+from decon_core.config.load import CONFIG_VARIABLE, DEFAULT_CONFIG, Config, load_config
+from decon_core.config.open_store import open_store, writable_store
 from decon_core.errors import ConfigError, Problem
-from decon_core.open_store import open_store, writable_store
-from decon_core.store import Store
+from decon_core.storage.store import Store
 
 
 class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its raw value only
@@ -46,7 +46,7 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     @contextmanager
     def writable_store(self) -> Iterator[tuple[Config, Store]]:
         """The configuration, and its store to write: kept when the block ends, well or not."""
-        from decon_assets.sqlite_history import write_quickly  # brings SQLAlchemy
+        from decon_assets.instance.sqlite_history import write_quickly  # brings SQLAlchemy
 
         write_quickly()  # whoever works tells Dagster of it
         config = self.config()

@@ -27,13 +27,13 @@ from dagster import (
 
 from decon_assets.partitions import STAGES
 from decon_assets.resources import Decon
-from decon_core.config import Config
+from decon_core.config.load import Config
 from decon_core.errors import DeconError, told
-from decon_core.store import Store
+from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code location may
-    from decon_assets.work import Request, Today
+    from decon_assets.planning import Request, Today
 
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every run that is asked for: the state of the files that it is for
@@ -113,7 +113,7 @@ def step(
     today: "Callable[[], Today]",
 ) -> Step:
     """From what is known and what is there to what to do next."""
-    from decon_assets.work import Request, next_requests
+    from decon_assets.planning import Request, next_requests
 
     if files != cursor.seen:
         # Whoever copies files is not done yet, perhaps: wait until they hold still for a tick.
@@ -182,7 +182,7 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
 
 def state_of_files(config: Config) -> str:
     """Changes when any input does."""
-    from decon_core.registry import input_files
+    from decon_core.inventory import input_files
 
     digest = sha256()
     for file in input_files(config):
@@ -218,7 +218,7 @@ def _registered_at(context: SensorEvaluationContext) -> float:
 
 
 def _today(context: SensorEvaluationContext, config: Config, store: Store) -> "Today":
-    from decon_assets.work import Known, Today
-    from decon_core.registry import list_packs
+    from decon_assets.planning import Known, Today
+    from decon_core.inventory import list_packs
 
     return Today(config, store, tuple(list_packs(store)), Known(context.instance))

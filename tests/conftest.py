@@ -12,10 +12,10 @@ import pytest
 from dagster import DagsterInstance
 from hypothesis import HealthCheck, settings
 
-from decon_assets.pipeline import Pipeline
-from decon_assets.registration import Registration
-from decon_core.config import load_config
-from decon_core.store import Store
+from decon_assets.assets.registration import Registration
+from decon_assets.runner.pipeline import Pipeline
+from decon_core.config.load import load_config
+from decon_core.storage.store import Store
 from tests.first_runs import empty, run_or_copy
 
 # A property holds however long an example takes: the first one compiles kernels for half a minute,

@@ -51,7 +51,7 @@ def _clear(folder: Path) -> None:
 
 def home_with_history(home: Path) -> Path:
     """An empty Dagster home; its tables take longer to create than to copy."""
-    from decon_assets.instance import open_instance
+    from decon_assets.instance.home import open_instance
 
     def create() -> None:
         with open_instance(home):
@@ -63,7 +63,7 @@ def home_with_history(home: Path) -> Path:
 
 def run_command(folder: Path) -> None:
     """`decon-assets run` of a world with a Dagster home of its own, or a copy of what it left."""
-    from decon_assets.cli import main
+    from decon_assets.cli.main import main
 
     def run() -> int:
         return main(["run", "--config", str(folder / "decon.toml")])

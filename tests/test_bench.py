@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from decon_assets.bench import command, peers, stages
-from decon_assets.bench.corpus import SHARD, make_corpus, truth_file
-from decon_assets.bench.mixtures import VARIANTS
-from decon_assets.cli import main
-from decon_core.streams import open_bytes
+from bench import command, peers, stages
+from bench.__main__ import main
+from bench.corpus import SHARD, make_corpus, truth_file
+from bench.mixtures import VARIANTS
+from decon_core.storage.compression import open_bytes
 
 
 @pytest.fixture
@@ -123,10 +123,10 @@ def test_a_scan_of_the_corpus_finds_what_it_must(sources, tmp_path, capsys):
 
 def test_a_folder_without_text_is_refused(sources, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
-    command = ["bench", "--evals", sources[1], "--texts", tmp_path / "empty"]
+    command = ["--evals", sources[1], "--texts", tmp_path / "empty"]
     assert main([str(part) for part in command]) == 2
     assert "enough text" in capsys.readouterr().err
-    assert main(["bench", "--evals", "nowhere.yaml"]) == 2
+    assert main(["--evals", "nowhere.yaml"]) == 2
     assert "nowhere.yaml" in capsys.readouterr().err
 
 
@@ -144,7 +144,7 @@ def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp
     texts, evals, _ = sources
     page = tmp_path / "benchmarks.md"
     command = [
-        Path(sys.executable).with_name("decon-assets"), "bench",
+        sys.executable, "-m", "bench",
         "--evals", evals, "--texts", texts, "--mb", "0.5", "--rounds", "1",
         "--peers", "--peer-seconds", "0.5", "--out", page,
     ]  # fmt: skip
@@ -169,7 +169,7 @@ def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp
 def test_mixtures_are_measured_over_a_plain_copy_of_the_same_shards(sources, tmp_path, capsys):
     texts, evals, _ = sources
     page = tmp_path / "mixtures.md"
-    command = ["bench", "--mixtures", "--evals", evals, "--texts", texts, "--mb", "0.5"]
+    command = ["--mixtures", "--evals", evals, "--texts", texts, "--mb", "0.5"]
     assert main([str(part) for part in [*command, "--rounds", "1", "--out", page]]) == 0
     written = page.read_text()
     assert written in capsys.readouterr().out
@@ -204,7 +204,7 @@ def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "_LARGE", small)
     out = tmp_path / "page.md"
     nothing = ["--evals", str(tmp_path / "nowhere")]  # it needs none
-    assert main(["bench", "--report", "--rounds", "1", "--out", str(out), *nothing]) == 0
+    assert main(["--report", "--rounds", "1", "--out", str(out), *nothing]) == 0
     page = out.read_text()
     assert "400 matches, 40 items, 9 shards" in page
     assert re.search(r"\| the database \|  \| [\d.]+ \| \d+ \| .* MB on the disk \|", page)
@@ -219,7 +219,7 @@ def test_a_report_of_a_large_scan_is_measured(tmp_path, monkeypatch):
 )
 def test_a_grid_is_filled_and_told_cell_by_cell(tmp_path):
     page = tmp_path / "grid.md"
-    command = [Path(sys.executable).with_name("decon-assets"), "bench", "--grid"]
+    command = [sys.executable, "-m", "bench", "--grid"]
     sizes = ["--benchmarks", "2", "--packs", "2", "--shards", "1"]
     subprocess.run([*command, *sizes, "--out", page], stdout=subprocess.DEVNULL, check=True)
     written = page.read_text()
@@ -235,5 +235,5 @@ def test_a_grid_is_filled_and_told_cell_by_cell(tmp_path):
 
 
 def test_a_grid_of_nothing_is_refused(capsys):
-    assert main(["bench", "--grid", "--packs", "0"]) == 2
+    assert main(["--grid", "--packs", "0"]) == 2
     assert "n_packs" in capsys.readouterr().err

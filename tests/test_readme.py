@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decon_assets.cli import main
-from decon_core.evals import catalog
+from decon_assets.cli.main import main
+from decon_core.benchmarks import catalog
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

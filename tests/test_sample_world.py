@@ -13,20 +13,20 @@ import duckdb
 import pytest
 from dagster import DagsterInstance
 
-from decon_assets.pipeline import Pipeline
-from decon_assets.tables import truth_tables
-from decon_core.blending.account import account_of
-from decon_core.blending.build import Blender
-from decon_core.blending.plan import plan_blend
-from decon_core.blending.verify import verify_blend
-from decon_core.config import load_config
+from decon_assets.cli.terminal.tables import truth_tables
+from decon_assets.runner.pipeline import Pipeline
+from decon_core.blends.account import account_of
+from decon_core.blends.build import Blender
+from decon_core.blends.plan import plan_blend
+from decon_core.blends.verify import verify_blend
+from decon_core.config.load import load_config
+from decon_core.inventory import blender_of
 from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import verify
-from decon_core.registry import blender_of
-from decon_core.scores.account import score_gap
-from decon_core.scores.page import line
-from decon_core.store import Store, read_json
-from decon_core.truth import compare
+from decon_core.quality.truth import compare
+from decon_core.report.score_gap.account import score_gap
+from decon_core.report.score_gap.page import line
+from decon_core.storage.store import Store, read_json
 
 DATA = Path(__file__).parents[1] / "data"
 INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}

@@ -14,16 +14,17 @@ from dagster import (
 )
 from pydantic import Field
 
+from decon_assets.assets.findings import finding, tell_of_other
+from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import benchmark_files
+from decon_assets.assets.lineage import columns
+from decon_assets.assets.metadata import OWNERS, Teller, preview, record_preview
 from decon_assets.failures import told_failures
-from decon_assets.findings import finding, tell_of_other
-from decon_assets.gates import require_unblocked
-from decon_assets.lineage import columns
 from decon_assets.partitions import benchmarks, in_order
-from decon_assets.provenance import OWNERS, Teller, preview, record_preview
 from decon_assets.resources import Decon
-from decon_core.config import Config as Settings
-from decon_core.idf import (
+from decon_core.benchmarks.records import Version, current_version, save_records
+from decon_core.config.load import Config as Settings
+from decon_core.index.idf import (
     current_snapshot,
     current_snapshot_fingerprint,
     freeze,
@@ -32,11 +33,10 @@ from decon_core.idf import (
     require_frozen_from,
     require_no_other,
 )
-from decon_core.index import build_part, index_fingerprint
-from decon_core.indexability import visibilities
-from decon_core.records import Version, current_version, save_records
-from decon_core.registry import benchmark_of, benchmarks_of
-from decon_core.store import Store
+from decon_core.index.parts import build_part, index_fingerprint
+from decon_core.inventory import benchmark_of, benchmarks_of
+from decon_core.quality.visibility import visibilities
+from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 GROUP = "benchmarks"

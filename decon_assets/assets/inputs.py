@@ -10,9 +10,9 @@ from dagster import (
 )
 from pydantic import Field
 
+from decon_assets.assets.metadata import OWNERS
 from decon_assets.failures import told_failures
 from decon_assets.partitions import benchmarks, packs
-from decon_assets.provenance import OWNERS
 from decon_assets.resources import Decon
 
 GROUP = "inputs"
@@ -68,7 +68,7 @@ def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryCon
     Materialize it after files were added, changed or removed, or decon.toml was edited. New
     benchmarks are tried first; one that cannot be read is refused, and nothing changes.
     """
-    from decon_assets.registration import register
+    from decon_assets.assets.registration import register
 
     with told_failures():
         registered = register(

@@ -6,18 +6,18 @@ its other tiles are used: `scan` then reports these results from within its step
 
 from dagster import AssetCheckResult
 
-from decon_assets.findings import finding, looked
-from decon_assets.provenance import preview
-from decon_core.canaries import fly
-from decon_core.config import Config
+from decon_assets.assets.findings import finding, looked
+from decon_assets.assets.metadata import preview
+from decon_core.benchmarks.records import Version, current_version
+from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.faults import changed_faults_of_scan
-from decon_core.index import has_part, index_fingerprint
-from decon_core.records import Version, current_version
-from decon_core.registry import benchmarks_of, list_packs
-from decon_core.store import Store
-from decon_core.tiles import scan_fingerprint
-from decon_core.workers import wanted_workers
+from decon_core.index.parts import has_part, index_fingerprint
+from decon_core.inventory import benchmarks_of, list_packs
+from decon_core.quality.canaries import fly
+from decon_core.quality.store_faults import changed_faults_of_scan
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.scan.workers import wanted_workers
+from decon_core.storage.store import Store
 
 
 def look_for_canaries(config: Config, store: Store) -> AssetCheckResult:

@@ -18,12 +18,15 @@ from dagster import (
 )
 
 from decon_assets.assets.benchmarks import records
+from decon_assets.assets.findings import looked, tell_without_step
+from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
+from decon_assets.assets.lineage import columns
+from decon_assets.assets.metadata import OWNERS, Teller, preview
+from decon_assets.assets.plots import leak_rates, scores
+from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.failures import told_failures
-from decon_assets.findings import looked, tell_without_step
-from decon_assets.gates import require_unblocked
-from decon_assets.lineage import columns
 from decon_assets.partitions import (
     BENCHMARK,
     MOST_CELLS,
@@ -35,21 +38,15 @@ from decon_assets.partitions import (
     share,
     shares,
 )
-from decon_assets.plots import leak_rates, scores
-from decon_assets.provenance import OWNERS, Teller, preview
-from decon_assets.report_server import link_to
 from decon_assets.resources import Decon
-from decon_core.blending.build import BlendSummary, build_blends
-from decon_core.blending.verify import changed_blend_damage
-from decon_core.blends import blend_named
-from decon_core.config import Config
+from decon_core.benchmarks.records import current_version
+from decon_core.blends.build import BlendSummary, build_blends
+from decon_core.blends.verify import changed_blend_damage
+from decon_core.config.blends import blend_named
+from decon_core.config.load import Config
+from decon_core.config.mixtures import mixture_named
 from decon_core.errors import DeconError, IncompleteError, Problem
-from decon_core.mixtures.build import build_shares
-from decon_core.mixtures.clean_evals import build_clean_benchmarks
-from decon_core.mixtures.standing import REMOVED_FILE, Summary
-from decon_core.mixtures.verify import changed_damage
-from decon_core.records import current_version
-from decon_core.registry import (
+from decon_core.inventory import (
     blender_of,
     builder_of,
     current_versions,
@@ -57,13 +54,16 @@ from decon_core.registry import (
     packs_of,
     verdicts_of,
 )
+from decon_core.mixtures.build import build_shares
+from decon_core.mixtures.clean_evals import build_clean_benchmarks
+from decon_core.mixtures.standing import REMOVED_FILE, Summary
+from decon_core.mixtures.verify import changed_damage
 from decon_core.report.build import build_report
+from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
-from decon_core.report_file import incomplete_notice
-from decon_core.store import Store
-from decon_core.variants import mixture_named
+from decon_core.scan.workers import wanted_workers
+from decon_core.storage.store import Store
 from decon_core.wording import counted
-from decon_core.workers import wanted_workers
 
 GROUP = "products"
 
@@ -352,7 +352,7 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
 
 def _seen_in_report(store: Store, config: Config) -> dict[str, object]:
     """The headlines as tables and plots, and where all that it tells of lies."""
-    from decon_core.publish.summary import score_bins, summary_of
+    from decon_core.report.publish.summary import score_bins, summary_of
 
     summary = summary_of(store.report)
     thresholds = {rule: config.policy.threshold_of(rule) for rule in config.policy.detectors}
@@ -378,9 +378,9 @@ def _seen_in_report(store: Store, config: Config) -> dict[str, object]:
 @asset(deps=[report], group_name=GROUP, owners=OWNERS, kinds={"html"}, code_version="1")
 def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     """The report for eyes: one page that needs nothing else, a section for a card, a summary."""
-    from decon_core.page.build import write_page
-    from decon_core.publish.files import CARD, SUMMARY, write_published
-    from decon_core.publish.summary import summary_of
+    from decon_core.report.html.build import write_page
+    from decon_core.report.publish.files import CARD, SUMMARY, write_published
+    from decon_core.report.publish.summary import summary_of
 
     with told_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)

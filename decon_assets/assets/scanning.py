@@ -15,31 +15,31 @@ from dagster import (
 )
 
 from decon_assets.assets.benchmarks import index
+from decon_assets.assets.findings import tell_without_step
+from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
+from decon_assets.assets.lineage import columns
 from decon_assets.assets.looks import look_at_ledgers, look_for_canaries
+from decon_assets.assets.metadata import OWNERS, RATE, Teller, preview
+from decon_assets.assets.plots import scores
 from decon_assets.failures import told_failures
-from decon_assets.findings import tell_without_step
-from decon_assets.gates import require_unblocked
-from decon_assets.lineage import columns
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves, in_order
-from decon_assets.plots import scores
-from decon_assets.provenance import OWNERS, RATE, Teller, preview
 from decon_assets.resources import Decon
-from decon_core.common import freeze_common
-from decon_core.config import Config
-from decon_core.corpus import Pack
-from decon_core.distribution import score_bins
+from decon_core.benchmarks.records import Version, current_version
+from decon_core.config.load import Config
+from decon_core.corpus.packs import Pack
+from decon_core.decisions.common_ngrams import freeze_common
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import CorpusError, Problem
-from decon_core.index import index_fingerprint
-from decon_core.match_reader import MatchReader
+from decon_core.index.parts import index_fingerprint
+from decon_core.inventory import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.mixtures.needs import require_scanned
-from decon_core.records import Version, current_version
-from decon_core.registry import benchmarks_of, current_versions, list_packs, packs_of
-from decon_core.scan import ScanSummary, scan_packs
-from decon_core.store import Store
-from decon_core.tiles import count_cell, gaps_of, lacking_of, missing_tiles, scan_fingerprint
+from decon_core.scan.scanner import ScanSummary, scan_packs
+from decon_core.scan.tiles import count_cell, gaps_of, lacking_of, missing_tiles, scan_fingerprint
+from decon_core.scan.workers import wanted_workers
+from decon_core.storage.store import Store
 from decon_core.wording import counted
-from decon_core.workers import wanted_workers
 
 GROUP = "scan"
 

@@ -18,18 +18,18 @@ from dagster import (
 from pydantic import Field
 
 from decon_assets.assets.benchmarks import records
+from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
+from decon_assets.assets.metadata import OWNERS, preview
 from decon_assets.assets.products import GROUP
 from decon_assets.failures import told_failures
-from decon_assets.gates import require_unblocked
-from decon_assets.provenance import OWNERS, preview
 from decon_assets.resources import Decon
-from decon_core.policy import RULES
-from decon_core.records import load_records
-from decon_core.registry import current_versions, list_packs
+from decon_core.benchmarks.records import load_records
+from decon_core.config.policy import RULES
+from decon_core.inventory import current_versions, list_packs
 
 if TYPE_CHECKING:
-    from decon_core.scorecard.marks import Marks
+    from decon_core.quality.scorecard.marks import Marks
 
 _DIALOG_WIDTH = 940  # of the UI's dialog for Markdown, which does not fit pictures to itself
 
@@ -73,9 +73,9 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
     Items of the registered benchmarks, in some forty ways changed, go into documents of the
     registered corpus; every rule scans them. Nothing else depends on it.
     """
-    from decon_core.scorecard.corpora import hosts_of_packs
-    from decon_core.scorecard.page import recall_table
-    from decon_core.scorecard.run import run_scorecard
+    from decon_core.quality.scorecard.corpora import hosts_of_packs
+    from decon_core.quality.scorecard.page import recall_table
+    from decon_core.quality.scorecard.run import run_scorecard
 
     with told_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context, settings, store, asset="scorecard")

@@ -3,16 +3,16 @@
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.benchmarks import idf_snapshot, index, records
-from decon_assets.findings import finding, looked
-from decon_assets.provenance import preview
+from decon_assets.assets.findings import finding, looked
+from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
-from decon_core.demands import seen_of, shortfalls
+from decon_core.benchmarks.records import current_version
 from decon_core.errors import Problem
-from decon_core.faults import changed_faults_of_records
-from decon_core.idf import outdated_members
-from decon_core.index import has_part, index_fingerprint, open_part
-from decon_core.records import current_version
-from decon_core.registry import benchmarks_of
+from decon_core.index.idf import outdated_members
+from decon_core.index.parts import has_part, index_fingerprint, open_part
+from decon_core.inventory import benchmarks_of
+from decon_core.quality.requirements import seen_of, shortfalls
+from decon_core.quality.store_faults import changed_faults_of_records
 
 
 @asset_check(asset=records, blocking=True)

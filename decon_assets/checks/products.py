@@ -2,21 +2,21 @@
 
 from dagster import AssetCheckResult, asset_check
 
+from decon_assets.assets.findings import finding, looked
 from decon_assets.assets.products import blend, mixture, report
-from decon_assets.findings import finding, looked
+from decon_assets.freshness import moved_on
 from decon_assets.resources import Decon
-from decon_assets.todays import moved_on
-from decon_core.blending.verify import changed_blend_damage
-from decon_core.config import Config
+from decon_core.blends.verify import changed_blend_damage
+from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
+from decon_core.inventory import builder_of, current_versions, list_packs, plan
 from decon_core.mixtures.control import Matched
 from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import changed_damage
-from decon_core.publish.drift import drift_of
-from decon_core.registry import builder_of, current_versions, list_packs, plan
+from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report
-from decon_core.store import Store, read_json
-from decon_core.tiles import gaps_of, scan_fingerprint
+from decon_core.scan.tiles import gaps_of, scan_fingerprint
+from decon_core.storage.store import Store, read_json
 from decon_core.wording import counted
 
 

@@ -2,13 +2,13 @@
 
 from dagster import AssetCheckResult, asset_check
 
+from decon_assets.assets.findings import looked
 from decon_assets.assets.looks import look_at_ledgers, look_for_canaries
 from decon_assets.assets.scanning import scan
-from decon_assets.findings import looked
 from decon_assets.resources import Decon
-from decon_core.faults import changed_invalid_rows, changed_unread_rows
-from decon_core.registry import list_packs
-from decon_core.tiles import scan_fingerprint
+from decon_core.inventory import list_packs
+from decon_core.quality.store_faults import changed_invalid_rows, changed_unread_rows
+from decon_core.scan.tiles import scan_fingerprint
 
 
 @asset_check(asset=scan, blocking=True)

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from decon_core.errors import InputError, Problem
-from decon_core.report_file import require_report, rows_of
+from decon_core.report.open import require_report, rows_of
 
 SCHEMA = "decon-assets/compare/1"
 

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from decon_core.config import Config, Showing, config_from, load_config
+from decon_core.benchmarks.records import current_version
+from decon_core.config.load import Config, Showing, config_from, load_config
+from decon_core.config.policy import DECISION_FIELDS, Policy, unknown_benchmarks
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
-from decon_core.exchange.folder import is_scan, read_folder
-from decon_core.folder_scan import policy_from, read_policy
-from decon_core.idf import require_counted_under, require_frozen_from
-from decon_core.index import has_part, index_fingerprint
-from decon_core.match_reader import MatchReader
+from decon_core.folder_scan.as_report import is_scan, read_folder
+from decon_core.folder_scan.run import policy_from, read_policy
+from decon_core.index.idf import require_counted_under, require_frozen_from
+from decon_core.index.parts import has_part, index_fingerprint
+from decon_core.inventory import benchmarks_of, list_packs, stale_benchmarks, verdicts_of
 from decon_core.mixtures.build import Builder
-from decon_core.policy import DECISION_FIELDS, Policy, unknown_benchmarks
-from decon_core.records import current_version
-from decon_core.registry import benchmarks_of, list_packs, stale_benchmarks, verdicts_of
 from decon_core.report.database import write_database
 from decon_core.report.gather import at_hand, settings, write_matches
-from decon_core.store import Store
-from decon_core.tiles import Gap, gaps_of, missing_tiles, scan_fingerprint
+from decon_core.scan.tiles import Gap, gaps_of, missing_tiles, scan_fingerprint
+from decon_core.storage.store import Store
 
 _NO_TEXTS = Showing(snippets=False)
 

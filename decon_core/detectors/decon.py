@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.config.policy import Policy
+from decon_core.index.union import Search, rules_of
 from decon_core.kernels import clusters
 from decon_core.kernels.jit import is_ready
-from decon_core.policy import Policy
-from decon_core.search import Search, rules_of
-from decon_core.words import Ragged
+from decon_core.text.word_cache import Ragged
 
 _ROOM_RUNS = 1 << 12
 _ROOM_MATCHES = 1 << 10

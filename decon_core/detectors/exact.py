@@ -13,8 +13,8 @@ import numpy as np
 
 from decon_core.detectors.found import Found, in_order
 from decon_core.detectors.sharing import Screened
+from decon_core.index.verbatim import NAMES, WHOLE, Verbatim
 from decon_core.kernels import screen
-from decon_core.verbatim import NAMES, WHOLE, Verbatim
 
 
 def count(screened: Screened, verbatim: Verbatim) -> list[Found]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from decon_core.config.policy import Policy, reaches
 from decon_core.detectors.found import Found
 from decon_core.detectors.sharing import Shared
-from decon_core.policy import Policy, reaches
-from decon_core.verbatim import ANSWER, QUESTION, Verbatim
+from decon_core.index.verbatim import ANSWER, QUESTION, Verbatim
 
 _FIELDS = (QUESTION, ANSWER)
 

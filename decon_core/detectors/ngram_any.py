@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from decon_core.config.policy import Policy
 from decon_core.detectors.found import Found, in_order
+from decon_core.index.verbatim import QUESTION, Verbatim
 from decon_core.kernels import runs, screen
-from decon_core.policy import Policy
-from decon_core.verbatim import QUESTION, Verbatim
-from decon_core.words import Ragged
+from decon_core.text.word_cache import Ragged
 
 
 class NgramAny:

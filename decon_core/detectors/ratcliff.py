@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from decon_core.counts import GramTable
+from decon_core.config.policy import Policy, reaches
 from decon_core.detectors.found import Found, in_order
 from decon_core.detectors.sharing import Run, Shared
+from decon_core.index.ngram_counts import GramTable
+from decon_core.index.verbatim import QUESTION, Verbatim
 from decon_core.kernels import grams, runs
-from decon_core.policy import Policy, reaches
-from decon_core.verbatim import QUESTION, Verbatim
-from decon_core.words import UNKNOWN
+from decon_core.text.word_cache import UNKNOWN
 
 Numbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.batches import Batch
-from decon_core.forms import formed, original_places
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import Batch
+from decon_core.index.verbatim import Verbatim
 from decon_core.kernels import runs, screen
-from decon_core.policy import Policy
-from decon_core.tokens import Pieces, Tokenizer
-from decon_core.verbatim import Verbatim
-from decon_core.words import FixedVocabulary
+from decon_core.text.forms import formed, original_places
+from decon_core.text.tokenizers import Pieces, Tokenizer
+from decon_core.text.word_cache import FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 

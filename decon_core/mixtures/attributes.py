@@ -15,15 +15,15 @@ from typing import Any
 
 import orjson
 
-from decon_core.config import Source
-from decon_core.corpus import Shard
+from decon_core.config.load import Source
+from decon_core.corpus.documents import Document, document_of, id_of
+from decon_core.corpus.packs import Shard
+from decon_core.corpus.shards import values_of
 from decon_core.errors import ConfigError, Problem
 from decon_core.mixtures.choice import FOUND, Choice, reason_of
 from decon_core.mixtures.rewrite import Ids
 from decon_core.mixtures.rows import RowsOfShard
-from decon_core.reading.documents import Document, document_of, id_of
-from decon_core.reading.shards import values_of
-from decon_core.streams import create
+from decon_core.storage.compression import create
 
 Spans = dict[str, list[list[float]]]
 

@@ -22,25 +22,25 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from decon_core.checksums import sealed_page
-from decon_core.common import current_common
-from decon_core.corpus import Pack, Shard, hash_file
+from decon_core.benchmarks.records import Version
+from decon_core.config.mixtures import Mixture, treatment_of
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, Shard, hash_file
+from decon_core.decisions.common_ngrams import current_common
+from decon_core.decisions.leaks import pairs_of
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import DeconError, MissingError, Problem
-from decon_core.idf import current_snapshot_fingerprint
-from decon_core.leaks import pairs_of
-from decon_core.match_reader import MatchReader
+from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.card import CARD, card_of, listed
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.needs import require_readable, require_scanned
 from decon_core.mixtures.standing import MANIFEST, Summary, damage, share_at, standing, summary_of
 from decon_core.mixtures.write import Writer, totals_of
-from decon_core.policy import Policy
-from decon_core.records import Version
-from decon_core.store import Store, aside, write_json
-from decon_core.tiles import scan_fingerprint
-from decon_core.variants import Mixture, treatment_of
-from decon_core.verdicts import NO_VERDICTS, Verdicts
-from decon_core.workers import Advance, run_jobs, useful_workers
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.scan.workers import Advance, run_jobs, useful_workers
+from decon_core.storage.checksums import sealed_page
+from decon_core.storage.store import Store, aside, write_json
 
 # Counted up when a mixture of the same inputs comes out in another way: it is built again.
 _FORMAT = 3

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from decon_core.store import read_parquet
+from decon_core.storage.store import read_parquet
 from decon_core.wording import counted
 
 CARD = "README.md"

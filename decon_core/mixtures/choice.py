@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config import Source
-from decon_core.corpus import Shard
-from decon_core.match_reader import MatchReader
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.config.verdicts import LEAK
+from decon_core.corpus.packs import Shard
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.mixtures.licenses import refused
 from decon_core.mixtures.rows import Rows
 from decon_core.schemas import DOCUMENTS
-from decon_core.store import Store, read_json, read_parquet
-from decon_core.variants import Mixture
-from decon_core.verdict_names import LEAK
+from decon_core.storage.store import Store, read_json, read_parquet
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]

@@ -22,13 +22,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.corpus import FILES, hashes_below
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.policy import Policy, exceeds
+from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.errors import DeconError
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.needs import require_readable, require_scanned
-from decon_core.policy import Policy, exceeds
-from decon_core.records import Version, load_records
-from decon_core.store import Store, aside, read_json, write_json
+from decon_core.storage.store import Store, aside, read_json, write_json
 
 EVALS_FOLDER = "evals"
 TABLES_FOLDER = "parquet"

@@ -18,15 +18,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.corpus import Pack, Shard
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
-from decon_core.match_reader import MatchReader
 from decon_core.mixtures.choice import FOUND, Sizes, choose, leaks_of, refuse
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import RowsOfShard
 from decon_core.schemas import DRAWN
-from decon_core.store import Store, read_json, read_parquet, write_parquet
-from decon_core.variants import Mixture
+from decon_core.storage.store import Store, read_json, read_parquet, write_parquet
 
 Integers = npt.NDArray[np.int64]
 Words64 = npt.NDArray[np.uint64]

@@ -12,14 +12,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from decon_core.config import Source
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.documents import Document, Part, document_of, no_document
 from decon_core.errors import CorpusError
 from decon_core.mixtures.choice import Choice, Reason, counted, reason_of
+from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rows import Rows, Value
-from decon_core.places import place
-from decon_core.reading.documents import Document, Part, document_of, no_document
-from decon_core.rescan import Rescan
-from decon_core.variants import Mixture
+from decon_core.storage.paths import place
 
 _MOST_ROUNDS = 5
 _ELEMENT = re.compile(r"(.*)\[(\d+)\]")

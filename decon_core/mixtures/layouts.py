@@ -23,8 +23,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.config import Source
-from decon_core.corpus import Shard
+from decon_core.config.load import Source
+from decon_core.corpus.documents import Document, document_of, id_of, without_lone_surrogates
+from decon_core.corpus.lines import BYTE_ORDER_MARK, line_blocks, lines_of, with_replacements
+from decon_core.corpus.packs import Shard
+from decon_core.corpus.shard_file import open_shard
+from decon_core.corpus.tables import table_batches
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.rewrite import (
     Changes,
@@ -32,12 +36,8 @@ from decon_core.mixtures.rewrite import (
     telling_columns,
     with_values,
 )
-from decon_core.places import place
-from decon_core.reading.documents import Document, document_of, id_of, without_lone_surrogates
-from decon_core.reading.lines import BYTE_ORDER_MARK, line_blocks, lines_of, with_replacements
-from decon_core.reading.shard_file import open_shard
-from decon_core.reading.tables import table_batches
-from decon_core.streams import LINE_FORMATS, create, format_of
+from decon_core.storage.compression import LINE_FORMATS, create, format_of
+from decon_core.storage.paths import place
 
 Kind = Literal["dolma", "parquet"]
 Value = dict[str, Any]

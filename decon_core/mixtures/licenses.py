@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from decon_core.config.mixtures import Licenses, names_license
 from decon_core.mixtures.rows import Rows
-from decon_core.variants import Licenses, names_license
 
 UNKNOWN = "no license that is a text"
 

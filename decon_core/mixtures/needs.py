@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from decon_core.config import Source
-from decon_core.corpus import Pack, Shard
+from decon_core.benchmarks.records import Version
+from decon_core.config.load import Source
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.shapes import none_read
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import IncompleteError, MissingError, Problem
-from decon_core.match_reader import MatchReader
-from decon_core.places import place
-from decon_core.reading.shapes import none_read
-from decon_core.records import Version
-from decon_core.store import read_json
-from decon_core.tiles import Gap, gaps_of
+from decon_core.scan.tiles import Gap, gaps_of
+from decon_core.storage.paths import place
+from decon_core.storage.store import read_json
 
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:

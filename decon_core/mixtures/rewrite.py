@@ -21,12 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.config import Source
-from decon_core.corpus import Shard
-from decon_core.errors import CorpusError, Problem
-from decon_core.places import place
-from decon_core.reading.documents import Document, id_of
-from decon_core.reading.lines import (
+from decon_core.config.load import Source
+from decon_core.corpus.documents import Document, id_of
+from decon_core.corpus.lines import (
     BYTE_ORDER_MARK,
     LineBlock,
     line_blocks,
@@ -34,9 +31,12 @@ from decon_core.reading.lines import (
     row_of_line,
     with_replacements,
 )
-from decon_core.reading.shard_file import open_shard
-from decon_core.reading.tables import open_arrow, readable, replaced_in_row, value_of
-from decon_core.streams import LINE_FORMATS, compression_of, create, format_of
+from decon_core.corpus.packs import Shard
+from decon_core.corpus.shard_file import open_shard
+from decon_core.corpus.tables import open_arrow, readable, replaced_in_row, value_of
+from decon_core.errors import CorpusError, Problem
+from decon_core.storage.compression import LINE_FORMATS, compression_of, create, format_of
+from decon_core.storage.paths import place
 
 _BLOCK_BYTES = 4 << 20
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from decon_core.batches import Batch, read_blocks, read_lines
-from decon_core.config import Source
-from decon_core.corpus import Shard
-from decon_core.places import place
-from decon_core.reading.lines import LineBlock, values_of_lines
-from decon_core.reading.shards import values_of
+from decon_core.config.load import Source
+from decon_core.corpus.batches import Batch, read_blocks, read_lines
+from decon_core.corpus.lines import LineBlock, values_of_lines
+from decon_core.corpus.packs import Shard
+from decon_core.corpus.shards import values_of
+from decon_core.storage.paths import place
 
 Value = dict[str, Any]
 

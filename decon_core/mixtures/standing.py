@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.corpus import hash_file
+from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import Share, leaked_of
 from decon_core.schemas import REMOVED
-from decon_core.store import read_json, read_parquet
+from decon_core.storage.store import read_json, read_parquet
 from decon_core.wording import counted
 
 MANIFEST = "_manifest.json"

@@ -14,19 +14,19 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from decon_core.checksums import sealed_page
-from decon_core.config import Source
-from decon_core.corpus import Pack, shard_at
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.packs import Pack, shard_at
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
-from decon_core.scan import Progress, scan_packs
-from decon_core.store import Store, read_json, read_parquet
-from decon_core.variants import Mixture
-from decon_core.verified import Looked, look, stamp_of_files
+from decon_core.scan.scanner import Progress, scan_packs
+from decon_core.storage.checksums import sealed_page
+from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.verified import Looked, look, stamp_of_files
 
 _MOST_TOLD = 20
 

@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from decon_core.corpus import Pack, Shard, hash_file
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.lines import LineBlock
+from decon_core.corpus.packs import Pack, Shard, hash_file
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
-from decon_core.match_reader import MatchReader
 from decon_core.mixtures.attributes import attribute_file, stem_of, write_attributes
 from decon_core.mixtures.card import DATA
 from decon_core.mixtures.choice import Choice, Sizes, choose, refuse
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
+from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
 from decon_core.mixtures.rows import Rows, RowsOfBlock, RowsOfShard
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
-from decon_core.reading.lines import LineBlock
-from decon_core.rescan import Rescan
+from decon_core.scan.workers import advance
 from decon_core.schemas import REMOVED
-from decon_core.store import write_parquet
-from decon_core.variants import Mixture
-from decon_core.workers import advance
+from decon_core.storage.store import write_parquet
 
 _UNITS = ("documents", "bytes", "tokens")
 

@@ -9,23 +9,23 @@ from hashlib import sha256
 
 import duckdb
 
-from decon_core.blending.build import Blender
-from decon_core.blends import Blend
-from decon_core.checksums import is_whole
-from decon_core.config import Showing
-from decon_core.corpus import Pack
+from decon_core.benchmarks.records import Version
+from decon_core.blends.build import Blender
+from decon_core.config.blends import Blend
+from decon_core.config.load import Showing
+from decon_core.config.mixtures import DEFAULT, Mixture
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack
+from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.needs import require_scanned
-from decon_core.policy import Policy
-from decon_core.records import Version
 from decon_core.report.database import form, write_database
 from decon_core.report.gather import at_hand, products, said, settings, write_matches
 from decon_core.report.pairs import gather_pairs
-from decon_core.store import Store, draft_folder, remove
-from decon_core.tiles import Gap, gaps_of
-from decon_core.variants import DEFAULT, Mixture
-from decon_core.verdicts import NO_VERDICTS, Verdicts
+from decon_core.scan.tiles import Gap, gaps_of
+from decon_core.storage.checksums import is_whole
+from decon_core.storage.store import Store, draft_folder, remove
 
 _SHOWING = Showing()
 

@@ -10,10 +10,10 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
-from decon_core.checksums import seal_database
-from decon_core.policy import LEAST_ANSWER_OVERLAP
+from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.report.tables import TABLES
-from decon_core.store import aside
+from decon_core.storage.checksums import seal_database
+from decon_core.storage.store import aside
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from decon_core.characters import Form
-from decon_core.text import words_with_places
+from decon_core.text.canonical import words_with_places
+from decon_core.text.characters import Form
 
 PARTS = ("question", "answer", "passage")
 

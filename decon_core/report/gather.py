@@ -17,24 +17,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.blending.build import ITEMS_FILE, Blender
-from decon_core.common import current_common, has_common
-from decon_core.config import Showing
-from decon_core.corpus import Pack
-from decon_core.idf import read_current
-from decon_core.index import index_fingerprint, open_part
-from decon_core.indexability import indexability
-from decon_core.leaks import entries_of_shards
-from decon_core.match_reader import MatchReader
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.blends.build import ITEMS_FILE, Blender
+from decon_core.config.load import Showing
+from decon_core.corpus.packs import Pack
+from decon_core.decisions.common_ngrams import current_common, has_common
+from decon_core.decisions.leaks import entries_of_shards
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.verdicts import Verdicts
+from decon_core.index.idf import read_current
+from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
-from decon_core.records import Version, load_records
+from decon_core.quality.visibility import indexability
 from decon_core.report.tables import ACCOUNT, TABLES
+from decon_core.scan.tiles import Gap, lacking_of
+from decon_core.scan.workers import run_jobs, wanted_workers
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
-from decon_core.store import Store, read_json, read_parquet
-from decon_core.tiles import Gap, lacking_of
-from decon_core.verdicts import Verdicts
-from decon_core.workers import run_jobs, wanted_workers
+from decon_core.storage.store import Store, read_json, read_parquet
 
 _PROGRAM = f"decon-assets {version_of('decon-assets')}"
 

@@ -16,18 +16,18 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from decon_core.characters import Form
-from decon_core.config import Showing, Source
-from decon_core.corpus import Pack, Shard
+from decon_core.benchmarks.records import load_records
+from decon_core.config.load import Showing, Source
+from decon_core.corpus.documents import Document, document_of
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.shards import values_of
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DeconError
-from decon_core.match_reader import MatchReader
-from decon_core.reading.documents import Document, document_of
-from decon_core.reading.shards import values_of
-from decon_core.records import load_records
 from decon_core.report.evidence import MOST_OF_PART, PARTS, Spans, shown
 from decon_core.report.rows import filled
 from decon_core.report.tables import TABLES
-from decon_core.workers import run_jobs, useful_workers, wanted_workers
+from decon_core.scan.workers import run_jobs, useful_workers, wanted_workers
+from decon_core.text.characters import Form
 
 # Counted up when the same place gives another text, or other marks.
 _VERSION = 1

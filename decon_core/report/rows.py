@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from decon_core.report.tables import TABLES
 
+ONLY_SOURCE = "corpus"  # of a report that was not made by a decon.toml, which names its sources
+
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows that say what they know; of the rest nothing is known."""

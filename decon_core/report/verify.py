@@ -7,16 +7,16 @@ from typing import Any
 
 import duckdb
 
-from decon_core.blending.build import Blender
-from decon_core.config import Showing
+from decon_core.blends.build import Blender
+from decon_core.config.load import Showing
 from decon_core.errors import Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
 from decon_core.report.gather import settings
-from decon_core.report_file import opened, rows_of
-from decon_core.store import read_json, read_parquet
-from decon_core.tiles import gaps_of
+from decon_core.report.open import opened, rows_of
+from decon_core.scan.tiles import gaps_of
+from decon_core.storage.store import read_json, read_parquet
 from decon_core.wording import counted
 
 _AGAIN = "materialize `report`: `decon-assets run`"

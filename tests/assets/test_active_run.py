@@ -7,12 +7,18 @@ import shutil
 import pytest
 from dagster import DagsterRunStatus
 
-from decon_assets.active_run import active_run
-from decon_assets.cli import main
+from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_assets.instance import COMMAND_LINE_TAG, LOCK, ensure_home, home_for, open_instance
-from decon_assets.pipeline import Pipeline
-from decon_assets.stage_lines import StageLines
+from decon_assets.instance.home import (
+    COMMAND_LINE_TAG,
+    LOCK,
+    ensure_home,
+    home_for,
+    open_instance,
+)
+from decon_assets.runner.active_run import active_run
+from decon_assets.runner.pipeline import Pipeline
+from decon_assets.runner.stage_lines import StageLines
 
 SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 

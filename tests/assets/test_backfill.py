@@ -7,17 +7,17 @@ import sys
 import pytest
 from dagster import AssetKey, DagsterInstance
 
-from decon_assets.cli import main
+from decon_assets.assets.registration import register
+from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_assets.instance import home_for
-from decon_assets.registration import register
-from decon_assets.work import RANGE_END, RANGE_START
-from decon_core.config import load_config
-from decon_core.corpus import hash_file
-from decon_core.records import current_version
-from decon_core.registry import list_packs
-from decon_core.scan import scan_packs
-from decon_core.tiles import missing_tiles, scan_fingerprint
+from decon_assets.instance.home import home_for
+from decon_assets.planning import RANGE_END, RANGE_START
+from decon_core.benchmarks.records import current_version
+from decon_core.config.load import load_config
+from decon_core.corpus.packs import hash_file
+from decon_core.inventory import list_packs
+from decon_core.scan.scanner import scan_packs
+from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 
 SCAN = AssetKey("scan")
 
@@ -124,11 +124,11 @@ def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed)
 _SCAN = """
 import sys
 from pathlib import Path
-from decon_core.config import load_config
-from decon_core.records import current_version
-from decon_core.registry import list_packs
-from decon_core.scan import scan_packs
-from decon_core.store import Store
+from decon_core.config.load import load_config
+from decon_core.benchmarks.records import current_version
+from decon_core.inventory import list_packs
+from decon_core.scan.scanner import scan_packs
+from decon_core.storage.store import Store
 
 config = load_config(Path(sys.argv[1]))
 store = Store(config.store)

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
+from decon_assets.assets.registration import register
 from decon_assets.graph import ASSETS
 from decon_assets.partitions import STAGES, cell
-from decon_assets.pipeline import Pipeline, PipelineError
-from decon_assets.registration import register
 from decon_assets.resources import Decon
+from decon_assets.runner.pipeline import Pipeline, PipelineError
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
-from decon_core.reading.shards import read_shard
-from decon_core.registry import list_packs
+from decon_core.inventory import list_packs
 
 
 def shards_read(world) -> int:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from dagster import AssetCheckSeverity, AssetKey, AssetRecordsFilter
 
+from decon_assets.assets.registration import register
 from decon_assets.checks import (
     CHECKS,
     blend_adds_up,
@@ -27,20 +28,20 @@ from decon_assets.checks import (
     report_is_todays,
     text_is_utf8,
 )
-from decon_assets.pipeline import PipelineError
-from decon_assets.registration import register
 from decon_assets.resources import Decon
-from decon_core.checksums import seal_database
-from decon_core.config import load_config
-from decon_core.distribution import score_bins
+from decon_assets.runner.pipeline import PipelineError
+from decon_core.benchmarks.records import current_version, save_records
+from decon_core.config.load import load_config
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import ConfigError
-from decon_core.index import index_fingerprint
-from decon_core.match_reader import MatchReader
-from decon_core.publish.summary import score_bins as bins_of_report
-from decon_core.records import current_version, save_records
-from decon_core.registry import benchmarks_of, list_packs
+from decon_core.index.parts import index_fingerprint
+from decon_core.inventory import benchmarks_of, list_packs
+from decon_core.report.publish.summary import score_bins as bins_of_report
+from decon_core.scan.tiles import scan_fingerprint
 from decon_core.schemas import INDEX
-from decon_core.store import (
+from decon_core.storage.checksums import seal_database
+from decon_core.storage.store import (
     map_arrays,
     read_json,
     remove,
@@ -48,7 +49,6 @@ from decon_core.store import (
     write_json,
     write_parquet,
 )
-from decon_core.tiles import scan_fingerprint
 
 
 def run_check(check, world):

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from decon_assets.cli import main
+from decon_assets.cli.main import main
 
 
 def through_a_pipe(text):

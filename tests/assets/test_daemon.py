@@ -5,10 +5,10 @@ import fcntl
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 
-from decon_assets.cli import main
-from decon_assets.daemon import bury_orphans
+from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_assets.instance import COMMAND_LINE_TAG
+from decon_assets.instance.home import COMMAND_LINE_TAG
+from decon_assets.runner.daemon import bury_orphans
 
 LAUNCHED = {".dagster/grpc_info": '{"socket": "/tmp/nowhere", "host": "localhost"}'}
 

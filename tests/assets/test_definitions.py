@@ -6,11 +6,11 @@ import sys
 
 from dagster import AssetKey
 
+from decon_assets.assets.lineage import FROM, SCHEMAS
+from decon_assets.assets.metadata import OWNERS
 from decon_assets.checks import CHECKS
 from decon_assets.definitions import definitions
-from decon_assets.lineage import FROM, SCHEMAS
 from decon_assets.partitions import MOST_CELLS, STAGES
-from decon_assets.provenance import OWNERS
 
 _SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match)(_[a-z0-9]+)*"
 
@@ -19,9 +19,9 @@ _SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match)(_[a-z0-9]+)*"
 _HEAVY = (
     "datasets",
     "decon_core.compare",
-    "decon_core.page",
-    "decon_core.scorecard",
-    "decon_core.survey",
+    "decon_core.report.html",
+    "decon_core.quality.scorecard",
+    "decon_core.discovery",
     "fsspec",
     "huggingface_hub",
     "numba",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from decon_assets.cli import main
+from decon_assets.cli.main import main
 
 
 def write_scores(world, benchmark):

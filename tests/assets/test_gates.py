@@ -3,13 +3,13 @@
 import pytest
 from dagster import AssetCheckKey, AssetKey
 
+from decon_assets.assets.gates import BEFORE, BLOCKING
 from decon_assets.checks import CHECKS
 from decon_assets.definitions import build_definitions
-from decon_assets.gates import BEFORE, BLOCKING
-from decon_assets.pipeline import PipelineError
-from decon_assets.work import Known, Today, next_requests
-from decon_core.config import load_config
-from decon_core.registry import list_packs
+from decon_assets.planning import Known, Today, next_requests
+from decon_assets.runner.pipeline import PipelineError
+from decon_core.config.load import load_config
+from decon_core.inventory import list_packs
 
 AFTER_THE_SCAN = ("common", "mixtures", "clean", "report")
 
@@ -23,7 +23,7 @@ def demand(world, *settings: str) -> None:
 
 def run_as_it_is(world):
     """A run without writing the settings anew."""
-    from decon_assets.pipeline import Pipeline
+    from decon_assets.runner.pipeline import Pipeline
 
     world.said.clear()
     return Pipeline(world.config_path, world.instance, world.said.append).run()
@@ -49,7 +49,7 @@ def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
 
 def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.canaries._scores", lambda *_, **__: {})
+        patched.setattr("decon_core.quality.canaries._scores", lambda *_, **__: {})
         for _ in range(2):  # nothing is left to scan the second time
             with pytest.raises(PipelineError, match="canaries_are_found"):
                 world.run()
@@ -66,7 +66,7 @@ def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monk
         return {request.asset for request in found}, after
 
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.canaries._scores", lambda *_, **__: {})
+        patched.setattr("decon_core.quality.canaries._scores", lambda *_, **__: {})
         with pytest.raises(PipelineError, match="canaries_are_found"):
             world.run()
         asked: dict[str, str] = {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from dagster import AssetMaterialization, DagsterInstance
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from decon_assets.instance import ensure_home, open_instance
+from decon_assets.instance.home import ensure_home, open_instance
 
 way, folder, points = sys.argv[1], Path(sys.argv[2]), [int(n) for n in sys.argv[3:]]
 
@@ -78,7 +78,7 @@ def test_a_kill_at_any_statement_while_the_history_is_created_leaves_a_usable_ho
 
 
 def test_settings_that_a_kill_left_empty_are_written_again(tmp_path):
-    from decon_assets.instance import ensure_home
+    from decon_assets.instance.home import ensure_home
 
     (tmp_path / "dagster.yaml").touch()
     assert "max_concurrent_runs: 1" in (ensure_home(tmp_path) / "dagster.yaml").read_text()

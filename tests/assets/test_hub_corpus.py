@@ -14,11 +14,11 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.registry import _registry
 
-from decon_assets.cli import main
-from decon_assets.pipeline import Pipeline
-from decon_core.config import Source
-from decon_core.corpus import find_shards
-from decon_core.places import UnreachableError, place, reaching
+from decon_assets.cli.main import main
+from decon_assets.runner.pipeline import Pipeline
+from decon_core.config.load import Source
+from decon_core.corpus.packs import find_shards
+from decon_core.storage.paths import UnreachableError, place, reaching
 
 SHARDS = "hf://datasets/mill/web"
 NOWHERE = "http://127.0.0.1:1"  # a port that refuses

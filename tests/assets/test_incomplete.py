@@ -9,10 +9,10 @@ import duckdb
 import pytest
 from dagster import AssetCheckKey, AssetKey
 
-from decon_assets.cli import main
+from decon_assets.cli.main import main
 from decon_assets.partitions import cell, share
-from decon_assets.pipeline import PipelineError
-from decon_core.report_file import coverage_of
+from decon_assets.runner.pipeline import PipelineError
+from decon_core.report.open import coverage_of
 
 CUT_OFF = "damaged or cut off"
 
@@ -87,7 +87,7 @@ def test_the_blocking_checks_of_a_scan_that_fails_are_evaluated_all_the_same(inc
 
 def test_a_report_is_held_back_where_a_failed_scan_misses_its_canaries(world, monkeypatch):
     cut_off(world)
-    monkeypatch.setattr("decon_core.canaries._scores", lambda *_, **__: {})
+    monkeypatch.setattr("decon_core.quality.canaries._scores", lambda *_, **__: {})
     with pytest.raises(PipelineError, match="canaries_are_found"):
         world.run()
     assert not world.store.report.exists()
@@ -152,8 +152,8 @@ def press(world, asset, partition=None):
     """Materialize an asset as the button in the UI does."""
     from dagster import materialize
 
+    from decon_assets.assets.registration import register
     from decon_assets.graph import ASSETS
-    from decon_assets.registration import register
     from decon_assets.resources import Decon
 
     register(world.config_path, world.instance, echo=world.said.append)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_assets.cli import main
-from decon_assets.pipeline import Pipeline
-from decon_core.config import load_config
-from decon_core.corpus import find_shards
-from decon_core.registry import benchmarks_of
+from decon_assets.cli.main import main
+from decon_assets.runner.pipeline import Pipeline
+from decon_core.config.load import load_config
+from decon_core.corpus.packs import find_shards
+from decon_core.inventory import benchmarks_of
 
 DATA = Path(__file__).parents[2] / "data"
 

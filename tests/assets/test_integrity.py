@@ -8,13 +8,13 @@ import duckdb
 import pytest
 
 from decon_assets.assets.scorecard import scorecard_job
-from decon_assets.pipeline import PipelineError
 from decon_assets.resources import Decon
-from decon_core.checksums import is_whole
-from decon_core.corpus import hash_file
+from decon_assets.runner.pipeline import PipelineError
+from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError
-from decon_core.folder_scan import Request, scan_folder
-from decon_core.integrity import remove_damaged, verify_store
+from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.quality.integrity import remove_damaged, verify_store
+from decon_core.storage.checksums import is_whole
 
 MIXTURES = """
 [[mixture]]
@@ -83,7 +83,7 @@ def make_scorecard(world) -> None:
 
 
 def damaged_in_kind(store, path: Path) -> set[str]:
-    from decon_core import integrity
+    from decon_core.quality import integrity
 
     (kind, *_), folder = path.relative_to(store.root).parts, path.parent
     if kind not in integrity._WITH_MANIFEST or path.name == "README.md":

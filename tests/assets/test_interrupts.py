@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance, DagsterRunStatus
 
-from decon_assets.cli import main
+from decon_assets.cli.main import main
 
 # As `decon-assets` is, but with workers for shards as small as these.
 _PROGRAM = """
-import sys, decon_core.workers
-decon_core.workers._BYTES_PER_WORKER = 1
-from decon_assets.cli import main
+import sys, decon_core.scan.workers
+decon_core.scan.workers._BYTES_PER_WORKER = 1
+from decon_assets.cli.main import main
 sys.exit(main())
 """
 _STOPPED = "stopped; run it again to go on: what is finished is kept"

@@ -25,9 +25,9 @@ from dagster._core.execution.backfill import (
 from dagster._core.utils import make_new_backfill_id
 
 from decon_assets.definitions import build_definitions
-from decon_assets.instance import ensure_home
-from decon_assets.pipeline import Pipeline
-from decon_assets.work import unscanned_or_unknown
+from decon_assets.instance.home import ensure_home
+from decon_assets.planning import unscanned_or_unknown
+from decon_assets.runner.pipeline import Pipeline
 
 N_KILLS = int(os.environ.get("DECON_KILLS", "2"))
 N_DAEMON_KILLS = max(N_KILLS // 2, 1)  # each begins with the start of a daemon
@@ -36,9 +36,9 @@ PATIENCE_SECONDS = 300
 
 # As `decon-assets` is, but with workers for shards as small as these.
 PROGRAM = """
-import sys, decon_core.workers
-decon_core.workers._BYTES_PER_WORKER = 1
-from decon_assets.cli import main
+import sys, decon_core.scan.workers
+decon_core.scan.workers._BYTES_PER_WORKER = 1
+from decon_assets.cli.main import main
 sys.exit(main())
 """
 

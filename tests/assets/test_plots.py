@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from decon_assets.plots import leak_rates, scores
+from decon_assets.assets.plots import leak_rates, scores
 
 SVG = "{http://www.w3.org/2000/svg}"
 

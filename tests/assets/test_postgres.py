@@ -15,8 +15,8 @@ import pytest
 import yaml
 from dagster import AssetKey, DagsterInstance
 
-from decon_assets.cli import main
-from decon_assets.instance import ensure_home
+from decon_assets.cli.main import main
+from decon_assets.instance.home import ensure_home
 from tests.assets.ticks import Daemon
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

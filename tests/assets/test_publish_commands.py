@@ -5,8 +5,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from decon_assets.cli import main
-from decon_core.checksums import sealed_page
+from decon_assets.cli.main import main
+from decon_core.storage.checksums import sealed_page
 
 from ..core.reports import write_report  # noqa: TID252 - found however pytest is started
 

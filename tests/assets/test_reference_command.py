@@ -1,6 +1,6 @@
 """`decon-assets reference`, as typed: from a pipeline to reports, from reports to a database."""
 
-from decon_assets.cli import main
+from decon_assets.cli.main import main
 
 
 def test_reports_are_written_read_and_compared(reported, capsys):

@@ -3,9 +3,9 @@
 import pytest
 from dagster import AssetCheckKey, AssetKey
 
-from decon_assets.cli import main
-from decon_core.idf import read_current
-from decon_core.records import current_version
+from decon_assets.cli.main import main
+from decon_core.benchmarks.records import current_version
+from decon_core.index.idf import read_current
 
 CHECK = AssetCheckKey(AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions")
 

@@ -16,19 +16,19 @@ import pytest
 from dagster import DagsterInstance
 from moto.server import ThreadedMotoServer
 
-from decon_assets.cli import main
-from decon_assets.pipeline import Pipeline
-from decon_assets.world_command import _remove_damaged
-from decon_core.batches import read_blocks
-from decon_core.config import Source, load_config
-from decon_core.corpus import find_shards
+from decon_assets.cli.main import main
+from decon_assets.cli.world import _remove_damaged
+from decon_assets.runner.pipeline import Pipeline
+from decon_core.config.load import Source, load_config
+from decon_core.corpus.batches import read_blocks
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import ConfigError, CorpusError
-from decon_core.mirror import Mirror, files_in
-from decon_core.places import listed, place, use_options
-from decon_core.reading.shards import read_shard
-from decon_core.registry import input_files, list_packs
-from decon_core.store import Store
-from decon_core.streams import create
+from decon_core.inventory import input_files, list_packs
+from decon_core.storage.compression import create
+from decon_core.storage.mirror import Mirror, files_in
+from decon_core.storage.paths import listed, place, use_options
+from decon_core.storage.store import Store
 
 BUCKET = "s3://mill"
 
@@ -193,7 +193,9 @@ def test_a_remote_shard_is_hashed_once_and_another_content_is_another_shard(s3, 
 
 def test_processes_that_are_started_find_the_store_by_what_they_inherit(s3):
     s3.pipe_file("mill/in/a.jsonl", b"{}")
-    asked = f"from decon_core.places import place; print(place('{BUCKET}/in/a.jsonl').is_file())"
+    asked = (
+        f"from decon_core.storage.paths import place; print(place('{BUCKET}/in/a.jsonl').is_file())"
+    )
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True)
     assert told.stdout.strip() == b"True"
 
@@ -249,8 +251,8 @@ def test_every_format_is_read_from_a_url_as_from_a_file(s3, tmp_path, name):
 KILLED = """
 import os, sys
 from pathlib import Path
-from decon_core.mirror import Mirror
-from decon_core.places import place, use_options
+from decon_core.storage.mirror import Mirror
+from decon_core.storage.paths import place, use_options
 
 use_options({"s3": {"endpoint_url": sys.argv[3]}})
 send, n_left = Mirror._send, int(sys.argv[4])

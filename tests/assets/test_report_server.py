@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from decon_assets.report_server import URL_VARIABLE, link_to
+from decon_assets.assets.report_server import URL_VARIABLE, link_to
 
 _PARENT = """
 import sys, time
 from pathlib import Path
-from decon_assets.report_server import serve_beside
+from decon_assets.assets.report_server import serve_beside
 print(serve_beside(Path(sys.argv[1]), port=int(sys.argv[2])), flush=True)
 sys.stdin.readline()
 """

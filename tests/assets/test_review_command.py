@@ -16,12 +16,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from decon_assets.cli import main
-from decon_core.verdicts import read_lines, read_verdicts
+from decon_assets.cli.main import main
+from decon_core.decisions.verdicts import read_lines, read_verdicts
 from tests.core.review_reports import call, key, pair, write_report
 
 PATIENCE_SECONDS = 120
-RUN = "import sys; from decon_assets.cli import main; sys.exit(main())"
+RUN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202eevil\r\x08\x00 what is the number 0"
 
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_assets.cli import main
-from decon_assets.scan_command import Progress, announced
-from decon_core.policy import QUESTIONS_LEFT_OUT
+from decon_assets.cli.main import main
+from decon_assets.cli.scan import Progress, announced
+from decon_core.config.policy import QUESTIONS_LEFT_OUT
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 

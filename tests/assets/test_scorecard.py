@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from dagster import AssetKey
 
-from decon_assets.cli import main
+from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_core.policy import RULES
+from decon_core.config.policy import RULES
 
 DATA = Path(__file__).parents[2] / "data"
 COMMAND = [

@@ -6,10 +6,10 @@ import time
 import pytest
 from dagster import AssetKey, DagsterRunStatus
 
-from decon_assets.registration import register_outside
+from decon_assets.assets.registration import register_outside
 from decon_assets.sensors import Cursor, keep_up, state_of_files
-from decon_core.config import load_config
-from decon_core.report_file import coverage_of
+from decon_core.config.load import load_config
+from decon_core.report.open import coverage_of
 from tests.assets.ticks import ALL_DONE, Daemon
 
 AFTER_THE_SCAN = ["common_ngrams", "mixture", "clean_benchmark", "report", "report_page"]

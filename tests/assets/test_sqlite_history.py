@@ -7,7 +7,7 @@ import sys
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from decon_assets.sqlite_history import _MOST_OPEN, _open, write_quickly
+from decon_assets.instance.sqlite_history import _MOST_OPEN, _open, write_quickly
 
 
 def test_a_file_stays_open_and_other_processes_read_what_was_written(tmp_path):

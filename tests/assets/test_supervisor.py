@@ -11,7 +11,7 @@ import pytest
 
 _SUPERVISOR = """
 import sys
-from decon_assets.supervisor import run_supervised
+from decon_assets.runner.supervisor import run_supervised
 try:
     sys.exit(run_supervised([sys.executable, "-c", sys.argv[1]]))
 except KeyboardInterrupt:

@@ -2,11 +2,11 @@
 
 import duckdb
 
-from decon_assets.cli import main
-from decon_core.config import load_config
-from decon_core.registry import builder_of
-from decon_core.store import Store
-from decon_core.verdicts import append_verdicts
+from decon_assets.cli.main import main
+from decon_core.config.load import load_config
+from decon_core.decisions.verdicts import append_verdicts
+from decon_core.inventory import builder_of
+from decon_core.storage.store import Store
 
 
 def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported, capsys):

@@ -8,12 +8,12 @@ import shutil
 import pytest
 from dagster import AssetKey, DagsterInstance
 
-from decon_assets.cli import main
-from decon_core.policy import Policy
-from decon_core.records import current_version
-from decon_core.registry import list_packs
-from decon_core.store import remove
-from decon_core.why import missing
+from decon_assets.cli.main import main
+from decon_core.benchmarks.records import current_version
+from decon_core.config.policy import Policy
+from decon_core.inventory import list_packs
+from decon_core.report.why import missing
+from decon_core.storage.store import remove
 from tests.conftest import World
 from tests.first_runs import run_command
 

@@ -4,11 +4,11 @@ from dagster import AssetKey, build_sensor_context
 
 from decon_assets.definitions import build_definitions
 from decon_assets.partitions import STAGES
+from decon_assets.planning import Known, Request, Today, requests
 from decon_assets.resources import Decon
 from decon_assets.sensors import keep_up
-from decon_assets.work import Known, Request, Today, requests
-from decon_core.config import load_config
-from decon_core.registry import list_packs
+from decon_core.config.load import load_config
+from decon_core.inventory import list_packs
 
 ALL_DONE = "no file changed since all was done"
 AFTER_SCAN = ["common_ngrams", "mixture", "clean_benchmark", "report", "report_page"]

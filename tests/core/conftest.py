@@ -9,16 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards
-from decon_core.evals import fingerprint_of
-from decon_core.idf import Snapshot, freeze
-from decon_core.index import build_part
-from decon_core.policy import Policy
-from decon_core.records import Version, save_records
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import Version, save_records
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, find_shards
+from decon_core.index.idf import Snapshot, freeze
+from decon_core.index.parts import build_part
+from decon_core.scan.tiles import scan_fingerprint
 from decon_core.schemas import RECORDS
-from decon_core.store import Store
-from decon_core.tiles import scan_fingerprint
+from decon_core.storage.store import Store
 
 SOURCE = Source(name="web", path="*.jsonl", text="text", id="id")
 WORDS = Policy(tokenizer_str="words")

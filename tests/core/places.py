@@ -4,14 +4,14 @@ import json
 
 import pyarrow.parquet as pq
 
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.packs import Pack, find_shards
+from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
-from decon_core.scan import scan_packs
-from decon_core.streams import create
-from decon_core.variants import Mixture
-from decon_core.verdicts import NO_VERDICTS
+from decon_core.scan.scanner import scan_packs
+from decon_core.storage.compression import create
 
 CLEAN = Mixture(name="clean")
 CONTROL = Mixture(name="control", take="control", control_of="clean")

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import duckdb
 
-from decon_core.checksums import seal_database
-from decon_core.policy import Policy
+from decon_core.config.policy import Policy
+from decon_core.storage.checksums import seal_database
 
 from . import reports
 

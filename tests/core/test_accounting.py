@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Licenses, Mixture
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
-from decon_core.policy import Policy
-from decon_core.scan import scan_packs
-from decon_core.streams import create
-from decon_core.variants import Licenses, Mixture
+from decon_core.scan.scanner import scan_packs
+from decon_core.storage.compression import create
 
 N_PER_SHARD = 20_000
 # Two shards have one base name.

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.batches import read_blocks
-from decon_core.config import Source
-from decon_core.corpus import find_shards
+from decon_core.config.load import Source
+from decon_core.corpus.batches import read_blocks
+from decon_core.corpus.documents import Unreadable
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
-from decon_core.reading.documents import Unreadable
-from decon_core.reading.shards import read_shard
-from decon_core.streams import COMPRESSIONS, create
+from decon_core.storage.compression import COMPRESSIONS, create
 
 TEXT = Source(name="web", path="*", text="text", id="id")
 

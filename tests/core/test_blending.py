@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.blending import build as build_module
-from decon_core.blending.build import (
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import save_records
+from decon_core.blends import build as build_module
+from decon_core.blends.build import (
     ITEMS_FILE,
     REPLACED_FILE,
     TEXTS_FILE,
@@ -18,21 +20,19 @@ from decon_core.blending.build import (
     blend_damage,
     build_blends,
 )
-from decon_core.blending.items import choose_items, said_of
-from decon_core.blending.verify import verify_blend
-from decon_core.blends import Blend, Contamination, Phase
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards
+from decon_core.blends.items import choose_items, said_of
+from decon_core.blends.verify import verify_blend
+from decon_core.config.blends import Blend, Contamination, Phase
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
-from decon_core.evals import fingerprint_of
-from decon_core.idf import freeze
+from decon_core.index.idf import freeze
 from decon_core.mixtures.standing import MANIFEST, damage
-from decon_core.policy import Policy
-from decon_core.records import save_records
 from decon_core.schemas import RECORDS
-from decon_core.store import read_json, write_json
-from decon_core.streams import open_bytes
-from decon_core.variants import Mixture
+from decon_core.storage.compression import open_bytes
+from decon_core.storage.store import read_json, write_json
 
 from .places import CLEAN, Place
 

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from decon_core.blends import (
+from decon_core.config.blends import (
     Blend,
     Contamination,
     Phase,
@@ -13,8 +13,8 @@ from decon_core.blends import (
     read_blends,
     unknown_in_blends,
 )
+from decon_core.config.mixtures import Mixture
 from decon_core.errors import ConfigError
-from decon_core.variants import Mixture
 
 MIXTURES = (
     Mixture(name="clean"),

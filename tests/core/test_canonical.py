@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core import reference
-from decon_core.characters import Form
-from decon_core.look_alikes import may_change
-from decon_core.policy import PUNCTUATION, Policy
-from decon_core.text import canonical, canonical_with_offsets, normalized_words
-from decon_core.tokens import load_tokenizer
-from decon_core.words import Encoder, GrowingVocabulary
+from decon_core.config.policy import PUNCTUATION, Policy
+from decon_core.text.canonical import canonical, canonical_with_offsets, normalized_words
+from decon_core.text.characters import Form
+from decon_core.text.look_alikes import may_change
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import Encoder, GrowingVocabulary
+from tests.oracle import decon as reference
 
 from .test_words import ODD, encoder, expected, ids_of, joining, packed
 
@@ -166,7 +166,7 @@ def test_words_without_tokens_at_the_edge_are_not_covered():
 def test_the_same_words_are_tokenized_once(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "decon_core.look_alikes.normalized_words",
+        "decon_core.text.look_alikes.normalized_words",
         lambda word, *, punctuation: (
             calls.append(word) or normalized_words(word, punctuation=punctuation)
         ),

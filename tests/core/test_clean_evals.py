@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from decon_core.folder_scan import Request, scan_folder
-from decon_core.policy import Policy
+from decon_core.config.policy import Policy
+from decon_core.folder_scan.run import Request, scan_folder
 
 WORDS = "amber heron left the quiet harbour before dawn and {} sailed past every lighthouse {}"
 

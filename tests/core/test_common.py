@@ -8,20 +8,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.common import current_common, freeze_common, places_of, without_common
-from decon_core.config import Source
-from decon_core.decisions import decide
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import save_records
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.decisions.common_ngrams import (
+    current_common,
+    freeze_common,
+    places_of,
+    without_common,
+)
+from decon_core.decisions.decide import decide
 from decon_core.errors import MissingError
-from decon_core.evals import fingerprint_of
-from decon_core.folder_scan import pack_of
-from decon_core.idf import freeze
-from decon_core.index import build_part, index_fingerprint
-from decon_core.policy import Policy
-from decon_core.records import save_records
-from decon_core.scan import scan_packs
+from decon_core.folder_scan.run import pack_of
+from decon_core.index.idf import freeze
+from decon_core.index.parts import build_part, index_fingerprint
+from decon_core.scan.scanner import scan_packs
+from decon_core.scan.tiles import scan_fingerprint
 from decon_core.schemas import GRAM_COUNTS, MATCHES, RECORDS
-from decon_core.store import Store
-from decon_core.tiles import scan_fingerprint
+from decon_core.storage.store import Store
 
 TEMPLATE = "please read the following passage carefully and then answer the question below it"
 ITEMS = [

@@ -8,11 +8,11 @@ import pytest
 
 from decon_core.compare.differences import compare
 from decon_core.compare.sides import database_of, policy_in
+from decon_core.config.policy import Policy
 from decon_core.errors import ConfigError, InputError, MissingError, StaleError
-from decon_core.exchange.folder import read_folder
-from decon_core.folder_scan import Request, scan_folder
-from decon_core.policy import Policy
-from decon_core.report_file import coverage_of
+from decon_core.folder_scan.as_report import read_folder
+from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.report.open import coverage_of
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from decon_core.compat import overlap_text, report_name, write_report
-from decon_core.leaks import entries_of_shard
-from decon_core.policy import Policy
-from decon_core.records import load_records
-from decon_core.scan import scan_packs
-from decon_core.verdicts import NO_VERDICTS
+from decon_core.benchmarks.records import load_records
+from decon_core.config.policy import Policy
+from decon_core.decisions.leaks import entries_of_shard
+from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.interop.decon_jsonl import overlap_text, report_name, write_report
+from decon_core.scan.scanner import scan_packs
 
 FIELDS = {
     "training_file", "training_line", "eval_dataset", "eval_key", "eval_line",
@@ -100,7 +100,7 @@ def test_benchmark_texts_are_canonical(report):
 
 
 def test_a_number_that_the_reference_gave_is_kept():
-    from decon_core.compat import _original_instance
+    from decon_core.interop.decon_jsonl import _original_instance
 
     assert _original_instance({"extras": '{"eval_instance_index": 7}', "instance_index": 2}) == 7
     assert _original_instance({"extras": None, "instance_index": 2}) == 2

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core import chance
-from decon_core.blending import draw as draw_module
-from decon_core.blending.draw import draw_stream
-from decon_core.blending.material import Material
-from decon_core.blends import Phase
-from decon_core.config import Source
-from decon_core.corpus import Shard
+from decon_core import seeding as chance
+from decon_core.blends import draw as draw_module
+from decon_core.blends.draw import draw_stream
+from decon_core.blends.material import Material
+from decon_core.config.blends import Phase
+from decon_core.config.load import Source
+from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError
 
 _ALL_64 = (1 << 64) - 1

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.characters import Form
-from decon_core.policy import PUNCTUATION
+from decon_core.config.policy import PUNCTUATION
 from decon_core.report.evidence import MOST_OF_PART, shared, shown
-from decon_core.text import clean, words_with_places
+from decon_core.text.canonical import clean, words_with_places
+from decon_core.text.characters import Form
 
 FORM = Form(punctuation=PUNCTUATION)
 

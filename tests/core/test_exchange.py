@@ -10,20 +10,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from decon_core.blending.build import Blender
+from decon_core.blends.build import Blender
 from decon_core.compare.differences import compare
-from decon_core.compat import MARKS
 from decon_core.errors import InputError
-from decon_core.exchange.lines import LineError, read_line
-from decon_core.exchange.marks import Mark, parse_marks
-from decon_core.exchange.read import MADE_BY, read_reports
-from decon_core.exchange.write import write_reports
+from decon_core.interop.decon_jsonl import MARKS
+from decon_core.interop.lines import LineError, read_line
+from decon_core.interop.marks import Mark, parse_marks
+from decon_core.interop.read import MADE_BY, read_reports
+from decon_core.interop.write import write_reports
 from decon_core.mixtures.build import Builder
-from decon_core.page import write_page
-from decon_core.publish.limits import COVERAGE, Limits, cases_of
-from decon_core.publish.summary import summary_of
 from decon_core.report.build import build_report
-from decon_core.scan import scan_packs
+from decon_core.report.html import write_page
+from decon_core.report.publish.limits import COVERAGE, Limits, cases_of
+from decon_core.report.publish.summary import summary_of
+from decon_core.scan.scanner import scan_packs
 
 from .pages import data_of
 

@@ -6,16 +6,16 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.evals import fingerprint_of
-from decon_core.idf import freeze
-from decon_core.indexability import indexability, visibilities, visible_items
-from decon_core.leaks import entries_of_shard
-from decon_core.policy import RULES, Policy
-from decon_core.records import save_records
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import save_records
+from decon_core.config.policy import RULES, Policy
+from decon_core.decisions.leaks import entries_of_shard
+from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.index.idf import freeze
+from decon_core.quality.visibility import indexability, visibilities, visible_items
 from decon_core.report.build import build_report
-from decon_core.scan import scan_packs
+from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS
-from decon_core.verdicts import NO_VERDICTS
 
 ALL = Policy(tokenizer_str="words", detectors=RULES, hot_ngram_records=10)
 TEMPLATE = "which one of the following four statements is true of the thing named above"

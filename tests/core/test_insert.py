@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.blending.insert import insert, stream_room
-from decon_core.blends import Contamination
+from decon_core.blends.insert import insert, stream_room
+from decon_core.config.blends import Contamination
 from decon_core.errors import ConfigError
 
 NAMED = {"benchmarks": ("a",)}

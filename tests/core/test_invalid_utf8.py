@@ -7,17 +7,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.batches import read_blocks
-from decon_core.config import Source
-from decon_core.corpus import find_shards
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import read_blocks
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import IncompleteError
 from decon_core.mixtures.verify import verify
-from decon_core.policy import Policy
-from decon_core.reading.shards import read_shard
-from decon_core.store import read_json
-from decon_core.streams import open_bytes
-from decon_core.tiles import scan_fingerprint
-from decon_core.variants import Mixture
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.storage.compression import open_bytes
+from decon_core.storage.store import read_json
 
 from .places import CLEAN, Place
 

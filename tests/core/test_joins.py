@@ -6,13 +6,13 @@ line break behind it is one token. Counts by `tokenize("Which of ...")` alone mi
 
 import pytest
 
-from decon_core.canaries import fly
-from decon_core.indexability import indexability
-from decon_core.leaks import entries_of_shard
-from decon_core.policy import RULES, Policy
-from decon_core.scan import scan_packs
-from decon_core.tokens import load_tokenizer
-from decon_core.verdicts import NO_VERDICTS
+from decon_core.config.policy import RULES, Policy
+from decon_core.decisions.leaks import entries_of_shard
+from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.quality.canaries import fly
+from decon_core.quality.visibility import indexability
+from decon_core.scan.scanner import scan_packs
+from decon_core.text.tokenizers import load_tokenizer
 
 GAPERON = "Which of the following statements is true?"
 EIGHT_TOKENS = [
@@ -149,6 +149,6 @@ def test_only_rules_that_compare_tokens_are_scanned_again_when_the_comparison_ch
         }
 
     before = fingerprints()
-    monkeypatch.setattr("decon_core.policy._COMPARED_VERSION", 1_000)
+    monkeypatch.setattr("decon_core.config.policy._COMPARED_VERSION", 1_000)
     after = fingerprints()
     assert {rule for rule in RULES if before[rule] != after[rule]} == {"ratcliff", "longest_match"}

@@ -18,9 +18,12 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core import workers as workers_module
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards, hash_file
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Licenses, Mixture
+from decon_core.config.policy import Policy
+from decon_core.corpus.documents import Document, document_of
+from decon_core.corpus.packs import Pack, find_shards, hash_file
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import Builder, build_shares
@@ -28,13 +31,10 @@ from decon_core.mixtures.card import CARD, listed
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.mixtures.verify import verify
-from decon_core.policy import Policy
-from decon_core.reading.documents import Document, document_of
-from decon_core.reading.shards import read_shard
-from decon_core.scan import scan_packs
-from decon_core.store import read_json, write_json
-from decon_core.streams import create
-from decon_core.variants import Licenses, Mixture
+from decon_core.scan import workers as workers_module
+from decon_core.scan.scanner import scan_packs
+from decon_core.storage.compression import create
+from decon_core.storage.store import read_json, write_json
 
 CLEAN = Mixture(name="clean")
 DOLMA = Mixture(name="dolma", write="dolma")

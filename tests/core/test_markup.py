@@ -7,15 +7,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decon_core.batches import read_lines
-from decon_core.config import Source
-from decon_core.markup import Stripper, stripped, stripped_with_offsets
-from decon_core.policy import Policy
-from decon_core.reading.lines import blocks_of
-from decon_core.reference import canonical as canonical_of_oracle
-from decon_core.reference_text import without_markup
-from decon_core.text import canonical, canonical_with_offsets, words_with_places
-from decon_core.words import GrowingVocabulary
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import read_lines
+from decon_core.corpus.lines import blocks_of
+from decon_core.text.canonical import canonical, canonical_with_offsets, words_with_places
+from decon_core.text.markup import Stripper, stripped, stripped_with_offsets
+from decon_core.text.word_cache import GrowingVocabulary
+from tests.oracle.decon import canonical as canonical_of_oracle
+from tests.oracle.text import without_markup
 
 from .test_words import encoder, expected, ids_of, joining, packed
 

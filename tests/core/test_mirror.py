@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.errors import InputError
-from decon_core.mirror import Mirror, files_in, is_kept, is_unchanging, rank
-from decon_core.places import listed, place
-from decon_core.store import remove
+from decon_core.storage.mirror import Mirror, files_in, is_kept, is_unchanging, rank
+from decon_core.storage.paths import listed, place
+from decon_core.storage.store import remove
 
 
 @pytest.fixture
@@ -300,7 +300,7 @@ def require_consistent(files):
 def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes_it(
     tmp_path, monkeypatch, cut_after, first, is_whole
 ):
-    monkeypatch.setattr("decon_core.mirror.uploads_are_whole", lambda _: is_whole)
+    monkeypatch.setattr("decon_core.storage.mirror.uploads_are_whole", lambda _: is_whole)
     n = 0
     while True:
         mirror = Mirror(tmp_path / str(n), place(f"memory://{uuid4().hex}"))

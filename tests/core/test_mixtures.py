@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core import workers as workers_module
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards, hash_file
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Leaks, Licenses, Mixture
+from decon_core.config.policy import DECISION_FIELDS, RULES, Policy
+from decon_core.corpus.packs import Pack, find_shards, hash_file
+from decon_core.corpus.shard_file import ShardFile
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, IncompleteError, MissingError
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures import rewrite as rewrite_module
@@ -21,11 +24,8 @@ from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.needs import require_scanned
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
 from decon_core.mixtures.verify import verify
-from decon_core.policy import DECISION_FIELDS, RULES, Policy
-from decon_core.reading.shard_file import ShardFile
-from decon_core.reading.shards import read_shard
-from decon_core.store import read_json, remove, write_json
-from decon_core.variants import Leaks, Licenses, Mixture
+from decon_core.scan import workers as workers_module
+from decon_core.storage.store import read_json, remove, write_json
 
 from .places import CLEAN, CONTROL, Place, line_of
 

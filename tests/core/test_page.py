@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core import page as page_package
+from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import MissingError, StaleError
-from decon_core.page import charts, labels, pairs, sections, write_page
-from decon_core.page.gather import MOST_PLACES_OF_PAIR, gather
-from decon_core.policy import QUESTIONS_LEFT_OUT
+from decon_core.report import html as page_package
+from decon_core.report.html import charts, labels, pairs, sections, write_page
+from decon_core.report.html.gather import MOST_PLACES_OF_PAIR, gather
 
 from .pages import data_of, outside_of_data, packed_in
 from .report_worlds import RUN, write_world

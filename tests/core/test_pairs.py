@@ -7,15 +7,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from decon_core.config import Showing, load_config
+from decon_core.config.load import Showing, load_config
+from decon_core.config.mixtures import Licenses, Mixture
+from decon_core.corpus.shards import values_of
+from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.errors import ConfigError
 from decon_core.mixtures.build import Builder
-from decon_core.reading.shards import values_of
 from decon_core.report import pairs as pairs_module
 from decon_core.report.build import build_report, is_current
-from decon_core.scan import scan_packs
-from decon_core.variants import Licenses, Mixture
-from decon_core.verdicts import NO_VERDICTS, Verdict, Verdicts
+from decon_core.scan.scanner import scan_packs
 
 from .reports import write_report
 
@@ -254,8 +254,8 @@ def test_settings_of_the_report_are_checked(tmp_path):
 
 
 def test_another_way_of_showing_asks_for_another_report(scanned):
-    from decon_core.blending.build import Blender
-    from decon_core.variants import DEFAULT
+    from decon_core.blends.build import Blender
+    from decon_core.config.mixtures import DEFAULT
 
     bench, versions, pack, _ = scanned
     report(scanned)

@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import save_records
+from decon_core.config.load import Source
+from decon_core.config.mixtures import DEFAULT
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
-from decon_core.evals import fingerprint_of
-from decon_core.idf import current_snapshot, freeze
+from decon_core.index.idf import current_snapshot, freeze
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
-from decon_core.policy import Policy
-from decon_core.records import save_records
+from decon_core.quality.truth import compare
 from decon_core.report.build import build_report
-from decon_core.scan import scan_packs
+from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
-from decon_core.truth import compare
-from decon_core.variants import DEFAULT
 
 
 def words(seed, n):

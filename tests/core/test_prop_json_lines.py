@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.batches import read_blocks
-from decon_core.config import Source
-from decon_core.corpus import find_shards
+from decon_core.config.load import Source
+from decon_core.corpus.batches import read_blocks
+from decon_core.corpus.documents import Document, Unreadable
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
-from decon_core.reading.documents import Document, Unreadable
-from decon_core.reading.shards import read_shard
 
 # Without the compiler every byte is a few calls.
 _N_EXAMPLES = 40 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 400

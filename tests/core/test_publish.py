@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.errors import InputError, MissingError, StaleError
-from decon_core.policy import QUESTIONS_LEFT_OUT, Policy
-from decon_core.publish.card import card_from, card_of
-from decon_core.publish.junit import junit_of
-from decon_core.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
-from decon_core.publish.summary import SCHEMA, called_in, summary_of
+from decon_core.report.publish.card import card_from, card_of
+from decon_core.report.publish.junit import junit_of
+from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
+from decon_core.report.publish.summary import SCHEMA, called_in, summary_of
 
 from .reports import write_report
 

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from decon_core.decisions import decide, judge
-from decon_core.policy import Policy
+from decon_core.config.policy import Policy
+from decon_core.decisions.decide import decide, judge
+from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.schemas import ENTRIES, MATCHES
-from decon_core.verdicts import NO_VERDICTS, Verdict, Verdicts
 
 WORDS = Policy(tokenizer_str="words")
 PAIRS = [f"{number:016x}" for number in range(4)]

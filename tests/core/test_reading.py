@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config import Source, load_config
-from decon_core.corpus import find_shards
+from decon_core.config.load import Source, load_config
+from decon_core.corpus.documents import Document, Part, Unreadable
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import read_shard
 from decon_core.errors import ConfigError, CorpusError
-from decon_core.reading.documents import Document, Part, Unreadable
-from decon_core.reading.shards import read_shard
-from decon_core.streams import compression_of, create
+from decon_core.storage.compression import compression_of, create
 
 TEXT = Source(name="web", path="*", text="text", id="id")
 

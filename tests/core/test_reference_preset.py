@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.folder_scan import Request, scan_folder
-from decon_core.policy import Policy
+from decon_core.config.policy import Policy
+from decon_core.folder_scan.run import Request, scan_folder
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 ALL = ["decon", "exact", "ngram_any", "ratcliff", "longest_match"]

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from decon_core.config import Source, load_config
-from decon_core.corpus import Pack, Shard
-from decon_core.registry import grid_warning, input_files
+from decon_core.config.load import Source, load_config
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.inventory import grid_warning, input_files
 
 
 def config_of(folder, *, n_benchmarks):

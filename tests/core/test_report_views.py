@@ -7,13 +7,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.corpus import Pack, find_shards
-from decon_core.evals import fingerprint_of
-from decon_core.idf import freeze
-from decon_core.policy import Policy
-from decon_core.records import save_records
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import save_records
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, find_shards
+from decon_core.index.idf import freeze
 from decon_core.report.build import build_report
-from decon_core.scan import scan_packs
+from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 
 ASKED_BY_ALL = "Which of the following statements is true of all of them?"

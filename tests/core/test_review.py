@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.config.policy import Policy
+from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError, StaleError
-from decon_core.policy import Policy
-from decon_core.review.found import Call, Wanted, open_report
-from decon_core.review.precision import Tally, estimate, tally, wilson
-from decon_core.review.queue import in_order, of_calls, without_verdict
-from decon_core.review.said import line_of, take
-from decon_core.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
-from decon_core.review.show import Paint, page
-from decon_core.verdicts import Verdict, Verdicts
+from decon_core.report.review.found import Call, Wanted, open_report
+from decon_core.report.review.precision import Tally, estimate, tally, wilson
+from decon_core.report.review.queue import in_order, of_calls, without_verdict
+from decon_core.report.review.said import line_of, take
+from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
+from decon_core.report.review.show import Paint, page
 
 from .review_reports import call, key, pair, write_report
 

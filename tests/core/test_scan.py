@@ -12,15 +12,19 @@ from functools import partial
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.batches import read_blocks
-from decon_core.decisions import decide
+from decon_core.benchmarks.records import load_records
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import read_blocks
+from decon_core.corpus.shards import read_shard
+from decon_core.decisions.decide import decide
 from decon_core.errors import CorpusError, MissingError
-from decon_core.idf import current_snapshot, freeze
-from decon_core.index import index_fingerprint, open_part
-from decon_core.policy import Policy
-from decon_core.reading.shards import read_shard
-from decon_core.records import load_records
-from decon_core.reference import (
+from decon_core.index.idf import current_snapshot, freeze
+from decon_core.index.parts import index_fingerprint, open_part
+from decon_core.scan.scanner import _scanners, scan_packs
+from decon_core.scan.tiles import missing_tiles
+from decon_core.schemas import MATCHES
+from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle.decon import (
     Record,
     build_index,
     count,
@@ -29,10 +33,6 @@ from decon_core.reference import (
     report,
     tokenize,
 )
-from decon_core.scan import _scanners, scan_packs
-from decon_core.schemas import MATCHES
-from decon_core.tiles import missing_tiles
-from decon_core.tokens import load_tokenizer
 
 
 def tiles(bench, pack, versions):
@@ -162,7 +162,7 @@ def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monk
             scan_packs(alone.store, [replace(pack, shards=(shard,))], [version], alone.policy)
     assert tiles(alone, pack, versions) == together
 
-    monkeypatch.setattr("decon_core.workers._BYTES_PER_WORKER", 1)
+    monkeypatch.setattr("decon_core.scan.workers._BYTES_PER_WORKER", 1)
     parallel = replace(bench, folder=tmp_path / "parallel")
     parallel.folder.mkdir()
     parallel.prepare(items)
@@ -182,7 +182,7 @@ def test_tiles_do_not_depend_on_threads_or_blocks(
     expected = tiles(bench, pack, versions)
 
     blocks = partial(read_blocks, block_bytes=block_bytes)
-    monkeypatch.setattr("decon_core.scan.read_blocks", blocks)
+    monkeypatch.setattr("decon_core.scan.scanner.read_blocks", blocks)
     other = replace(bench, folder=tmp_path / "other")
     other.folder.mkdir()
     other.prepare(items)
@@ -199,7 +199,7 @@ def test_the_size_of_the_word_table_is_no_reason_to_scan_again(crowded):
 
 
 def test_more_unions_than_are_kept_are_made_again(bench, make_words, monkeypatch):
-    monkeypatch.setattr("decon_core.search._MOST_UNIONS", 1)
+    monkeypatch.setattr("decon_core.index.union._MOST_UNIONS", 1)
     items = {f"b{n}": [(make_words((n, k), 30), None, None) for k in range(2)] for n in range(3)}
     versions = bench.prepare(items)
     pack = bench.pack({f"s{n}.jsonl": [items[f"b{n}"][0][0]] for n in range(3)})

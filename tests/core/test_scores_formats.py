@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.corpus import find_shards
+from decon_core.benchmarks import Recipe, fingerprint_of
+from decon_core.benchmarks.recipe import FieldText, LocalSource, PlainAnswer, Prompts
+from decon_core.benchmarks.records import save_records
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import find_shards
 from decon_core.errors import InputError, MissingError, StaleError
-from decon_core.evals import Recipe, fingerprint_of
-from decon_core.evals.recipe import FieldText, LocalSource, PlainAnswer, Prompts
-from decon_core.idf import freeze
-from decon_core.policy import Policy
-from decon_core.records import save_records
+from decon_core.index.idf import freeze
 from decon_core.report.build import build_report
-from decon_core.scan import scan_packs
+from decon_core.report.score_gap.account import score_gap
+from decon_core.report.score_gap.page import as_markdown, write
+from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
-from decon_core.scores.account import score_gap
-from decon_core.scores.page import as_markdown, write
 from tests.core.conftest import Bench, words
 from tests.core.reports import write_report
 

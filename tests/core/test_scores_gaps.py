@@ -6,7 +6,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from decon_core.scores.gaps import N_DRAWS, chance_of, interval
+from decon_core.report.score_gap.gaps import N_DRAWS, chance_of, interval
 
 
 def by_loops(leaked, clean):

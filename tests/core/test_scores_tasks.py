@@ -2,9 +2,9 @@
 
 import pytest
 
-from decon_core.policy import PUNCTUATION
-from decon_core.scores.items import Item, Items
-from decon_core.scores.tasks import Said, task_of
+from decon_core.config.policy import PUNCTUATION
+from decon_core.report.score_gap.items import Item, Items
+from decon_core.report.score_gap.tasks import Said, task_of
 
 
 def items(benchmark, *configs):

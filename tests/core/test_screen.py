@@ -6,13 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.batches import Batch
+from decon_core.benchmarks.records import Version
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import Batch
 from decon_core.detectors.sharing import Sharing
+from decon_core.index.verbatim import QUESTION, Verbatim, _arrays, _of_arrays, _Pool
 from decon_core.kernels import screen
-from decon_core.policy import Policy
-from decon_core.records import Version
-from decon_core.tokens import load_tokenizer
-from decon_core.verbatim import QUESTION, Verbatim, _arrays, _of_arrays, _Pool
+from decon_core.text.tokenizers import load_tokenizer
 
 SLOW = settings(
     derandomize=True,

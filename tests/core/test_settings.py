@@ -5,12 +5,12 @@ import json
 import fsspec
 import pytest
 
-from decon_core.config import Packing, bytes_of, load_config
+from decon_core.config.load import Packing, bytes_of, load_config
+from decon_core.config.names import check_names
+from decon_core.config.policy import Policy
 from decon_core.errors import ConfigError, KeyNameError
-from decon_core.names import check_names
-from decon_core.places import place
-from decon_core.policy import Policy
-from decon_core.registry import benchmarks_of
+from decon_core.inventory import benchmarks_of
+from decon_core.storage.paths import place
 
 GOOD = """
 [evals]
@@ -259,8 +259,8 @@ def test_a_scheme_may_be_written_in_any_case():
 
 
 def test_the_reference_preset_is_the_published_rule_under_the_names_of_before(monkeypatch):
-    monkeypatch.setattr("decon_core.policy.VERDICT_VERSION", 3)
-    monkeypatch.setattr("decon_core.policy.TILE_VERSION", 5)
+    monkeypatch.setattr("decon_core.config.policy.VERDICT_VERSION", 3)
+    monkeypatch.setattr("decon_core.config.policy.TILE_VERSION", 5)
     reference = Policy.from_mapping({"preset": "reference"})
     assert not reference.normalize_unicode
     assert not reference.strip_markup

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from decon_core.match_reader import MatchReader
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.mixtures import choice
-from decon_core.scan import scan_packs
+from decon_core.scan.scanner import scan_packs
 
 
 @pytest.fixture

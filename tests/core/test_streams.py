@@ -5,7 +5,7 @@ import os
 import pytest
 import zstandard
 
-from decon_core.streams import (
+from decon_core.storage.compression import (
     COMPRESSIONS,
     DAMAGE,
     HEAD,

@@ -7,10 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.decisions import judge
-from decon_core.policy import RULES, Policy
+from decon_core.config.policy import RULES, Policy
+from decon_core.decisions.decide import judge
+from decon_core.decisions.thresholds import holds_to
 from decon_core.schemas import MATCHES
-from decon_core.sweep import holds_to
 
 SETTING = {
     "decon": "contamination_score_threshold",

@@ -6,9 +6,9 @@ The arithmetic alone is held to the same numbers in `tests/reference/test_rules.
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.decisions import decide
-from decon_core.policy import Policy
-from decon_core.scan import scan_packs
+from decon_core.config.policy import Policy
+from decon_core.decisions.decide import decide
+from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import MATCHES
 
 FORMULA = " 4 / (sqrt(108) + 2*sqrt(12) + 2*sqrt(27))."

@@ -7,15 +7,15 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.decisions import judge
+from decon_core.config.mixtures import Leaks, Mixture
+from decon_core.config.policy import RULES, Policy
+from decon_core.decisions.decide import judge
+from decon_core.decisions.thresholds import holds_to
 from decon_core.errors import ConfigError
-from decon_core.folder_scan import Request, load_policy, scan_folder
+from decon_core.folder_scan.run import Request, load_policy, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
-from decon_core.policy import RULES, Policy
 from decon_core.report.build import build_report, is_current
 from decon_core.schemas import MATCHES
-from decon_core.sweep import holds_to
-from decon_core.variants import Leaks, Mixture
 
 from .places import CLEAN, Place
 
@@ -192,7 +192,7 @@ def test_mixtures_and_clean_benchmarks_of_a_benchmark_are_built_anew_and_no_othe
 
 
 def test_a_report_shows_which_thresholds_applied_and_is_stale_when_they_change(place):
-    from decon_core.blending.build import Blender
+    from decon_core.blends.build import Blender
 
     def is_todays():
         return is_current(Blender(place.builder(CLEAN), ()))

@@ -11,7 +11,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from decon_core.errors import ConfigError
-from decon_core.tokens import load_tokenizer
+from decon_core.text.tokenizers import load_tokenizer
 
 VOCABULARY = {"[UNK]": 0, "[PAD]": 1, "one": 2, "two": 3, "three": 4}
 
@@ -47,7 +47,7 @@ def test_an_unknown_tokenizer_is_refused_with_the_known_ones():
 HUB = """
 import sys
 from decon_core.errors import ConfigError
-from decon_core.tokens import load_tokenizer
+from decon_core.text.tokenizers import load_tokenizer
 print(load_tokenizer("owner/model").encode([" one two"]))
 try:
     load_tokenizer("owner/absent")

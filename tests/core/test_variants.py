@@ -2,8 +2,7 @@
 
 import pytest
 
-from decon_core.errors import ConfigError
-from decon_core.variants import (
+from decon_core.config.mixtures import (
     DEFAULT,
     Leaks,
     Licenses,
@@ -12,6 +11,7 @@ from decon_core.variants import (
     read_mixtures,
     unknown_names,
 )
+from decon_core.errors import ConfigError
 
 
 def read(*entries, sources=("web", "chat")):

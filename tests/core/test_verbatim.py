@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from decon_core import reference_rules
-from decon_core.decisions import decide
-from decon_core.policy import Policy
-from decon_core.scan import scan_packs
-from decon_core.tokens import load_tokenizer
-from decon_core.verbatim import NAMES, _gather, _Pool, followed, last_sentence
+from decon_core.config.policy import Policy
+from decon_core.decisions.decide import decide
+from decon_core.index.verbatim import NAMES, _gather, _Pool, followed, last_sentence
+from decon_core.scan.scanner import scan_packs
+from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle import rules as reference_rules
 
 FOUR = ("ratcliff", "longest_match", "exact", "ngram_any")
 POLICY = Policy(detectors=FOUR)
@@ -288,7 +288,7 @@ def test_a_file_that_puts_a_space_before_a_text_does_not(tmp_path):
 
 
 def test_a_file_that_knows_no_other_letters_than_its_own_does_not(tmp_path):
-    from decon_core.tokens import _PROBE
+    from decon_core.text.tokenizers import _PROBE
 
     alphabet = sorted({*_PROBE} - {"\ue7a3", "\U000f8d21", "\uffff"})
     vocabulary = {sign: at for at, sign in enumerate(["?", *alphabet])}

@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.decisions import decide
+from decon_core.config.policy import Policy
+from decon_core.config.verdicts import VERDICTS
+from decon_core.decisions.decide import decide
+from decon_core.decisions.verdicts import (
+    Verdict,
+    Verdicts,
+    append_verdicts,
+    read_lines,
+    read_verdicts,
+)
 from decon_core.errors import InputError
-from decon_core.policy import Policy
 from decon_core.schemas import MATCHES
-from decon_core.verdict_names import VERDICTS
-from decon_core.verdicts import Verdict, Verdicts, append_verdicts, read_lines, read_verdicts
 
 WORDS = Policy(tokenizer_str="words")
 PAIRS = [f"{number:016x}" for number in range(6)]
@@ -133,7 +139,7 @@ def test_of_lines_one_of_which_is_wrong_none_is_written(tmp_path):
 APPEND = """
 import json, sys
 from pathlib import Path
-from decon_core.verdicts import append_verdicts
+from decon_core.decisions.verdicts import append_verdicts
 for number in range(50):
     append_verdicts(Path(sys.argv[1]), [json.loads(sys.argv[2]) | {"number": number}])
 """

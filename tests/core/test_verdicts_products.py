@@ -6,17 +6,17 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.blending.build import Blender
-from decon_core.config import load_config
+from decon_core.blends.build import Blender
+from decon_core.config.load import load_config
+from decon_core.config.mixtures import Leaks, Mixture
+from decon_core.config.policy import Policy
+from decon_core.decisions.verdicts import Verdict, Verdicts, append_verdicts
 from decon_core.errors import ConfigError
-from decon_core.folder_scan import Request, scan_folder
+from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.inventory import verdicts_of
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
 from decon_core.mixtures.verify import verify
-from decon_core.policy import Policy
-from decon_core.registry import verdicts_of
 from decon_core.report.build import build_report, is_current
-from decon_core.variants import Leaks, Mixture
-from decon_core.verdicts import Verdict, Verdicts, append_verdicts
 
 from .places import CLEAN, CONTROL, Place
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from decon_core.errors import Problem, StaleError
-from decon_core.store import Store
-from decon_core.verified import look, stamp_of_files
+from decon_core.storage.store import Store
+from decon_core.storage.verified import look, stamp_of_files
 
 
 @pytest.fixture

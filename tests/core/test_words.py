@@ -14,13 +14,18 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from decon_core import words
-from decon_core.characters import Form
-from decon_core.policy import PUNCTUATION, Policy
-from decon_core.reference import canonical, clean
-from decon_core.text import WHITE_SPACE
-from decon_core.tokens import load_tokenizer
-from decon_core.words import Encoder, FixedVocabulary, GrowingVocabulary, keeps_words_apart
+from decon_core.config.policy import PUNCTUATION, Policy
+from decon_core.text import word_cache as words
+from decon_core.text.canonical import WHITE_SPACE
+from decon_core.text.characters import Form
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import (
+    Encoder,
+    FixedVocabulary,
+    GrowingVocabulary,
+    keeps_words_apart,
+)
+from tests.oracle.decon import canonical, clean
 
 PROPERTY = settings(derandomize=True, max_examples=300)
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from decon_core.corpus import Shard
+from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError
-from decon_core.workers import (
+from decon_core.scan.workers import (
     WORKERS_VARIABLE,
     beside,
     usable_cores,

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from decon_core.evals import Recipe, load_recipes, normalize_rows
+from decon_core.benchmarks import Recipe, load_recipes, normalize_rows
 
 Rows = Sequence[Mapping[str, Any]]
 Record = dict[str, Any]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.benchmarks import LocalSource, Recipe, normalize_rows
+from decon_core.benchmarks.recipe import ChoicesAnswer, FieldText, Prompts
 from decon_core.errors import RecordError
-from decon_core.evals import LocalSource, Recipe, normalize_rows
-from decon_core.evals.recipe import ChoicesAnswer, FieldText, Prompts
 from tests.evals.conftest import answers_of
 
 Records = Callable[..., list[dict[str, Any]]]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from decon_core.evals import HubSource, catalog, fingerprint_of, normalize_rows
+from decon_core.benchmarks import HubSource, catalog, fingerprint_of, normalize_rows
 from decon_core.schemas import RECORDS
 
 CASES: dict[str, dict[str, Any]] = yaml.safe_load(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from decon_core.benchmarks import Recipe, files_by_split, normalize
 from decon_core.errors import RecipeError, RecordError
-from decon_core.evals import Recipe, files_by_split, normalize
 from tests.evals.conftest import write_lines
 
 RecipeOf = Callable[..., Recipe]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from decon_core.benchmarks.folder import records_in
 from decon_core.errors import DeconError
-from decon_core.evals.folder import records_in
 
 
 def row(key: str, split: str, number: int, **more) -> dict:

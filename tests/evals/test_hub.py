@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from decon_core.benchmarks import Recipe, normalize
 from decon_core.errors import RecipeError
-from decon_core.evals import Recipe, normalize
 from tests.evals.conftest import write_lines
 
 RecipeOf = Callable[..., Recipe]

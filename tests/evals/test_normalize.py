@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import decon_core.evals
+import decon_core.benchmarks
+from decon_core.benchmarks import Recipe, fingerprint_of, normalize, normalize_rows
 from decon_core.errors import Problem, RecordError
-from decon_core.evals import Recipe, fingerprint_of, normalize, normalize_rows
 from decon_core.schemas import RECORDS
 from tests.evals.conftest import write_lines
 
@@ -37,7 +37,7 @@ def rows(n_rows: int) -> list[dict[str, Any]]:
 
 
 def test_the_public_names_are_the_listed_ones() -> None:
-    assert sorted(decon_core.evals.__all__) == [
+    assert sorted(decon_core.benchmarks.__all__) == [
         "CATALOG_PATH",
         "HubSource",
         "LocalSource",
@@ -50,12 +50,12 @@ def test_the_public_names_are_the_listed_ones() -> None:
         "normalize",
         "normalize_rows",
     ]
-    assert all(hasattr(decon_core.evals, name) for name in decon_core.evals.__all__)
+    assert all(hasattr(decon_core.benchmarks, name) for name in decon_core.benchmarks.__all__)
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     heavy = ("datasets", "polars", "pandas", "pyarrow.parquet")
-    code = f"import sys, decon_core.evals; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, decon_core.benchmarks; print([m for m in {heavy} if m in sys.modules])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from decon_core.benchmarks import Recipe, fingerprint_of, normalize
 from decon_core.errors import RecordError
-from decon_core.evals import Recipe, fingerprint_of, normalize
 from tests.evals.conftest import write_lines
 
 RecipeOf = Callable[..., Recipe]

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decon_core.errors import RecipeError
-from decon_core.evals import HubSource, LocalSource, Recipe, load_recipes
-from decon_core.evals.recipe import (
+from decon_core.benchmarks import HubSource, LocalSource, Recipe, load_recipes
+from decon_core.benchmarks.recipe import (
     ArrayAnswer,
     ChoicesAnswer,
     FieldText,
@@ -21,6 +20,7 @@ from decon_core.evals.recipe import (
     PromptArray,
     Prompts,
 )
+from decon_core.errors import RecipeError
 
 Load = Callable[[str], dict[str, Recipe]]
 

@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 import zstandard
 
+from decon_core.benchmarks import Recipe, load_recipes, normalize
 from decon_core.errors import RecordError
-from decon_core.evals import Recipe, load_recipes, normalize
 
 # Incompressible enough that a cut anywhere loses rows.
 RANDOM = random.Random(7)
@@ -205,7 +205,7 @@ def test_an_error_of_the_disk_is_left_to_whoever_may_try_again(tmp_path: Path) -
     path.unlink()
     path.symlink_to(tmp_path / "loop")
     (tmp_path / "loop").symlink_to(path)
-    from decon_core.evals.readers import read_rows
+    from decon_core.benchmarks.readers import read_rows
 
     with pytest.raises(OSError, match="symbolic links"):
         list(read_rows(path))

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from decon_core.counts import KINDS
+from decon_core.config.policy import Policy
 from decon_core.detectors.decon import Detector
-from decon_core.entries import NOTHING, Entries, Field, count_entries
-from decon_core.index import weigh
+from decon_core.index.entries import NOTHING, Entries, Field, count_entries
+from decon_core.index.ngram_counts import KINDS
+from decon_core.index.parts import weigh
+from decon_core.index.union import Search, join, search_of
 from decon_core.kernels import clusters
-from decon_core.policy import Policy
-from decon_core.reference import NOT_FOUND, Entry, Found, Match, Tokens, reaches
-from decon_core.search import Search, join, search_of
-from decon_core.words import FixedVocabulary, Ragged
+from decon_core.text.word_cache import FixedVocabulary, Ragged
+from tests.oracle.decon import NOT_FOUND, Entry, Found, Match, Tokens, reaches
 
 
 def ragged(rows: Iterable[Sequence[int]], ids: np.ndarray) -> Ragged:

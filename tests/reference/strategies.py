@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from decon_core.policy import Policy
-from decon_core.reference import Entry, Tokens
+from decon_core.config.policy import Policy
+from tests.oracle.decon import Entry, Tokens
 
 from .worlds import entry
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from decon_core.policy import Policy
-from decon_core.reference import (
+from decon_core.config.policy import Policy
+from tests.oracle.decon import (
     NOT_FOUND,
     Cluster,
     Entry,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from decon_core.policy import Policy
-from decon_core.reference import Cluster, Entry, Index, Tokens, expand, sampled_clusters
+from decon_core.config.policy import Policy
+from tests.oracle.decon import Cluster, Entry, Index, Tokens, expand, sampled_clusters
 
 from .worlds import SAMPLING, entry, five_grams, noise, run, world
 

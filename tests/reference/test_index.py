@@ -5,9 +5,10 @@ import math
 
 import pytest
 
-from decon_core.evals.records import fingerprint_of
-from decon_core.policy import Policy
-from decon_core.reference import (
+from decon_core.benchmarks.record_table import fingerprint_of
+from decon_core.config.policy import Policy
+from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle.decon import (
     Frequencies,
     Record,
     answer_grams,
@@ -20,7 +21,6 @@ from decon_core.reference import (
     tokenize,
     why_dropped,
 )
-from decon_core.tokens import load_tokenizer
 
 from .worlds import STRANGER, SpacesCount, WordNumbers, entry, run
 

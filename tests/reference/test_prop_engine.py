@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.counts import total
+from decon_core.config.policy import Policy
 from decon_core.detectors.decon import Detector
-from decon_core.entries import count_entries
-from decon_core.index import weigh
-from decon_core.policy import Policy
-from decon_core.reference import Entry, Frequencies, Tokens, build_index, count, detect
-from decon_core.search import join, search_of
+from decon_core.index.entries import count_entries
+from decon_core.index.ngram_counts import total
+from decon_core.index.parts import weigh
+from decon_core.index.union import join, search_of
+from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
 
 from . import engine
 from .strategies import documents, entries, policies, worlds

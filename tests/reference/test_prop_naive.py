@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 
-from decon_core.policy import Policy
-from decon_core.reference import (
+from decon_core.config.policy import Policy
+from tests.oracle.decon import (
     Cluster,
     Entry,
     Tokens,
@@ -112,7 +112,7 @@ def test_an_exhaustive_score_is_the_best_of_what_any_seed_could_have_seen(
 def detect_wide(
     document: Tokens, known: list[Entry], number: int, policy: Policy, start: int, end: int
 ) -> float | None:
-    from decon_core.reference import call
+    from tests.oracle.decon import call
 
     index = build_index(known, policy)
     grams = five_grams(document)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.decisions import judge
-from decon_core.policy import Policy, Sampling
-from decon_core.reference import (
+from decon_core.config.policy import Policy, Sampling
+from decon_core.decisions.decide import judge
+from decon_core.schemas import MATCHES
+from tests.oracle.decon import (
     NOT_FOUND,
     Entry,
     Found,
@@ -22,7 +23,6 @@ from decon_core.reference import (
     question_grams,
     total_length,
 )
-from decon_core.schemas import MATCHES
 
 from . import engine
 from .strategies import policies, worlds
@@ -149,7 +149,7 @@ def test_the_scan_fingerprint_names_the_setting_only_where_it_is_on(
         named.append({*value[0]})
         return ""
 
-    monkeypatch.setattr("decon_core.policy._digest", digest)
+    monkeypatch.setattr("decon_core.config.policy._digest", digest)
     for keep in (True, False):
         Policy(keep_question_only=keep).scan_fingerprint(tokenizer="t", snapshot="s")
     assert named[0] - named[1] == {"keep_question_only"}

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decon_core.index.query_texts import texts_of
 from decon_core.kernels import runs
-from decon_core.reference_rules import Run, longest_run, ratcliff, shared_grams
-from decon_core.texts import texts_of
-from decon_core.words import Ragged
+from decon_core.text.word_cache import Ragged
+from tests.oracle.rules import Run, longest_run, ratcliff, shared_grams
 
 SLOW = settings(derandomize=True, max_examples=300)
 LESS = settings(derandomize=True, max_examples=100)

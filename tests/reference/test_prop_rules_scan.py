@@ -24,16 +24,22 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as FileTokenizer
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from decon_core.batches import read_blocks
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import Version, load_records, save_records
+from decon_core.config.load import Source
+from decon_core.config.policy import RULES, Policy
+from decon_core.corpus.batches import read_blocks
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.detectors.ratcliff import _Matching
-from decon_core.evals import fingerprint_of
-from decon_core.idf import freeze
-from decon_core.index import build_part
-from decon_core.policy import RULES, Policy
-from decon_core.records import Version, load_records, save_records
-from decon_core.reference import (
+from decon_core.index.idf import freeze
+from decon_core.index.parts import build_part
+from decon_core.scan.scanner import scan_packs
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.schemas import RECORDS
+from decon_core.storage.store import Store
+from decon_core.text.canonical import WHITE_SPACE
+from decon_core.text.tokenizers import Tokenizer, load_tokenizer
+from tests.oracle.decon import (
     Frequencies,
     Record,
     count,
@@ -44,7 +50,7 @@ from decon_core.reference import (
     unique,
     why_dropped,
 )
-from decon_core.reference_rules import (
+from tests.oracle.rules import (
     Alignment,
     continuations,
     forms,
@@ -54,13 +60,7 @@ from decon_core.reference_rules import (
     ratcliff,
     shared_grams,
 )
-from decon_core.reference_text import normalized
-from decon_core.scan import scan_packs
-from decon_core.schemas import RECORDS
-from decon_core.store import Store
-from decon_core.text import WHITE_SPACE
-from decon_core.tiles import scan_fingerprint
-from decon_core.tokens import Tokenizer, load_tokenizer
+from tests.oracle.text import normalized
 
 SLOW = settings(
     derandomize=True,

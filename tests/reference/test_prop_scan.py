@@ -6,8 +6,8 @@ from collections import defaultdict
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from decon_core.policy import Policy, Sampling
-from decon_core.reference import (
+from decon_core.config.policy import Policy, Sampling
+from tests.oracle.decon import (
     Entry,
     Match,
     Tokens,

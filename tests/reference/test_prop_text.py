@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decon_core import reference
-from decon_core.policy import PUNCTUATION
-from decon_core.text import WHITE_SPACE, Canonical, clean, clean_with_offsets
-from decon_core.tokens import load_tokenizer
+from decon_core.config.policy import PUNCTUATION
+from decon_core.text.canonical import WHITE_SPACE, Canonical, clean, clean_with_offsets
+from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle import decon as reference
 
 SLOW = settings(derandomize=True, max_examples=400)
 

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.common import _are_common
-from decon_core.decisions import judge
+from decon_core.config.policy import RULES, Policy, exceeds
+from decon_core.decisions.common_ngrams import _are_common
+from decon_core.decisions.decide import judge
+from decon_core.decisions.thresholds import holds_to
 from decon_core.kernels import clusters
-from decon_core.policy import RULES, Policy, exceeds
-from decon_core.reference import (
+from decon_core.schemas import MATCHES
+from tests.oracle.decon import (
     Entry,
     Match,
     Tokens,
@@ -28,8 +30,6 @@ from decon_core.reference import (
     reaches,
     total_length,
 )
-from decon_core.schemas import MATCHES
-from decon_core.sweep import holds_to
 
 from . import engine
 from .worlds import STRANGER, entry, noise, run

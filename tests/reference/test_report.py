@@ -1,7 +1,7 @@
 """Section 6: one entry per benchmark item and place."""
 
-from decon_core.policy import Policy
-from decon_core.reference import NOT_FOUND, Entry, Match, build_index, detect, report
+from decon_core.config.policy import Policy
+from tests.oracle.decon import NOT_FOUND, Entry, Match, build_index, detect, report
 
 from .worlds import EXHAUSTIVE, STRANGER, entry, noise, run
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from decon_core.reference_rules import (
+from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle.rules import (
     Continuations,
     Run,
     continuations,
@@ -14,7 +15,6 @@ from decon_core.reference_rules import (
     ratcliff,
     shared_grams,
 )
-from decon_core.tokens import load_tokenizer
 
 from .worlds import noise, run
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from decon_core.policy import Policy
-from decon_core.reference import (
+from decon_core.config.policy import Policy
+from tests.oracle.decon import (
     Tokens,
     answer_confidence,
     base_score,

@@ -5,10 +5,10 @@ from typing import get_args
 
 import pytest
 
-from decon_core import text
-from decon_core.policy import PUNCTUATION, Policy, Sampling
-from decon_core.reference import clean, detect, tokenize
-from decon_core.tokens import load_tokenizer
+from decon_core.config.policy import PUNCTUATION, Policy, Sampling
+from decon_core.text import canonical as text
+from decon_core.text.tokenizers import load_tokenizer
+from tests.oracle.decon import clean, detect, tokenize
 
 from .worlds import EXHAUSTIVE, WordNumbers, entry, noise, run, world
 

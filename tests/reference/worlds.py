@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from decon_core.policy import Policy
-from decon_core.reference import (
+from decon_core.config.policy import Policy
+from tests.oracle.decon import (
     Entry,
     Index,
     Match,

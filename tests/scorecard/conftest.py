@@ -6,10 +6,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from decon_core.evals import load_recipes, normalize
-from decon_core.scorecard.edits import Material
-from decon_core.scorecard.items import items_of
-from decon_core.scorecard.lexicon import lexicon_of
+from decon_core.benchmarks import load_recipes, normalize
+from decon_core.quality.scorecard.edits import Material
+from decon_core.quality.scorecard.items import items_of
+from decon_core.quality.scorecard.lexicon import lexicon_of
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 
-from decon_core.config import Source
-from decon_core.corpus import Pack, find_shards
+from decon_core.config.load import Source
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import InputError, MissingError
-from decon_core.scorecard.corpora import hosts_below, hosts_of_packs, texts_below
+from decon_core.quality.scorecard.corpora import hosts_below, hosts_of_packs, texts_below
 
 
 @pytest.fixture

@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.policy import Policy
-from decon_core.scorecard.edits import TRANSFORMATIONS, Material, Turn, name_spans
-from decon_core.scorecard.items import Choice, Item, ItemKey, answer_line, as_text, body, ending
-from decon_core.scorecard.lexicon import Lexicon, lexicon_of
-from decon_core.scorecard.pieces import (
+from decon_core.config.policy import Policy
+from decon_core.quality.scorecard.edits import TRANSFORMATIONS, Material, Turn, name_spans
+from decon_core.quality.scorecard.items import (
+    Choice,
+    Item,
+    ItemKey,
+    answer_line,
+    as_text,
+    body,
+    ending,
+)
+from decon_core.quality.scorecard.lexicon import Lexicon, lexicon_of
+from decon_core.quality.scorecard.pieces import (
     canonical_words,
     formulas,
     numbers,
@@ -20,7 +28,7 @@ from decon_core.scorecard.pieces import (
     sentences,
     words,
 )
-from decon_core.text import canonical
+from decon_core.text.canonical import canonical
 
 WAYS = {way.name: way for way in TRANSFORMATIONS}
 RATES = (5, 10, 20, 40)

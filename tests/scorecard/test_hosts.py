@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from decon_core.corpus import find_shards
-from decon_core.reading.shards import read_shard
-from decon_core.scorecard.hosts import TRUTH, read_truth, sources, write_world
-from decon_core.scorecard.plan import plan
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import read_shard
+from decon_core.quality.scorecard.hosts import TRUTH, read_truth, sources, write_world
+from decon_core.quality.scorecard.plan import plan
 
 HOSTS = [
     *(f"Once upon a time, {n} mice.\n\nThey had {n} hats.\n\nThat was all." for n in range(200)),

@@ -5,9 +5,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.scorecard.items import Item, ItemKey
-from decon_core.scorecard.lexicon import Lexicon, filler, lexicon_of
-from decon_core.scorecard.pieces import canonical_words
+from decon_core.quality.scorecard.items import Item, ItemKey
+from decon_core.quality.scorecard.lexicon import Lexicon, filler, lexicon_of
+from decon_core.quality.scorecard.pieces import canonical_words
 
 
 def lexicon_with(*texts):

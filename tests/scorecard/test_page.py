@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 
-from decon_core.scorecard.hosts import TRUTH, read_truth, write_world
-from decon_core.scorecard.marks import CALLS, mark
-from decon_core.scorecard.page import markdown, svg
-from decon_core.scorecard.plan import plan
+from decon_core.quality.scorecard.hosts import TRUTH, read_truth, write_world
+from decon_core.quality.scorecard.marks import CALLS, mark
+from decon_core.quality.scorecard.page import markdown, svg
+from decon_core.quality.scorecard.plan import plan
 
 THRESHOLDS = {"decon": 0.8, "longest_match": 0.7, "a<b&c": 0.5}
 

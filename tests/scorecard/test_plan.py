@@ -6,14 +6,14 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from decon_core.benchmarks import fingerprint_of
 from decon_core.errors import ConfigError
-from decon_core.evals import fingerprint_of
+from decon_core.quality.scorecard.edits import TRANSFORMATIONS
+from decon_core.quality.scorecard.items import as_text, items_of
+from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
+from decon_core.quality.scorecard.pieces import canonical_words
+from decon_core.quality.scorecard.plan import indexed_records, plan
 from decon_core.schemas import RECORDS
-from decon_core.scorecard.edits import TRANSFORMATIONS
-from decon_core.scorecard.items import as_text, items_of
-from decon_core.scorecard.negatives import HARD_NEGATIVES
-from decon_core.scorecard.pieces import canonical_words
-from decon_core.scorecard.plan import indexed_records, plan
 
 
 @pytest.fixture(scope="module")

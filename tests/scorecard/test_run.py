@@ -4,10 +4,10 @@ import polars as pl
 import pyarrow.compute as pc
 import pytest
 
+from decon_core.config.policy import Policy
 from decon_core.errors import InputError
-from decon_core.policy import Policy
-from decon_core.scorecard.items import as_text
-from decon_core.scorecard.run import run_scorecard
+from decon_core.quality.scorecard.items import as_text
+from decon_core.quality.scorecard.run import run_scorecard
 
 POLICY = Policy(detectors=("decon", "ngram_any"), tokenizer_str="words")
 

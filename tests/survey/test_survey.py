@@ -12,13 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core import blends, config, variants
-from decon_core.corpus import find_shards
+from decon_core.config import blends
+from decon_core.config import load as config
+from decon_core.config import mixtures as variants
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import find_shards
+from decon_core.discovery.benchmarks import survey_benchmarks
+from decon_core.discovery.corpus import survey_corpus
+from decon_core.discovery.settings import packs_for, settings_text
 from decon_core.errors import CorpusError, InputError
-from decon_core.policy import Policy
-from decon_core.survey.benchmarks import survey_benchmarks
-from decon_core.survey.corpus import survey_corpus
-from decon_core.survey.settings import packs_for, settings_text
 
 
 def write(path: Path, rows) -> Path:
@@ -285,7 +287,7 @@ def test_benchmarks_that_ask_nothing_are_all_told(tmp_path):
 
 
 def test_every_setting_stands_in_the_file_with_its_default():
-    text = files("decon_core.survey").joinpath("decon.toml").read_text()
+    text = files("decon_core.discovery").joinpath("decon.toml").read_text()
     named = set(re.findall(r"^(?:# )?([a-z0-9_]+) = ", text, re.MULTILINE))
     said = set(re.findall(r"[a-z_]+", text))
     known = set().union(*(keys for keys in config._SECTIONS.values() if keys)) - {"source"}

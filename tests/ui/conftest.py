@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, Page, Request, expect, sync_playwright
 
-from decon_assets.instance import ensure_home
-from decon_core.config import Config, load_config
-from decon_core.store import Store
+from decon_assets.instance.home import ensure_home
+from decon_core.config.load import Config, load_config
+from decon_core.storage.store import Store
 
 DATA = Path(__file__).parents[2] / "data"
 BIN = Path(sys.executable).parent

@@ -10,11 +10,11 @@ import pytest
 from dagster import DagsterInstance
 from playwright.sync_api import Locator, Page, expect
 
-from decon_assets.registration import register
+from decon_assets.assets.registration import register
+from decon_core.benchmarks.records import current_version
 from decon_core.mixtures.standing import MANIFEST
-from decon_core.records import current_version
-from decon_core.store import read_json
-from decon_core.tiles import scan_fingerprint
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.storage.store import read_json
 
 pytestmark = pytest.mark.browser
 

@@ -15,11 +15,11 @@ import duckdb
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from decon_assets.instance import ensure_home
-from decon_core.config import load_config
-from decon_core.page import write_page
-from decon_core.store import Store
-from decon_core.verdicts import read_lines
+from decon_assets.instance.home import ensure_home
+from decon_core.config.load import load_config
+from decon_core.decisions.verdicts import read_lines
+from decon_core.report.html import write_page
+from decon_core.storage.store import Store
 from tests.core.report_worlds import RUN, write_world
 from tests.core.reports import write_report
 
@@ -704,7 +704,7 @@ def command(name: str, config: Path, *more: str) -> str:
     return done.stdout
 
 
-_MAIN = "import sys; from decon_assets.cli import main; sys.exit(main())"
+_MAIN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
 
 
 def dagster_home(config: Path) -> Path:

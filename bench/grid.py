@@ -1,0 +1,276 @@
+"""A grid of many cells, filled: how much of the time is Dagster's, and how soon pages open.
+
+Everything is done by the command line in processes of its own, as people do it; what it cost is
+read off the events that the runs left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.grid_world import GridSizes, add_benchmark, make_world
+from bench.history import Cost, cost_since
+from bench.pages import seconds_until_shown, why_no_pages
+from bench.table import machine
+from decon_core.errors import InputError, Problem
+
+POSTGRES_VARIABLE = "DECON_BENCH_POSTGRES"
+_BATCH = "DAGSTER_EVENT_BATCH_SIZE"
+
+_INTRODUCTION = """\
+Made by `python -m bench --grid`. Each step is one command in a process of its own, start-up and
+all. *Work* is the time inside of assets and checks: reading, scanning, writing. *Dagster* is what
+else passes while a run is alive, which is nearly all events: planned, started, materialized. The
+rest is start-up, registration and planning. Texts are made up and as small as they can be, so
+Dagster's share is as large as it can be."""
+_PACK_SECONDS = 30.0
+_POLICY_CORPUS = (100, 10_000)  # benchmarks and shards, to project to
+_POLICY_PACKS = (1, 8, 64, 256)
+_DOTS = "Materialized ("
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, and what it cost."""
+
+    name: str
+    seconds: float
+    costs: Mapping[str, Cost]  # by asset
+
+    @property
+    def cost(self) -> Cost:
+        return sum(self.costs.values(), Cost())
+
+
+@dataclass
+class Grid:
+    """A world of these sizes, its home, and what was measured."""
+
+    folder: Path
+    sizes: GridSizes
+    postgres: str | None
+    say: Say
+    steps: list[Step] = field(default_factory=list)
+    pages: dict[str, tuple[float, float]] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        own = {
+            "DAGSTER_HOME": str(self.home),
+            "DECON_CONFIG": str(self.folder / "world" / "decon.toml"),
+        }
+        return own | ({POSTGRES_VARIABLE: self.postgres} if self.postgres else {})
+
+
+def measure_grid(folder: Path, sizes: GridSizes, *, postgres: str | None, say: Say) -> str:
+    """Make the world, fill its grid, add a benchmark, open the pages; the page of Markdown."""
+    grid = Grid(folder, sizes, postgres, say)
+    say(f"making {sizes.n_benchmarks} benchmarks and {sizes.n_shards_in_all:,} shards …")
+    make_world(folder / "world", sizes)
+    _make_home(grid)
+    _step(grid, "first backfill", ["backfill", "--missing"])
+    _step(grid, "then mixtures and report", ["run"])
+    _step(grid, "nothing to do: `run`", ["run"])
+    _step(grid, "nothing to do: `backfill`", ["backfill", "--missing"])
+    _step(grid, "`status`", ["status"])
+    name = add_benchmark(folder / "world", sizes)
+    _step(grid, "one benchmark more: `--dry-run`", ["backfill", "--benchmark", name, "--dry-run"])
+    _step(grid, "one benchmark more", ["backfill", "--benchmark", name])
+    _look_at_pages(grid)
+    return markdown(grid)
+
+
+def _make_home(grid: Grid) -> None:
+    """The home as the command line makes it; with Postgres, which has to be empty."""
+    from dagster import DagsterInstance
+
+    from decon_assets.instance.home import ensure_home
+
+    ensure_home(grid.home)
+    if not grid.postgres:
+        return
+    settings = grid.home / "dagster.yaml"
+    storage = f"storage:\n  postgres:\n    postgres_url: {{env: {POSTGRES_VARIABLE}}}\n"
+    settings.write_text(storage + settings.read_text())
+    os.environ[POSTGRES_VARIABLE] = grid.postgres
+    with DagsterInstance.from_config(str(grid.home)) as instance:
+        if n_runs := instance.get_runs_count():
+            found = f"a history of {n_runs} runs"
+            raise InputError(Problem("--postgres", found, "an empty database, as it is filled"))
+
+
+def _step(grid: Grid, name: str, command: Sequence[str]) -> None:
+    """Run a command, and keep what it took and what its runs left behind."""
+    from dagster import DagsterInstance
+
+    grid.say(f"{name} …")
+    started = time.monotonic()
+    program = str(Path(sys.executable).with_name("decon-assets"))
+    done = subprocess.run(  # noqa: S603 - our own program
+        [program, *command],
+        env={**os.environ, **grid.environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    seconds = time.monotonic() - started
+    if done.returncode not in {0, 1} or (done.returncode == 1 and command[0] != "status"):
+        raise InputError(Problem(name, f"exit code {done.returncode}", "0", done.stdout[-2000:]))
+    with DagsterInstance.from_config(str(grid.home)) as instance:
+        costs = cost_since(instance, grid.known)
+        grid.known |= {run.run_id for run in instance.get_runs()}
+    grid.steps.append(Step(name, seconds, costs))
+    cost = grid.steps[-1].cost
+    grid.say(f"  {seconds:.1f} s, {cost.n_runs} runs, {cost.n_cells} cells")
+
+
+def _look_at_pages(grid: Grid) -> None:
+    if why := why_no_pages():
+        grid.say(f"pages are not looked at: {why}")
+        return
+    grid.say("pages …")
+    grid.pages = seconds_until_shown(
+        {
+            "the asset": ("/assets/scan", "Description"),
+            "its grid of partitions": ("/assets/scan?view=partitions", _DOTS),
+            "the graph of assets": ("/asset-groups", "products"),
+            "runs": ("/runs", "Success"),
+        },
+        grid.environment,
+        grid.folder / "webserver.log",
+    )
+
+
+def markdown(grid: Grid) -> str:
+    """What was measured, as a page."""
+    parts = [
+        "# A grid of many cells",
+        _INTRODUCTION,
+        machine({}),
+        _world(grid),
+        "## Commands",
+        _steps_table(grid),
+        "## By asset, of the first two",
+        _assets_table(grid.steps[:2]),
+        "## What that means for packs that take longer",
+        *_projection(grid),
+    ]
+    if grid.pages:
+        parts += ["## Pages, in Chromium", _pages_table(grid.pages)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _world(grid: Grid) -> str:
+    sizes = grid.sizes
+    return (
+        f"{sizes.n_benchmarks} benchmarks x {sizes.n_packs:,} packs x {sizes.n_shards} shards: "
+        f"{sizes.n_cells:,} cells, {sizes.n_shards_in_all:,} shards, "
+        f"{_corpus_mb(grid):.0f} MB. History in {_storage(grid)}."
+    )
+
+
+def _storage(grid: Grid) -> str:
+    name = "Postgres" if grid.postgres else "SQLite"
+    at_once = int(os.environ.get(_BATCH) or 0)
+    return f"{name}, events written {f'{at_once:,} at once' if at_once else 'one by one'}"
+
+
+def _corpus_mb(grid: Grid) -> float:
+    return sum(p.stat().st_size for p in (grid.folder / "world/corpus").iterdir()) / 1e6
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in (header, *rows)]
+    lines.insert(1, f"|---{'|---:' * (len(header) - 1)}|")
+    return "\n".join(lines)
+
+
+def _steps_table(grid: Grid) -> str:
+    megabytes_per_shard = _corpus_mb(grid) / grid.sizes.n_shards_in_all
+    rows = []
+    for step in grid.steps:
+        cost = step.cost
+        rest = step.seconds - cost.work_seconds - cost.dagster_seconds
+        rows.append(
+            (
+                step.name,
+                f"{step.seconds:.1f}",
+                f"{cost.work_seconds:.1f}",
+                f"{cost.dagster_seconds:.1f}",
+                f"{rest:.1f}",
+                f"{cost.dagster_seconds / step.seconds:.0%}",
+                f"{cost.n_runs:,}",
+                f"{cost.n_cells:,}",
+                f"{cost.n_events:,}",
+                f"{cost.n_shards_read:,}",
+                f"{cost.n_shards_read * megabytes_per_shard:.1f}",
+            )
+        )
+    header = ("", "seconds", "work", "Dagster", "rest", "Dagster's share")
+    return _table((*header, "runs", "cells", "events", "shards read", "MB read"), rows)
+
+
+def _assets_table(steps: Sequence[Step]) -> str:
+    costs: dict[str, Cost] = {}
+    for step in steps:
+        for asset, cost in step.costs.items():
+            costs[asset] = costs.get(asset, Cost()) + cost
+    rows = [
+        (
+            f"`{asset}`",
+            f"{cost.n_runs:,}",
+            f"{cost.n_cells:,}",
+            f"{cost.n_events:,}",
+            f"{cost.work_seconds:.1f}",
+            f"{cost.dagster_seconds:.1f}",
+            f"{_ms_per_cell(cost):.1f}",
+        )
+        for asset, cost in sorted(costs.items(), key=lambda item: -item[1].n_cells)
+    ]
+    return _table(("", "runs", "cells", "events", "work", "Dagster", "ms a cell"), rows)
+
+
+def _ms_per_cell(cost: Cost) -> float:
+    return 1e3 * cost.dagster_seconds / max(cost.n_cells, 1)
+
+
+def _projection(grid: Grid) -> list[str]:
+    """To packs of more text, by the seconds of Dagster's for each cell that were measured."""
+    first = grid.steps[0].costs.get("scan", Cost())
+    later = grid.steps[-1].costs.get("scan", Cost())
+    benchmarks = grid.sizes.n_benchmarks
+    seconds = _ms_per_cell(first) / 1e3
+    whole = benchmarks * seconds / (_PACK_SECONDS + benchmarks * seconds)
+    alone = _ms_per_cell(later) / 1e3
+    told = (
+        f"Where scanning a pack takes {_PACK_SECONDS:.0f} s, its {benchmarks} cells cost "
+        f"{benchmarks * seconds:.2f} s on top, {whole:.1%} of the time; the one cell of a "
+        f"benchmark that comes later {alone:.2f} s, {alone / (_PACK_SECONDS + alone):.1%}. "
+        f"Dagster stays below a tenth as long as a pack takes {9 * benchmarks * seconds:.1f} s "
+        "or more."
+    )
+    n_benchmarks, n_shards = _POLICY_CORPUS
+    rows = []
+    for pack_shards in _POLICY_PACKS:
+        cells = n_benchmarks * -(-n_shards // pack_shards)
+        rows.append((f"{pack_shards}", f"{cells:,}", f"{cells * seconds / 60:.1f}"))
+    scaled = f"For {n_benchmarks} benchmarks and {n_shards:,} shards, by the size of packs:"
+    return [told, scaled, _table(("`pack_shards`", "cells", "minutes of Dagster's"), rows)]
+
+
+def _pages_table(pages: Mapping[str, tuple[float, float]]) -> str:
+    rows = [(name, f"{first:.1f}", f"{again:.1f}") for name, (first, again) in pages.items()]
+    return _table(("seconds until shown", "first time", "again"), rows)

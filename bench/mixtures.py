@@ -1,0 +1,78 @@
+"""How long mixtures take to build, over a plain copy of the same shards.
+
+The copy is a rewrite that changes nothing: blocks are unpacked and packed by the same calls. So
+what is above one is what it costs to choose, to look, to cut and to account. Copy and mixtures take
+turns in one process, round after round: a machine that is slower for a while is slower for all.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.mixtures import Licenses, Mixture
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.rewrite import Changes, rewrite
+from decon_core.storage.store import Store, remove
+
+VARIANTS = {
+    "documents that leaked left out": Mixture(name="clean"),
+    "a control of that": Mixture(name="control", take="control", control_of="clean"),
+    "spans cut out": Mixture(name="cut", cut="spans"),
+    "a license looked at in every row": Mixture(
+        name="licensed", licenses=Licenses(fields=("metadata.license",), deny=("GPL-*",))
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The seconds of every round."""
+
+    copy: list[float]
+    builds: dict[str, list[float]]
+
+    def ratio(self, variant: str) -> float:
+        """Build over copy, of each round; the one in the middle."""
+        pairs = zip(self.builds[variant], self.copy, strict=True)
+        return statistics.median(build / copy for build, copy in pairs)
+
+
+def timed(store: Store, versions: Sequence[Version], pack: Pack, *, rounds: int) -> Timed:
+    """Copy a scanned pack and build every variant of it, in turns."""
+    builder = Builder(store, (pack,), tuple(versions), Policy(), tuple(VARIANTS.values()))
+    found = Timed([], {name: [] for name in VARIANTS})
+    for number in range(rounds + 1):
+        copy = _seconds(partial(_copy, pack, store.root / "copy"))
+        builds = {name: _build(builder, mixture, pack) for name, mixture in VARIANTS.items()}
+        if not number:
+            continue  # kernels, tokenizer and the system's cache of files are warm from here on
+        found.copy.append(copy)
+        for name, seconds in builds.items():
+            found.builds[name].append(seconds)
+    return found
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _copy(pack: Pack, folder: Path) -> None:
+    for shard in pack.shards:
+        rewrite(shard, pack.source, folder / shard.name, Changes(frozenset(), {}))
+
+
+def _build(builder: Builder, mixture: Mixture, pack: Pack) -> float:
+    """From nothing: what stands would only be looked at, and a draw be read."""
+    for folder in (builder.store.mixtures(mixture.name), builder.store.draw("any").parent):
+        remove(folder)
+    return _seconds(partial(builder.build, mixture, pack))

@@ -1,0 +1,307 @@
+"""One measurement of ours, in a process of its own: `python -m bench.stages JOB`.
+
+A process each, or memory and warm tables of one measurement would count for the next. Prints one
+JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.peers import peak_bytes
+from decon_core.benchmarks.records import Version, current_version
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.corpus.documents import Document
+from decon_core.corpus.packs import Pack
+from decon_core.corpus.shards import read_shard
+from decon_core.folder_scan.run import STORE_FOLDER, pack_of
+from decon_core.index.parts import index_fingerprint
+from decon_core.scan.scanner import scan_packs
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.storage.store import Store, remove
+
+Job = dict[str, Any]
+Result = dict[str, Any]
+
+
+def index(job: Job) -> Result:
+    """Build what a scan needs of all benchmarks, from nothing."""
+    from decon_core.benchmarks.folder import records_in
+    from decon_core.benchmarks.records import save_records
+    from decon_core.index.idf import freeze
+    from decon_core.index.parts import build_part, index_fingerprint
+    from decon_core.index.union import build_search, search_name
+
+    store, policy = Store(Path(job["store"])), Policy()
+    if store.root.exists():
+        remove(store.root)
+    started = time.perf_counter()
+    tables = records_in(Path(job["evals"]))
+    versions = [save_records(store, name, table) for name, table in tables.items()]
+    read_seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    snapshot = freeze(store, versions, policy)
+    for version in versions:
+        build_part(store, version, snapshot, policy)
+    scan_name = scan_fingerprint(store, policy)
+    name = index_fingerprint(store, policy)
+    build_search(store, versions, policy.at_floor, index=name, scan=scan_name)
+    seconds = time.perf_counter() - started
+    parts = [store.index_part(name, version.benchmark, version.fingerprint) for version in versions]
+    files = [*parts, store.search(scan_name, search_name(versions))]
+    return {
+        "seconds": seconds,
+        "read_seconds": read_seconds,
+        "n_records": sum(version.n_records for version in versions),
+        "benchmarks": [version.benchmark for version in versions],
+        "size_bytes": sum(file.stat().st_size for file in files),
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def stages(job: Job) -> Result:
+    """What reading, words and search each take, block after block of the same documents."""
+    from decon_core.corpus.batches import read_blocks
+    from decon_core.detectors.decon import Detector
+    from decon_core.index.union import open_search
+    from decon_core.text.tokenizers import load_tokenizer
+    from decon_core.text.word_cache import Encoder, FixedVocabulary
+
+    policy = Policy()
+    store, versions = _prepared(job)
+    # Before the clock starts: names hold the tokenizer's fingerprint, and loading it takes longer.
+    index, scan = index_fingerprint(store, policy), scan_fingerprint(store, policy)
+    started = time.perf_counter()
+    search = open_search(store, versions, policy.at_floor, index=index, scan=scan)
+    map_seconds = time.perf_counter() - started
+    encoder = Encoder(
+        load_tokenizer(policy.tokenizer_str),
+        FixedVocabulary(search.ids),
+        form=policy.form,
+        table_mb=policy.word_table_mb,
+    )
+    detector = Detector(search, policy.at_floor)
+    pack = _pack(job)
+    seconds = dict.fromkeys(("read", "words", "search"), 0.0)
+    n_bytes = 0
+    is_warm = False
+    for shard in pack.shards:
+        blocks = read_blocks(shard, pack.source)
+        while True:
+            clock = [time.perf_counter()]
+            block = next(blocks, None)
+            if block is None:
+                break
+            batch = block.read()
+            clock.append(time.perf_counter())
+            if not is_warm:  # compiled kernels are loaded when they are first called
+                detector.detect(encoder.encode(batch.text, batch.starts[:1], batch.stops[:1]))
+                is_warm = True
+            clock.append(time.perf_counter())
+            tokens = encoder.encode(batch.text, batch.starts, batch.stops)
+            clock.append(time.perf_counter())
+            detector.detect(tokens)
+            clock.append(time.perf_counter())
+            for name, begin in zip(seconds, (0, 2, 3), strict=True):
+                seconds[name] += clock[begin + 1] - clock[begin]
+            n_bytes += int((batch.stops - batch.starts).sum())
+    return {
+        "seconds": seconds,
+        "map_seconds": map_seconds,
+        "n_text_bytes": n_bytes,
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def read(job: Job) -> Result:
+    """Shards to documents, and nothing else."""
+    from decon_core.corpus.batches import read_blocks
+
+    pack = _pack(job)
+    for shard in pack.shards[:1]:  # compiled kernels are loaded when they are first called
+        next(read_blocks(shard, pack.source)).read()
+    n_documents = n_bytes = 0
+    started = time.perf_counter()
+    for shard in pack.shards:
+        for block in read_blocks(shard, pack.source):
+            batch = block.read()
+            n_documents += batch.rows.size
+            n_bytes += int((batch.stops - batch.starts).sum())
+    return {
+        "seconds": time.perf_counter() - started,
+        "n_documents": n_documents,
+        "n_text_bytes": n_bytes,
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def scan(job: Job) -> Result:
+    """Shards in, tiles out, as every caller runs it."""
+    store, versions = _prepared(job)
+    remove(store.root / "tiles")
+    pack = _pack(job)
+    started = time.perf_counter()
+    policy = Policy(detectors=tuple(job.get("detectors", ("decon",))))
+    scan_packs(store, [pack], versions, policy, workers=job["workers"])
+    seconds = time.perf_counter() - started
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return {
+        "seconds": seconds,
+        **_at_work(store, pack, policy, job["workers"]),
+        "peak_bytes": max(peak_bytes(), children),
+    }
+
+
+def command(job: Job) -> Result:
+    """`decon-assets scan` of some shards as a single one, when the index is there already."""
+    shard, out = Path(job["shard"]), Path(job["out"])
+    with shard.open("wb") as joined:  # of what compressors write, one after the other is a whole
+        for part in job["parts"]:
+            joined.write(Path(part).read_bytes())
+    program = str(Path(sys.executable).with_name("decon-assets"))
+    given = ["--evals", job["evals"], "--corpus", str(shard), "--out", str(out), "--workers", "1"]
+    for _ in range(2):
+        remove(out / STORE_FOLDER / "tiles")
+        started = time.perf_counter()
+        pid = os.posix_spawn(program, [program, "scan", *given], os.environ, file_actions=_SILENT)
+        _, status, used = os.wait4(pid, 0)
+        seconds = time.perf_counter() - started
+        if os.waitstatus_to_exitcode(status):
+            raise RuntimeError(f"{program} scan: {os.waitstatus_to_exitcode(status)}")
+    remove(shard)
+    return {"seconds": seconds, "peak_bytes": used.ru_maxrss * 1024}
+
+
+_SILENT = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+
+
+def _at_work(store: Store, pack: Pack, policy: Policy, workers: int) -> Result:
+    """Time and share of the corpus after each worker got through a shard: all have started up."""
+    name = scan_fingerprint(store, policy)
+    done = sorted(
+        (store.ledger(name, shard.fingerprint).stat().st_mtime, shard.n_bytes)
+        for shard in pack.shards
+    )
+    later = done[workers:]
+    if not later:
+        return {"running_seconds": 0.0, "running_share": 0.0}
+    return {
+        "running_seconds": later[-1][0] - done[workers - 1][0],
+        "running_share": sum(n for _, n in later) / sum(n for _, n in done),
+    }
+
+
+def mixtures(job: Job) -> Result:
+    """Mixtures of what was scanned, over a plain copy of it."""
+    from bench.mixtures import timed
+
+    store, versions = _prepared(job)
+    found = timed(store, versions, _pack(job), rounds=job["rounds"])
+    return {
+        "copy_seconds": statistics.median(found.copy),
+        "variants": {
+            name: {"seconds": statistics.median(seconds), "ratio": found.ratio(name)}
+            for name, seconds in found.builds.items()
+        },
+    }
+
+
+def large_store(job: Job) -> Result:
+    """A store as a large scan leaves it."""
+    from bench.large import Sizes, make_store
+
+    started = time.perf_counter()
+    make_store(Path(job["store"]), Sizes(**job["sizes"]))
+    return {"seconds": time.perf_counter() - started}
+
+
+def report(job: Job) -> Result:
+    """The report of such a store, and an answer of each of its views."""
+    import duckdb
+
+    from bench.large import Sizes, packs_of
+    from decon_core.config.load import Showing
+    from decon_core.report.build import build_report
+
+    store = Store(Path(job["store"]))
+    names = sorted(path.name for path in store.records("any", "any").parent.parent.iterdir())
+    versions = [current_version(store, name) for name in names]
+    started = time.perf_counter()
+    packs = [*packs_of(Sizes(**job["sizes"]))]
+    summary = build_report(store, packs, versions, Policy(), (), showing=Showing(snippets=False))
+    seconds = time.perf_counter() - started
+    views = {}
+    with duckdb.connect(str(store.report), read_only=True) as connection:
+        (n_pairs,) = connection.execute("SELECT count(*) FROM pairs").fetchone() or (0,)
+        for (name,) in connection.execute(_VIEWS).fetchall():
+            started = time.perf_counter()
+            connection.execute(f"FROM {name}").fetchall()
+            views[name] = time.perf_counter() - started
+    return {
+        "seconds": seconds,
+        "peak_bytes": peak_bytes(),
+        "size_bytes": store.report.stat().st_size,
+        "views": views,
+        "n_pairs": n_pairs,
+        "n_leaked": summary.n_leaked,
+    }
+
+
+_VIEWS = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_name"
+
+
+def _prepared(job: Job) -> tuple[Store, list[Version]]:
+    store = Store(Path(job["store"]))
+    return store, [current_version(store, name) for name in job["benchmarks"]]
+
+
+def _pack(job: Job) -> Pack:
+    source = Source(name="bench", path=job["corpus"], text="text", id="id")
+    pack, _ = pack_of(source, out=Path(job["store"]), known={})
+    return pack
+
+
+def pack_texts(job: Job) -> Iterator[str]:
+    """The documents of a corpus, for whoever cannot read shards."""
+    return _texts(_pack(job))
+
+
+def _texts(pack: Pack) -> Iterator[str]:
+    for shard in pack.shards:
+        for row in read_shard(shard, pack.source):
+            if isinstance(row, Document):
+                yield row.text
+
+
+JOBS: dict[str, Callable[[Job], Result]] = {
+    "index": index,
+    "read": read,
+    "stages": stages,
+    "scan": scan,
+    "command": command,
+    "mixtures": mixtures,
+    "large store": large_store,
+    "report": report,
+}
+
+
+def main(argument: str) -> None:
+    job: Job = json.loads(argument)
+    if hasattr(os, "sched_setaffinity"):  # "one core" must not mean a thread on each
+        first = job.get("first_core", 0)
+        there = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, there[first : first + job["cores"]] or there)
+    sys.stdout.write(json.dumps(JOBS[job["job"]](job)) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,1 @@
+"""`decon-assets`: one file per command."""

@@ -1,0 +1,1 @@
+"""Tables and the review screen of a terminal."""

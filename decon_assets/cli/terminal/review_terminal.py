@@ -1,0 +1,264 @@
+"""Pairs on a terminal, one at a time, and verdicts at the press of a key."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import termios
+import tty
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from decon_core.decisions.verdicts import Verdict
+from decon_core.report.review.found import About
+from decon_core.report.review.show import Paint, clipped, page
+
+KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
+
+HELP = """\
+l  leak            the item, or what gives it away, is in the training text
+t  template        both only share a form: instructions, boilerplate, a list of options
+c  common source   both quote the same public text, and what is asked of it is not there
+u  unsure          nobody can tell from what is here; it counts as its score says
+
+n  note            a remark, kept with the verdict
+s  skip            the next one, without a verdict          b  back
+space, arrows      more of a long text
+q  quit            every verdict is in the file already
+
+What counts in doubt: would a model that learned this text answer the item better for it?
+Press any key to go on."""
+
+_FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
+_LET_GO = "the note has no verdict yet: say one (l t c u), or press {key} again to let it go"
+_ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|.)?", re.DOTALL)
+_NAMED = {
+    b"\x1b[A": "up",
+    b"\x1b[B": "down",
+    b"\x1b[C": "s",
+    b"\x1b[D": "b",
+    b"\x1b[5~": "up",
+    b"\x1b[6~": "down",
+}
+_SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
+
+_Say = Callable[[About, str, str], Verdict]  # writes a verdict and a note; what stands then
+_Texts = Callable[[str], Mapping[str, Any]]
+
+
+class Screen:
+    """A terminal that shows pages, and hands on keys as they are pressed."""
+
+    def __init__(self, keys: int, out: int) -> None:
+        self._keys, self._out = keys, out
+        self._waiting = b""
+        self._size = (0, 0)
+        self._before: list[Any] | None = None
+
+    @contextmanager
+    def taken(self) -> Iterator[Screen]:
+        """Keys without Enter, until the end; however that comes, the terminal is as it was."""
+        self._before = termios.tcgetattr(self._keys)
+        # Whoever started us in the background may have had Ctrl-C ignored, which we inherit.
+        interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            tty.setcbreak(self._keys)
+            yield self
+        finally:
+            signal.signal(signal.SIGINT, interrupt)
+            self._restore()
+            self._write("\x1b[0m\n")
+
+    def _restore(self) -> None:
+        if self._before is not None:
+            termios.tcsetattr(self._keys, termios.TCSADRAIN, self._before)
+
+    def measure(self) -> tuple[int, int]:
+        """Columns and lines; what is drawn next is for these."""
+        self._size = self._now()
+        return self._size
+
+    def _now(self) -> tuple[int, int]:
+        columns, lines = os.get_terminal_size(self._out)
+        return max(columns, 20), max(lines, 8)
+
+    def draw(self, lines: Sequence[str]) -> None:
+        self._write("\x1b[H\x1b[2J" + "\n".join(lines))
+
+    def ask(self, prompt: str) -> str:
+        """A line of text, with the terminal's own ways to correct it."""
+        self._restore()
+        try:
+            self._write(f"\n{prompt}")
+            line = os.read(self._keys, 65_536)
+        finally:
+            tty.setcbreak(self._keys)
+        return line.decode("utf-8", "replace").strip()
+
+    def key(self) -> str:
+        """The next key; "size" when the window has another size than was drawn for.
+
+        "q" when there is nobody any more.
+        """
+        while not self._waiting:
+            ready, _, _ = select.select([self._keys], [], [], _SECONDS_BETWEEN_LOOKS)
+            if ready:
+                self._waiting = os.read(self._keys, 1024)
+                if not self._waiting:
+                    return "q"
+            elif self._now() != self._size:
+                return "size"
+        return self._taken_key()
+
+    def _taken_key(self) -> str:
+        # What begins with an escape is one key, not the letters in it.
+        if found := _ESCAPE.match(self._waiting):
+            self._waiting = self._waiting[found.end() :]
+            return _NAMED.get(found.group(), "")
+        char, self._waiting = self._waiting[:1], self._waiting[1:]
+        return char.decode("ascii", "replace")
+
+    def _write(self, text: str) -> None:
+        content = text.encode("utf-8", "replace")
+        while content:
+            content = content[os.write(self._out, content) :]
+
+
+@dataclass
+class Review:
+    """Where somebody is in a queue of pairs."""
+
+    queue: Sequence[About]
+    screen: Screen
+    paint: Paint
+    texts: _Texts
+    say: _Say
+    told: Callable[[About], str]  # how its score compares
+    said: dict[str, Verdict] = field(default_factory=dict)
+    n_said: int = 0
+    _at: int = 0
+    _top: int = 0
+    _message: str = ""
+    _notes: dict[str, str] = field(default_factory=dict)  # without a verdict yet
+    _let_go: str = ""  # the key that was pressed with such a note
+
+    def run(self) -> None:
+        """Until the person quits."""
+        while True:
+            self._draw()
+            key = self.screen.key()
+            if key == "q" and self._may_leave(key):
+                return
+            self._press(key)
+
+    def _press(self, key: str) -> None:
+        if key in ("s", "b"):
+            self._move(key)
+        elif key == "?":
+            self._help()
+        elif key in (" ", "down", "up"):
+            self._scroll(-1 if key == "up" else 1)
+        elif self._at < len(self.queue):
+            if key in KEYS:
+                self._judge(KEYS[key])
+            elif key == "n":
+                self._note()
+
+    def _move(self, key: str) -> None:
+        step = 1 if key == "s" else -1
+        if self._may_leave(key):
+            self._go(min(max(self._at + step, 0), len(self.queue)))
+
+    def _go(self, at: int) -> None:
+        self._at, self._top, self._message, self._let_go = at, 0, "", ""
+
+    def _may_leave(self, key: str) -> bool:
+        """Whether there is no note that would be lost, or the person has been told of it."""
+        pair = self._pair
+        if pair is None or pair.pair not in self._notes:
+            return True
+        if self._let_go == key:
+            del self._notes[pair.pair]
+            return True
+        self._let_go, self._message = key, _LET_GO.format(key=key)
+        return False
+
+    @property
+    def _pair(self) -> About | None:
+        return self.queue[self._at] if self._at < len(self.queue) else None
+
+    def _judge(self, verdict: str) -> None:
+        pair = self.queue[self._at]
+        self._write(pair, verdict, self._notes.pop(pair.pair, None))
+        self._go(self._at + 1)
+
+    def _write(self, pair: About, verdict: str, note: str | None) -> None:
+        before = self.said.get(pair.pair)
+        kept = before.note if before and note is None else note or ""
+        self.said[pair.pair] = self.say(pair, verdict, kept)
+        self.n_said += 1
+
+    def _note(self) -> None:
+        pair = self.queue[self._at]
+        note = self.screen.ask("note (Enter alone: none): ")
+        self._let_go, self._message = "", ""
+        if not note:
+            return
+        if before := self.said.get(pair.pair):
+            self._write(pair, before.verdict, note)
+        else:
+            self._notes[pair.pair] = note
+
+    def _help(self) -> None:
+        key = "size"
+        while key == "size":
+            self.screen.measure()
+            self.screen.draw(HELP.splitlines())
+            key = self.screen.key()
+
+    # The page -----------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        width, height = self.screen.measure()
+        head, body = self._head(width), self._body(width)
+        room = max(1, height - len(head) - 3)
+        self._top = min(self._top, max(0, len(body) - room))
+        shown = body[self._top : self._top + room]
+        shown += [""] * (room - len(shown))
+        foot = self.paint.of(clipped(self._left(len(body), room), width), "faint")
+        message = self._message or _FOOT
+        self.screen.draw([*head, *shown, foot, clipped(message, width)])
+
+    def _left(self, n_lines: int, room: int) -> str:
+        n_below = n_lines - self._top - room
+        return f"… {n_below} more lines: space" if n_below > 0 else ""
+
+    def _scroll(self, way: int) -> None:
+        _, height = self.screen.measure()
+        self._top = max(0, self._top + way * max(1, height // 2))
+
+    def _head(self, width: int) -> list[str]:
+        n = len(self.queue)
+        pair = self._pair
+        if pair is None:
+            return [self.paint.of(f"all {n} are through", "head")]
+        lines = [f"{self._at + 1} of {n}  {self.told(pair)}", self._standing(pair)]
+        return [self.paint.of(clipped(line, width), "head") for line in lines if line]
+
+    def _standing(self, pair: About) -> str:
+        if pair.pair in self._notes:
+            return f"note, kept with your verdict: {self._notes[pair.pair]}"
+        if said := self.said.get(pair.pair):
+            note = f" ({said.note})" if said.note else ""
+            return f"verdict so far: {said.verdict}{note}"
+        return ""
+
+    def _body(self, width: int) -> list[str]:
+        pair = self._pair
+        if pair is None:
+            return ["", f"{self.n_said} verdicts written. b back, q quit"]
+        return ["", *page(self.texts(pair.pair), width=width, paint=self.paint)]

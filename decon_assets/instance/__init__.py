@@ -1,0 +1,1 @@
+"""Where Dagster keeps its history: the home folder and its databases."""

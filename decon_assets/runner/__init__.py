@@ -1,0 +1,1 @@
+"""Runs started from the command line: registration, processes, locks, Dagster's history."""

@@ -1,0 +1,127 @@
+"""The run that is at work on a configuration: for commands that find its products missing."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for
+from decon_core.benchmarks.records import current_version
+from decon_core.config.load import Config, load_config
+from decon_core.errors import DeconError
+from decon_core.inventory import benchmarks_of, list_packs
+from decon_core.scan.tiles import missing_tiles, scan_fingerprint
+from decon_core.storage.store import Store
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+
+@dataclass(frozen=True)
+class ActiveRun:
+    """What a run is doing."""
+
+    asset: str  # that is being made; empty: none yet
+    since: datetime | None
+    n_scanned: int  # cells: a pack and a benchmark
+    n_cells: int  # 0: they are not registered yet
+
+    def __str__(self) -> str:
+        step = f"`{self.asset}`" if self.asset else "preparing"
+        since = f" since {self.since.astimezone():%Y-%m-%d %H:%M:%S}" if self.since else ""
+        cells = f"{self.n_scanned:,} of {self.n_cells:,} cells are scanned"
+        if not self.n_cells:
+            cells = "benchmarks and packs are not registered yet"
+        return f"a run is at work: {step}{since}; {cells}"
+
+
+def active_run(config_path: Path) -> ActiveRun | None:
+    """The run of this configuration's Dagster home that is at work, if any is.
+
+    The command line holds a lock while it runs anything. Runs of the UI are found in the history;
+    an unfinished run of the command line without the lock is one whose process died.
+    """
+    home = home_for(config_path)
+    is_locked = _is_locked(home)
+    begun = _begun(home, is_locked=is_locked)
+    if begun is None and not is_locked:
+        return None
+    asset, since = begun or ("", None)
+    return ActiveRun(asset, since, *_cells(load_config(config_path)))
+
+
+def _is_locked(home: Path) -> bool:
+    """Whether a command of this program runs something there now."""
+    try:
+        file = (home / LOCK).open("rb")
+    except FileNotFoundError:
+        return False
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _begun(home: Path, *, is_locked: bool) -> tuple[str, datetime | None] | None:
+    """The asset that the newest started run makes, and since when."""
+    if not _has_runs(home):
+        return None
+    from dagster import DagsterInstance
+
+    with DagsterInstance.from_config(str(home.resolve())) as instance:
+        return next(_started(instance, is_locked=is_locked), None)
+
+
+def _started(
+    instance: DagsterInstance, *, is_locked: bool
+) -> Iterator[tuple[str, datetime | None]]:
+    from dagster import DagsterRunStatus, RunsFilter
+
+    statuses = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED]
+    for record in instance.get_run_records(RunsFilter(statuses=statuses)):
+        run = record.dagster_run
+        if COMMAND_LINE_TAG in run.tags and not is_locked:
+            continue
+        assets = sorted(key.to_user_string() for key in run.asset_selection or ())
+        since = datetime.fromtimestamp(record.start_time, UTC) if record.start_time else None
+        yield ", ".join(assets) or run.job_name, since
+
+
+def _has_runs(home: Path) -> bool:
+    """Whether the history can be opened: one that is being created must not be disturbed."""
+    settings, path = home / "dagster.yaml", home / "history" / "runs.db"
+    if not settings.is_file():
+        return False
+    if not path.is_file():
+        return "postgres" in settings.read_text(encoding="utf-8")
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
+    except sqlite3.OperationalError:
+        return False  # its tables are not there yet
+
+
+def _cells(config: Config) -> tuple[int, int]:
+    """How many cells of the grid are scanned, and of how many."""
+    store = Store(config.store)
+    try:
+        packs, names = list_packs(store), [*benchmarks_of(config)]
+        known = [name for name in names if store.current_records(name).is_file()]
+        n_cells = len(packs) * len(names)
+        if not store.current_snapshot.is_file():
+            return 0, n_cells
+        scan = scan_fingerprint(store, config.policy)
+        versions = [current_version(store, name) for name in known]
+        lacking = missing_tiles(store, packs, versions, scan)
+    except DeconError:
+        return 0, 0  # a file that the run is about to write
+    absent = {(pack.name, version.benchmark) for pack, _, own in lacking for version in own}
+    return len(packs) * len(known) - len(absent), n_cells

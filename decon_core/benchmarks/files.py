@@ -1,0 +1,111 @@
+"""Which files hold the rows of a split."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from decon_core.benchmarks.readers import is_readable, known_endings
+from decon_core.benchmarks.recipe import LocalSource, Recipe
+from decon_core.errors import Problem, RecipeError
+from decon_core.storage.paths import RemotePath, found_by, place
+
+_PARTS = r"(?:[-_]\d+(?:-of-\d+)?)?\."
+
+
+def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]:
+    """The files of every split, in the order in which they are read; {} for a data set on the hub.
+
+    A local path may be a file, a pattern (`*`, `?`, `[`), hold `{split}`, or be how the names of
+    the files begin (`bundled/gsm8k_` for gsm8k_train-1.jsonl.gz, gsm8k_train-2.jsonl.gz, ...).
+    """
+    source = recipe.source
+    if not isinstance(source, LocalSource):
+        return {}
+    problems: list[Problem] = []
+    found: dict[str, tuple[Path, ...]] = {}
+    for split, patterns in _patterns(recipe, source):
+        files: list[Path] = []
+        for pattern in patterns:
+            files += _files_of(recipe, pattern, split, base, problems)
+        found[split] = tuple(dict.fromkeys(files))
+    if problems:
+        raise RecipeError(dict.fromkeys(problems))
+    return found
+
+
+def local_paths(recipe: Recipe) -> list[str]:
+    """The paths and patterns of its files, as they are written; none for a data set on the hub."""
+    source = recipe.source
+    if not isinstance(source, LocalSource):
+        return []
+    return [pattern for _, patterns in _patterns(recipe, source) for pattern in patterns]
+
+
+def _patterns(recipe: Recipe, source: LocalSource) -> list[tuple[str, tuple[str, ...]]]:
+    return list(source.by_split) or [(split, source.patterns) for split in recipe.splits]
+
+
+def _files_of(
+    recipe: Recipe, pattern: str, split: str, base: Path, problems: list[Problem]
+) -> list[Path]:
+    where = f"{recipe.name}.local_path"
+    files, tried, names_split = _search(base, pattern, split)
+    problems += [
+        Problem(where, f"the file {file}", f"a name that ends in {known_endings()}")
+        for file in files
+        if not is_readable(file)
+    ]
+    if not files:
+        problems.append(Problem(where, f"no file for the split {split!r}", tried))
+    if not names_split and recipe.questions is not None and _is_shared(recipe):
+        problems.append(
+            Problem(
+                where,
+                f"{pattern!r} for {len(recipe.splits)} splits",
+                "files that can be told apart by split",
+                "Put {split} into the path, or write `split: file` lines.",
+            )
+        )
+    return files
+
+
+def _is_shared(recipe: Recipe) -> bool:
+    has_lines = isinstance(recipe.source, LocalSource) and bool(recipe.source.by_split)
+    return len(recipe.splits) > 1 and not has_lines
+
+
+def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool]:
+    """The files, what was looked for, and whether their names depend on the split."""
+    names_split = "{split}" in pattern
+    path = place(pattern.replace("{split}", split), base=base)
+    if any(mark in pattern for mark in "*?["):
+        files = [file for file in _glob(path) if isinstance(file, RemotePath) or file.is_file()]
+        return files, f"a file that matches {path}", names_split
+    if path.is_file():
+        return [path], f"the file {path}", names_split
+    if names_split or is_readable(path):
+        return [], f"the file {path}", names_split
+    return _by_prefix(path, split, ends_in_folder=pattern.endswith("/") or path.is_dir())
+
+
+def _by_prefix(path: Path, split: str, *, ends_in_folder: bool) -> tuple[list[Path], str, bool]:
+    folder, start = (path, "") if ends_in_folder else (path.parent, path.name)
+    name = re.compile(re.escape(start + split) + _PARTS)
+    files = [file for file in folder.glob("*") if name.match(file.name) and is_readable(file)]
+    tried = f"a file like {folder / (start + split)}.jsonl or ...-1.jsonl.gz"
+    return sorted(files, key=_natural), tried, True
+
+
+def _glob(path: Path) -> list[Path]:
+    if isinstance(path, RemotePath):
+        return sorted((found for found, _ in found_by(str(path))), key=_natural)
+    root = Path(path.anchor) if path.is_absolute() else Path()
+    relative = path.relative_to(root) if path.is_absolute() else path
+    return sorted(root.glob(str(relative)), key=_natural)
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Part 2 comes before part 10."""
+    pieces = re.split(r"(\d+)", str(path))
+    return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]

@@ -1,0 +1,126 @@
+"""A path as people type it -> the records of every benchmark in it.
+
+Either a recipe file, or normalized records in the JSONL form of the reference tool: a file, or a
+folder of such files. There a row says itself to which benchmark (`eval_key`) and split it belongs,
+and one file may hold several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from decon_core.benchmarks.fields import Row
+from decon_core.benchmarks.normalize import normalize, normalize_rows
+from decon_core.benchmarks.normalized import benchmark_of
+from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.readers import is_readable, known_endings, read_rows
+from decon_core.benchmarks.recipe import LocalSource, Recipe
+from decon_core.config.names import check_names
+from decon_core.errors import InputError, Problem, RecordError
+from decon_core.schemas import RECORDS
+from decon_core.storage.paths import is_set_aside
+
+_RECIPES = (".yaml", ".yml")
+_EXAMPLE = "start from a recipe, if these are raw rows: docs/recipes.md"
+
+
+def records_in(path: Path) -> dict[str, pa.Table]:
+    """The records of each benchmark that a path leads to, by name."""
+    if path.suffix.lower() in _RECIPES and path.is_file():
+        recipes = load_recipes(path)
+        return {name: normalize(recipe, base=path.parent) for name, recipe in recipes.items()}
+    places = places_of_records(_files(path))
+    check_names(places, what=f"{path}: benchmark")
+    return {name: _records(name, by_split) for name, by_split in sorted(places.items())}
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file() and is_readable(path):
+        return [path]
+    files = [file for file in path.rglob("*") if file.is_file() and is_readable(file)]
+    files = [file for file in files if not is_set_aside(file.relative_to(path).parts)]
+    if not files:
+        found = "no such file or folder" if not path.exists() else "no benchmark file"
+        expected = f"a recipe file (.yaml), or records in files that end in {known_endings()}"
+        raise InputError(Problem(str(path), found, expected))
+    return sorted(files, key=part_order)
+
+
+def part_order(path: Path) -> list[tuple[int, str]]:
+    """As recipes read them: part 2 before part 10."""
+    pieces = re.split(r"(\d+)", str(path))
+    return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]
+
+
+Places = dict[str, dict[str, list[Path]]]  # benchmark, split: the files that hold rows of it
+
+
+def places_of_records(files: Sequence[Path]) -> Places:
+    """The benchmarks and splits that the rows of these files say they belong to."""
+    found: Places = {}
+    problems = _Problems()
+    for file in files:
+        for number, row in enumerate(read_rows(file), start=1):
+            if isinstance(row, Problem):
+                problems.add(row)
+                continue
+            name, split = benchmark_of(row), row.get("split")
+            if not isinstance(name, str) or not isinstance(split, str):
+                missing = "'split'" if isinstance(name, str) else "'eval_key'"
+                expected = "normalized records: eval_key, split, question, answer"
+                problems.add(Problem(f"{file} row {number}", f"no {missing}", expected, _EXAMPLE))
+                continue
+            files_of_split = found.setdefault(name, {}).setdefault(split, [])
+            if file not in files_of_split[-1:]:
+                files_of_split.append(file)
+    problems.raise_all()
+    return found
+
+
+def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
+    recipe = Recipe(name=name, source=LocalSource(), splits=tuple(by_split))
+    tables: list[pa.Table] = [RECORDS.empty_table()]
+    problems = _Problems()
+    for split, files in by_split.items():
+        n_instances = 0
+        for file in files:
+            try:
+                table = normalize_rows(
+                    recipe,
+                    _rows_of(file, name, split),
+                    split=split,
+                    origin=str(file),
+                    first_instance=n_instances,
+                )
+            except RecordError as error:
+                problems.found += error.problems
+                continue
+            n_instances = max(table["instance_index"].to_pylist(), default=n_instances - 1) + 1
+            tables.append(table)
+    problems.raise_all()
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _rows_of(file: Path, name: str, split: str) -> Iterator[Row | Problem]:
+    for row in read_rows(file):
+        if isinstance(row, Problem) or (benchmark_of(row), row.get("split")) == (name, split):
+            yield row
+
+
+@dataclass
+class _Problems:
+    """All that is wrong, said in one error."""
+
+    found: list[Problem] = field(default_factory=list)
+
+    def add(self, problem: Problem) -> None:
+        self.found.append(problem)
+
+    def raise_all(self) -> None:
+        if self.found:
+            raise RecordError(self.found)

@@ -1,0 +1,361 @@
+"""A recipe and its rows -> the table of records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from decon_core.benchmarks.answers import candidates_in
+from decon_core.benchmarks.choices import Candidate
+from decon_core.benchmarks.fields import FieldError, Row, describe, plain, text_of, value_at
+from decon_core.benchmarks.files import files_by_split
+from decon_core.benchmarks.hub import read_hub_rows
+from decon_core.benchmarks.normalized import Normalized, benchmark_of, is_record, read_normalized
+from decon_core.benchmarks.prompts import text_in
+from decon_core.benchmarks.readers import read_rows
+from decon_core.benchmarks.recipe import (
+    ArrayAnswer,
+    LocalSource,
+    PromptArray,
+    Prompts,
+    Recipe,
+    TranslationPair,
+)
+from decon_core.benchmarks.record_table import Record, extras_text, fingerprint_of, table_of
+from decon_core.errors import Problem, RecordError
+from decon_core.schemas import RECORDS
+
+# A wrong field name is wrong in every row; this many say it clearly enough.
+_N_PROBLEMS_SHOWN = 19  # and a line that counts the others: the 20 that an error tells
+
+
+def normalize(recipe: Recipe, *, base: Path, limit: int | None = None) -> pa.Table:
+    """All records of a benchmark: splits as listed, rows as in the files, expansions in order.
+
+    Local paths are relative to `base`. With `limit`, only that many instances of every split.
+    """
+    files = files_by_split(recipe, base=base)
+    tables: list[pa.Table] = []
+    problems: list[Problem] = []
+    uses = Counter(file for names in files.values() for file in names)
+    for split in recipe.splits:
+        n_instances = 0
+        for origin, config, rows in _sources(recipe, split, files.get(split, ())):
+            left = None if limit is None else limit - n_instances
+            if left is not None and left <= 0:
+                break
+            batch = _Batch(recipe, split, origin, config, n_instances, left)
+            batch.is_shared = uses[Path(origin)] > 1
+            batch.read(rows)
+            tables.append(table_of(batch.records))
+            problems += batch.problems()
+            n_instances = batch.next_instance
+        if n_instances == 0 and not problems:
+            problems.append(_empty_split(recipe, split))
+    if problems:
+        raise RecordError(problems)
+    return pa.concat_tables([RECORDS.empty_table(), *tables]).combine_chunks()
+
+
+def normalize_rows(
+    recipe: Recipe,
+    rows: Iterable[Row | Problem],
+    *,
+    split: str,
+    origin: str,
+    config: str | None = None,
+    first_instance: int = 0,
+) -> pa.Table:
+    """The records of rows from anywhere; `origin` is what error messages call that place.
+
+    A reader may hand in a `Problem` for a row that it could not read; it is reported with the rest.
+    """
+    batch = _Batch(recipe, split, origin, config or _config_of(recipe), first_instance, None)
+    batch.read(rows)
+    if problems := batch.problems():
+        raise RecordError(problems)
+    return table_of(batch.records)
+
+
+def _config_of(recipe: Recipe) -> str | None:
+    if isinstance(recipe.source, LocalSource):
+        return recipe.source.config
+    return recipe.source.configs[0] if len(recipe.source.configs) == 1 else None
+
+
+_Source = tuple[str, str | None, Iterable[Row | Problem]]
+
+
+def _sources(recipe: Recipe, split: str, files: Iterable[Path]) -> Iterator[_Source]:
+    """Every place that holds rows of the split: its name, its config, and its rows."""
+    source = recipe.source
+    if isinstance(source, LocalSource):
+        for file in files:
+            yield str(file), source.config, read_rows(file)
+        return
+    read = partial(read_hub_rows, source, split=split, where=recipe.name)
+    for config in source.configs or (None,):
+        name = "/".join(part for part in (source.path, config, split) if part)
+        yield name, config, read(config=config)
+
+
+def _empty_split(recipe: Recipe, split: str) -> Problem:
+    return Problem(
+        where=f"{recipe.name} split {split!r}",
+        found="no rows",
+        expected="at least one row",
+        remedy="An empty split would count as clean: remove it from `splits`, or mend the file.",
+    )
+
+
+@dataclass
+class _Batch:
+    """The records of one file (or one split of one config on the hub), and what was wrong there."""
+
+    recipe: Recipe
+    split: str
+    origin: str
+    config: str | None
+    next_instance: int
+    limit: int | None
+    # Several splits live in this file, so each of its rows must say to which it belongs.
+    is_shared: bool = False
+    records: list[Record] = field(default_factory=list)
+    _problems: list[Problem] = field(default_factory=list)
+    _n_problems: int = 0
+    _unseen_extras: set[str] = field(default_factory=set)
+
+    def read(self, rows: Iterable[Row | Problem]) -> None:
+        try:
+            if self.recipe.questions is None:
+                self._read_normalized(rows)
+            else:
+                self._read_raw(rows)
+        except RecordError as error:  # the file ends here, damaged
+            for problem in error.problems:
+                self._add(problem)
+
+    def problems(self) -> list[Problem]:
+        n_more = self._n_problems - len(self._problems)
+        if n_more == 0:
+            return self._problems
+        rest = Problem(self.origin, f"{n_more} more problems", "rows that fit the recipe")
+        return [*self._problems, rest]
+
+    def _add(self, problem: Problem) -> None:
+        self._n_problems += 1
+        if len(self._problems) < _N_PROBLEMS_SHOWN:
+            self._problems.append(problem)
+
+    def _add_error(self, number: int, error: FieldError) -> None:
+        where = f"{self.origin} row {number}, field {error.field!r}"
+        self._add(Problem(where, error.found, error.expected, error.remedy))
+
+    def _read_raw(self, rows: Iterable[Row | Problem]) -> None:
+        self._unseen_extras = set(self.recipe.extra_fields)
+        number = 0
+        for number, row in enumerate(rows, start=1):
+            if self.limit is not None and number > self.limit:
+                break
+            if isinstance(row, Problem):
+                self._add(row)
+            elif is_record(row):
+                self._add(self._no_raw_row(number))
+                return
+            else:
+                self._add_records(number, row)
+            self.next_instance += 1
+        if number:
+            for name in sorted(self._unseen_extras):
+                self._add(
+                    Problem(
+                        where=f"{self.origin}, extra field {name!r}",
+                        found="no row that has it",
+                        expected="it in some row at least",
+                        remedy="Correct or remove it in extra_fields (or tests).",
+                    )
+                )
+
+    def _no_raw_row(self, number: int) -> Problem:
+        """Read as a raw row, each answer would be an item, and is_correct would be lost."""
+        return Problem(
+            f"{self.origin} row {number}",
+            f"a normalized record (eval_key, split, question, fingerprint), beside a recipe "
+            f"{self.recipe.name!r} for raw rows",
+            "raw rows, or a recipe without a prompt",
+            "remove prompt, passage and answers from the recipe: records are read as they are "
+            "(docs/recipes.md, Files of records)",
+        )
+
+    def _add_records(self, number: int, row: Row) -> None:
+        """Everything that is wrong with a row is said at once, so each part is tried by itself."""
+        found = _Parts()
+        for part in (
+            self._find_questions,
+            self._find_passage,
+            self._find_config,
+            self._find_extras,
+        ):
+            try:
+                part(row, found)
+            except FieldError as error:
+                found.is_whole = False
+                self._add_error(number, error)
+        if found.is_whole:
+            self.records += self._records_of(found)
+
+    def _find_questions(self, row: Row, found: _Parts) -> None:
+        found.questions = list(_questions_in(row, self.recipe, self.split))
+
+    def _find_passage(self, row: Row, found: _Parts) -> None:
+        if self.recipe.passage is not None:
+            found.passage = text_in(row, self.recipe.passage)
+
+    def _find_config(self, row: Row, found: _Parts) -> None:
+        found.config = self.config
+        if self.recipe.dataset_name_field is not None:
+            name = self.recipe.dataset_name_field
+            found.config = text_of(value_at(row, name), name) or self.config
+
+    def _find_extras(self, row: Row, found: _Parts) -> None:
+        for name in self.recipe.extra_fields:
+            try:
+                value = value_at(row, name)
+            except FieldError:
+                continue  # `_read_raw` objects when no row at all has it
+            self._unseen_extras.discard(name)
+            found.extras[name] = plain(value, name)
+
+    def _records_of(self, found: _Parts) -> Iterator[Record]:
+        for question in found.questions:
+            candidates: list[Candidate | None] = [*question.candidates] or [None]
+            for choice_index, candidate in enumerate(candidates):
+                answer = candidate.text if candidate else None
+                yield Record(
+                    benchmark=self.recipe.name,
+                    config=found.config,
+                    split=self.split,
+                    instance_index=self.next_instance,
+                    sub_index=question.sub_index,
+                    choice_index=choice_index if len(candidates) > 1 else None,
+                    is_correct=candidate.is_correct if candidate else None,
+                    passage=found.passage,
+                    question=question.text,
+                    answer=answer,
+                    fingerprint=fingerprint_of(found.passage, question.text, answer),
+                    extras=extras_text(found.extras),
+                )
+
+    def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
+        """Instances are numbered anew: files of several configs each start again from 0."""
+        current: tuple[object, ...] | None = None
+        first_instance = self.next_instance
+        for number, row in enumerate(rows, start=1):
+            if isinstance(row, Problem):
+                self._add(row)
+                continue
+            name = benchmark_of(row)
+            if self.recipe.eval_key is not None and name != self.recipe.eval_key:
+                continue
+            try:
+                found = read_normalized(row, must_say_split=self.is_shared)
+            except FieldError as error:
+                self._add_error(number, error)
+                continue
+            if found.split is not None and found.split != self.split:
+                continue
+            instance = (name, found.config, number if found.instance is None else found.instance)
+            if instance != current:
+                if self.limit is not None and self.next_instance - first_instance == self.limit:
+                    return
+                current = instance
+                self.next_instance += 1
+            self.records.append(self._record_of(found, self.next_instance - 1))
+
+    def _record_of(self, found: Normalized, instance_index: int) -> Record:
+        extras = dict(found.extras)
+        if found.instance is not None and found.instance != instance_index:
+            extras["eval_instance_index"] = found.instance
+        return Record(
+            benchmark=self.recipe.name,
+            config=found.config or self.config,
+            split=self.split,
+            instance_index=instance_index,
+            sub_index=found.sub_index,
+            choice_index=found.choice_index,
+            is_correct=found.is_correct,
+            passage=found.passage,
+            question=found.question,
+            answer=found.answer,
+            fingerprint=fingerprint_of(found.passage, found.question, found.answer),
+            extras=extras_text(extras),
+        )
+
+
+@dataclass
+class _Parts:
+    """What has been found in one row so far."""
+
+    questions: list[_Question] = field(default_factory=list)
+    passage: str | None = None
+    config: str | None = None
+    extras: dict[str, object] = field(default_factory=dict)
+    is_whole: bool = True
+
+
+@dataclass(frozen=True)
+class _Question:
+    text: str
+    sub_index: int | None
+    candidates: list[Candidate]
+
+
+def _questions_in(row: Row, recipe: Recipe, split: str) -> Iterator[_Question]:
+    """Each question of a row with its answers."""
+    find = partial(
+        candidates_in, row, recipe.answers, has_answers=split not in recipe.no_answer_splits
+    )
+    match recipe.questions:
+        case Prompts(texts=texts):
+            questions = [text_in(row, text) or "" for text in texts]
+            candidates = find()
+            for sub_index, question in enumerate(questions):
+                yield _Question(question, sub_index if len(texts) > 1 else None, candidates)
+        case PromptArray(array=array):
+            for position, text in enumerate(_array_of_questions(row, array, recipe, split)):
+                yield _Question(text, position, find(position=position))
+        case TranslationPair() as pair:
+            source, target = text_in(row, pair.source), text_in(row, pair.target)
+            yield _one_way(source, target, 0 if pair.both_directions else None)
+            if pair.both_directions:
+                yield _one_way(target, source, 1)
+
+
+def _one_way(question: str | None, answer: str | None, sub_index: int | None) -> _Question:
+    return _Question(question or "", sub_index, [Candidate(answer)] if answer else [])
+
+
+def _array_of_questions(row: Row, array: str, recipe: Recipe, split: str) -> list[str]:
+    values = value_at(row, array)
+    if not isinstance(values, list | tuple | None):
+        raise FieldError(array, found=describe(values), expected="a list of questions")
+    if split not in recipe.no_answer_splits:
+        for answer in recipe.answers:
+            if isinstance(answer, ArrayAnswer):
+                _check_parallel(row, answer.array, len(values or ()), array)
+    return [text_of(value, array) or "" for value in values or ()]
+
+
+def _check_parallel(row: Row, name: str, n_questions: int, questions: str) -> None:
+    values = value_at(row, name)
+    if isinstance(values, list | tuple) and len(values) != n_questions:
+        raise FieldError(
+            name,
+            found=describe(values),
+            expected=f"one answer for each of the {n_questions} questions in {questions!r}",
+        )

@@ -1,0 +1,121 @@
+"""A recipe's `prompt`, `passage` and other texts, looked up in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from decon_core.benchmarks.fields import (
+    AbsentFieldError,
+    FieldError,
+    Row,
+    describe,
+    is_empty,
+    text_of,
+    value_at,
+)
+from decon_core.benchmarks.recipe import FieldText, JoinedText, LastParagraph, MessagesText, Text
+from decon_core.benchmarks.transforms import apply_transforms
+
+# The two shapes in which chats are published, and what the second calls the first's roles.
+_ROLE_KEYS = ("role", "from")
+_CONTENT_KEYS = ("content", "value")
+_ROLE_ALIASES = {"human": "user", "gpt": "assistant"}
+
+
+def text_in(row: Row, source: Text) -> str | None:
+    """One text, None when the row has the field and nothing in it."""
+    return text_of(value_in(row, source), name_of(source))
+
+
+def value_in(row: Row, source: Text) -> object:
+    """What the source names, after its transforms; a list is left to the caller."""
+    match source:
+        case FieldText():
+            return _field_value(row, source)
+        case JoinedText():
+            texts = (text_of(value_at(row, field), field) for field in source.fields)
+            return source.separator.join(text for text in texts if text is not None)
+        case MessagesText():
+            return _messages_text(row, source)
+        case LastParagraph():
+            return _last_paragraph(row, source)
+
+
+def name_of(source: Text) -> str:
+    return " + ".join(source.fields) if isinstance(source, JoinedText) else source.field
+
+
+def _field_value(row: Row, source: FieldText) -> object:
+    try:
+        value = value_at(row, source.field)
+    except AbsentFieldError:
+        if source.is_optional:
+            return None
+        raise
+    return apply_transforms(value, source.transforms, source.field)
+
+
+def _messages_text(row: Row, source: MessagesText) -> str:
+    messages = value_at(row, source.field)
+    if not isinstance(messages, list | tuple | None):
+        raise FieldError(source.field, found=describe(messages), expected="a list of messages")
+    roles = {_role_name(role) for role in source.roles}
+    texts = []
+    for position, message in enumerate(messages or ()):
+        if not isinstance(message, Mapping):
+            raise FieldError(
+                f"{source.field}.{position}",
+                found=describe(message),
+                expected="a message (an object with role and content, or from and value)",
+            )
+        if not roles or _role_of(message, source.field) in roles:
+            texts.append(_content_of(message, source))
+    if source.append_field is not None:
+        texts.append(text_of(value_at(row, source.append_field), source.append_field))
+    return "\n".join(text for text in texts if text is not None)
+
+
+def _role_name(role: str) -> str:
+    return _ROLE_ALIASES.get(role.lower(), role.lower())
+
+
+def _role_of(message: Mapping[str, object], field: str) -> str:
+    for key in _ROLE_KEYS:
+        if isinstance(role := message.get(key), str):
+            return _role_name(role)
+    raise FieldError(field, found=describe(message), expected="a message with a role")
+
+
+def _content_of(message: Mapping[str, object], source: MessagesText) -> str | None:
+    keys = (source.content_field,) if source.content_field else _CONTENT_KEYS
+    for key in keys:
+        if key in message:
+            return _content_text(message[key], source.field)
+    raise AbsentFieldError(
+        source.field, found=describe(message), expected=f"a message with {' or '.join(keys)}"
+    )
+
+
+def _content_text(content: object, field: str) -> str | None:
+    """Content is text, or a list of parts of which those of type text count."""
+    if not isinstance(content, list | tuple):
+        return text_of(content, field)
+    parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
+    return "\n".join(text for part in parts if (text := text_of(part, field)) is not None) or None
+
+
+def _last_paragraph(row: Row, source: LastParagraph) -> str | None:
+    value = value_at(row, source.field)
+    paragraphs = value.split("\n\n") if isinstance(value, str) else value
+    flat = list(_flattened(paragraphs, source.field))
+    long_enough = (text for text in reversed(flat) if len(text.split()) >= source.min_words)
+    return next(long_enough, None)
+
+
+def _flattened(value: object, field: str) -> Iterator[str]:
+    """Papers are published as sections of paragraphs: lists of lists."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _flattened(item, field)
+    elif not is_empty(value):
+        yield text_of(value, field) or ""

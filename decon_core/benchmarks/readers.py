@@ -1,0 +1,177 @@
+"""Files -> rows. A file is read whole or not at all: one that ends too early is an error."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from decon_core.benchmarks.fields import Row, describe
+from decon_core.errors import Problem, RecordError
+from decon_core.storage.compression import COMPRESSIONS, DAMAGE, open_bytes
+from decon_core.storage.paths import RemotePath
+from decon_core.wording import counted
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_rows(path: Path) -> Iterator[Row | Problem]:
+    """The rows of a file in order; in place of one that cannot be read, why not."""
+    reader = _READERS[_format_of(path)]
+    with _whole(path):
+        yield from reader(path)
+
+
+def is_readable(path: Path) -> bool:
+    return _format_of(path) in _READERS
+
+
+def known_endings() -> str:
+    return f"{', '.join(_READERS)}, each also with {', '.join(COMPRESSIONS)}"
+
+
+def _format_of(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS and suffixes[-2:-1] != [".parquet"]:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """What the decompressors say of a damaged file, said in our words."""
+    try:
+        yield
+    except EOFError:
+        raise _damaged(path, "that ends too early") from None
+    except DAMAGE as error:
+        raise _damaged(path, f"that cannot be decompressed ({error})") from None
+
+
+def _damaged(path: Path, what: str) -> RecordError:
+    return RecordError(
+        Problem(str(path), f"a file {what}", "a whole file", "Copy or download it again.")
+    )
+
+
+def _json_lines(path: Path) -> Iterator[Row | Problem]:
+    with open_bytes(path) as file:
+        yield from _json_rows(path, file)
+
+
+def _json_rows(path: Path, file: BinaryIO) -> Iterator[Row | Problem]:
+    offset = 0
+    for number, line in enumerate(file, start=1):
+        text = line.removeprefix(_BOM) if number == 1 else line
+        if text.strip():
+            yield _json_row(text, f"{path} line {number} (byte {offset})")
+        offset += len(line)
+
+
+def _json_row(text: bytes, where: str) -> Row | Problem:
+    try:
+        value = _parse(text)
+    except ValueError as error:
+        return Problem(where, f"text that is not JSON ({error})", "one JSON object per line")
+    if not isinstance(value, Mapping):
+        return Problem(where, describe(value), "one JSON object per line")
+    return value
+
+
+def _parse(text: bytes) -> object:
+    """Strict and fast first; then the standard library, which knows NaN as Python writes it."""
+    try:
+        parsed: object = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        try:
+            parsed = json.loads(text.decode("utf-8"))
+            json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        except (json.JSONDecodeError, RecursionError):
+            raise error from None
+    return parsed
+
+
+def _json_array(path: Path) -> Iterator[Row | Problem]:
+    """A list of objects; or, as many publish under this name, one object per line."""
+    with open_bytes(path) as file:
+        content = file.read().removeprefix(_BOM)
+    if not content.lstrip().startswith(b"["):
+        yield from _json_rows(path, io.BytesIO(content))
+        return
+    try:
+        values = _parse(content)
+    except ValueError as error:
+        yield Problem(str(path), f"text that is not JSON ({error})", "a JSON list of objects")
+        return
+    for number, value in enumerate(values if isinstance(values, list) else [], start=1):
+        if isinstance(value, Mapping):
+            yield value
+        else:
+            yield Problem(f"{path} item {number}", describe(value), "an object")
+
+
+def _parquet(path: Path) -> Iterator[Row | Problem]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    source = path.open("rb") if isinstance(path, RemotePath) else path
+    try:
+        for batch in parquet.ParquetFile(source).iter_batches(batch_size=2_000):
+            yield from batch.to_pylist(maps_as_pydicts="strict")
+    except pa.ArrowException as error:
+        raise _damaged(path, f"that is not whole parquet ({error})") from None
+
+
+def _comma_separated(path: Path) -> Iterator[Row | Problem]:
+    yield from _table(path, delimiter=",", quoting=csv.QUOTE_MINIMAL)
+
+
+def _tab_separated(path: Path) -> Iterator[Row | Problem]:
+    """No quoting, as the format has it: an unpaired quote in a text would swallow whole lines."""
+    yield from _table(path, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _table(path: Path, *, delimiter: str, quoting: int) -> Iterator[Row | Problem]:
+    csv.field_size_limit(2**31 - 1)  # the default refuses passages over 128 kB
+    with (
+        open_bytes(path) as raw,
+        io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
+    ):
+        reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals
+        header: list[str] = []
+        try:
+            header = next(reader, [])
+            for cells in reader:
+                if cells:
+                    yield _table_row(header, cells, f"{path} line {reader.line_num}")
+        except (csv.Error, UnicodeDecodeError) as error:
+            yield Problem(
+                f"{path} line {reader.line_num}",
+                f"a line that cannot be read ({error})",
+                f"cells separated by {delimiter!r}, in UTF-8",
+            )
+
+
+def _table_row(header: list[str], cells: list[str], where: str) -> Row | Problem:
+    if len(cells) != len(header):
+        names = ", ".join(header)
+        return Problem(
+            where, counted(len(cells), "cell"), f"{counted(len(header), 'cell')} ({names})"
+        )
+    return dict(zip(header, cells, strict=True))
+
+
+_READERS: dict[str, Callable[[Path], Iterator[Row | Problem]]] = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json_array,
+    ".parquet": _parquet,
+    ".csv": _comma_separated,
+    ".tsv": _tab_separated,
+}

@@ -1,0 +1,94 @@
+"""Normalized records at rest: one immutable table per version of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.errors import MissingError, Problem
+from decon_core.schemas import RECORDS
+from decon_core.storage.store import Store, read_json, read_parquet, write_json, write_parquet
+
+
+@dataclass(frozen=True)
+class Version:
+    """A benchmark as it is today: its name, the hash of its content, what it holds."""
+
+    benchmark: str
+    fingerprint: str
+    n_records: int
+    n_items: int
+
+
+def fingerprint_of_records(table: pa.Table) -> str:
+    """Hash of the content: independent of files, of compression and of library versions."""
+    digest = sha256()
+    for batch in table.cast(RECORDS).to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            digest.update(orjson.dumps(row))
+    return digest.hexdigest()[:16]
+
+
+def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
+    """Keep a normalized benchmark as the version that counts from now on.
+
+    `origin` is the fingerprint of what it was made from: recipe and files.
+    """
+    items = table.select(["split", "instance_index"]).group_by(["split", "instance_index"])
+    version = Version(
+        benchmark, fingerprint_of_records(table), table.num_rows, items.aggregate([]).num_rows
+    )
+    write_parquet(store.records(benchmark, version.fingerprint), table)
+    write_json(
+        store.current_records(benchmark),
+        {
+            "version": version.fingerprint,
+            "origin": origin,
+            "n_records": version.n_records,
+            "n_items": version.n_items,
+            "splits": {
+                entry["values"]: entry["counts"]
+                for entry in sorted(
+                    pc.value_counts(table["split"]).to_pylist(), key=lambda entry: entry["values"]
+                )
+            },
+        },
+    )
+    return version
+
+
+def current_version(store: Store, benchmark: str) -> Version:
+    """The version of a benchmark that counts today."""
+    path = store.current_records(benchmark)
+    if not path.is_file():
+        raise MissingError(
+            Problem(
+                f"benchmark {benchmark!r}",
+                "no normalized records",
+                str(path),
+                "`decon-assets run`, or materialize the asset `records` for this benchmark",
+            )
+        )
+    value = read_json(path)
+    return Version(benchmark, value["version"], value["n_records"], value["n_items"])
+
+
+def recorded_origin(store: Store, benchmark: str) -> str | None:
+    """What the current records were made from; None when they are not there."""
+    path = store.current_records(benchmark)
+    if not path.is_file():
+        return None
+    value = read_json(path)
+    return str(value["origin"]) if store.records(benchmark, value["version"]).is_file() else None
+
+
+def load_records(
+    store: Store, version: Version, *, columns: Sequence[str] | None = None
+) -> pa.Table:
+    path = store.records(version.benchmark, version.fingerprint)
+    return read_parquet(path, schema=RECORDS, columns=columns)

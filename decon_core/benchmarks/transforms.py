@@ -1,0 +1,163 @@
+"""Named changes to a value, and to a label, that a recipe may ask for."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+
+from decon_core.benchmarks.fields import FieldError, describe, is_empty, plain, text_of
+
+Steps = tuple[tuple[str, str | None], ...]
+
+
+def apply_transforms(value: object, steps: Steps, field: str) -> object:
+    """Apply (name, argument) pairs in order; nothing in, nothing out."""
+    for name, argument in steps:
+        if is_empty(value):
+            return None
+        if name in ARGUMENT_TRANSFORMS:
+            default, change = ARGUMENT_TRANSFORMS[name]
+            value = change(value, default if argument is None else argument, field)
+        else:
+            value = PLAIN_TRANSFORMS[name](value, field)
+    return value
+
+
+def apply_label_transform(label: str, name: str | None, field: str) -> str:
+    if name is None:
+        return label
+    try:
+        return LABEL_TRANSFORMS[name](label)
+    except ValueError:
+        raise FieldError(
+            field, found=describe(label), expected=f"a label that {name} can work on"
+        ) from None
+
+
+def _each(change: Callable[[str], str], value: object, field: str) -> object:
+    """A change of text, applied to every element when the value is a list."""
+    if isinstance(value, list | tuple):
+        return [None if is_empty(item) else _each(change, item, field) for item in value]
+    return change(text_of(value, field) or "")
+
+
+def _strip(value: object, field: str) -> object:
+    return _each(str.strip, value, field)
+
+
+def _first_line(value: object, field: str) -> object:
+    return _each(lambda text: text.strip().partition("\n")[0], value, field)
+
+
+def _last_line(value: object, field: str) -> object:
+    return _each(lambda text: text.strip().rpartition("\n")[2], value, field)
+
+
+def _after_marker(value: object, marker: str, field: str) -> object:
+    # Without the marker the text is kept whole: losing an answer is worse than a long one.
+    return _each(lambda text: text.rpartition(marker)[2].strip(), value, field)
+
+
+def _before_marker(value: object, marker: str, field: str) -> object:
+    return _each(lambda text: text.partition(marker)[0].strip(), value, field)
+
+
+def _binary_to_bool(value: object, field: str) -> object:
+    label = text_of(value, field)
+    if label in ("-1", None):
+        return None
+    if label in ("0", "1", "false", "true"):
+        return label in ("1", "true")
+    raise FieldError(field, found=describe(value), expected="0 or 1")
+
+
+def _join(value: object, separator: str, field: str) -> object:
+    if not isinstance(value, list | tuple):
+        raise FieldError(field, found=describe(value), expected="a list to join")
+    return separator.join(text for item in value if (text := text_of(item, field)) is not None)
+
+
+def _split(value: object, separator: str, field: str) -> object:
+    return [part.strip() for part in (text_of(value, field) or "").split(separator)]
+
+
+def _first(value: object, field: str) -> object:
+    if not isinstance(value, list | tuple):
+        raise FieldError(field, found=describe(value), expected="a list")
+    return next((item for item in value if not is_empty(item)), None)
+
+
+def _parse_json(value: object, field: str) -> object:
+    try:
+        return json.loads(text_of(value, field) or "")
+    except json.JSONDecodeError:
+        raise FieldError(field, found=describe(value), expected="text that is JSON") from None
+
+
+def _parse_python(value: object, field: str) -> object:
+    try:
+        return ast.literal_eval(text_of(value, field) or "")
+    except (ValueError, SyntaxError):
+        raise FieldError(
+            field, found=describe(value), expected="text that is a Python literal"
+        ) from None
+
+
+def _to_json(value: object, field: str) -> object:
+    return json.dumps(plain(value, field), ensure_ascii=False)
+
+
+PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
+    "binary_to_bool": _binary_to_bool,
+    "strip": _strip,
+    "first_line": _first_line,
+    "last_line": _last_line,
+    "first": _first,
+    "parse_json": _parse_json,
+    "parse_python": _parse_python,
+    "to_json": _to_json,
+}
+
+# With the argument that is meant when the recipe gives none.
+ARGUMENT_TRANSFORMS: dict[str, tuple[str, Callable[[object, str, str], object]]] = {
+    # "####" stands before the final answer in GSM8K and all that is modelled on it.
+    "after_marker": ("####", _after_marker),
+    "before_marker": ("####", _before_marker),
+    "join": ("\n", _join),
+    "split": (",", _split),
+}
+
+TRANSFORM_NAMES = (*PLAIN_TRANSFORMS, *ARGUMENT_TRANSFORMS)
+
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _number_to_letter(label: str, first: int, alphabet: str) -> str:
+    position = int(label) - first
+    if not 0 <= position < len(alphabet):
+        raise ValueError(label)
+    return alphabet[position]
+
+
+def _letter_to_index(label: str) -> str:
+    if len(label) != 1:
+        raise ValueError(label)
+    return str(_LETTERS.index(label.upper()))
+
+
+def _digit_to_bool(label: str) -> str:
+    return ("false", "true")[("0", "1").index(label)]  # a ValueError for any other label
+
+
+LABEL_TRANSFORMS: dict[str, Callable[[str], str]] = {
+    "numbers_to_letters": lambda label: _number_to_letter(label, 1, _LETTERS),
+    "index_to_letter": lambda label: _number_to_letter(label, 0, _LETTERS.lower()),
+    "letter_to_index": _letter_to_index,
+    "add_one": lambda label: str(int(label) + 1),
+    "subtract_one": lambda label: str(int(label) - 1),
+    "binary_to_bool": _digit_to_bool,
+    "lower": str.lower,
+    "upper": str.upper,
+}

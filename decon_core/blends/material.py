@@ -1,0 +1,145 @@
+"""What a blend draws from: the documents of a mixture, by source, as its packs hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.packs import Pack, Shard, shard_at
+from decon_core.errors import MissingError, Problem
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.choice import Sizes
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
+from decon_core.schemas import REMOVED
+from decon_core.storage.store import read_json, read_parquet
+
+Integers = npt.NDArray[np.int64]
+Small = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """The documents of one source, shard after shard."""
+
+    source: Source
+    shards: tuple[Shard, ...]  # as the mixture has them
+    names: tuple[str, ...]  # that they have in the corpus
+    shard: Small  # per document: the number of its shard
+    row: Integers  # in the mixture's shard
+    corpus_row: Integers  # in the corpus's
+    n_tokens: Integers
+
+    def __len__(self) -> int:
+        return self.row.size
+
+    @property
+    def all_tokens(self) -> int:
+        return int(self.n_tokens.sum())
+
+
+def require_built(builder: Builder, mixture: Mixture) -> None:
+    """Raise unless every pack's share of a mixture is there, and of today."""
+    problems = [
+        Problem(
+            f"mixture {mixture.name!r} of pack {pack.name!r}",
+            "not built, or of other shards, benchmarks or settings",
+            "one of today's",
+            "materialize `mixture` for it first; `decon-assets run` does",
+        )
+        for pack in builder.packs
+        if mixture.has_source(pack.source.name) and not builder.stands(mixture, pack)
+    ]
+    if problems:
+        raise MissingError(problems)
+
+
+def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
+    """All that a mixture holds, by source in the order of their names."""
+    require_built(builder, mixture)
+    packs = [pack for pack in builder.packs if mixture.has_source(pack.source.name)]
+    names = sorted({pack.source.name for pack in packs})
+    return tuple(
+        _of_source(builder, mixture, [pack for pack in packs if pack.source.name == name])
+        for name in names
+    )
+
+
+def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Material:
+    shards: list[Shard] = []
+    names: list[str] = []
+    columns: list[tuple[Small, Integers, Integers, Integers]] = []
+    for pack in packs:
+        folder = builder.store.mixture(mixture.name, pack.name)
+        removed = _by_shard(read_parquet(folder / REMOVED_FILE, schema=REMOVED))
+        accounts = read_json(folder / MANIFEST)["shards"]
+        for shard, account in zip(pack.shards, accounts, strict=True):
+            columns.append(_of_shard(builder, shard, len(shards), removed.get(shard.name)))
+            shards.append(_as_written(pack.source, folder / account["file"], folder, account))
+            names.append(shard.name)
+    return Material(
+        packs[0].source,
+        tuple(shards),
+        tuple(names),
+        *(np.concatenate(column) for column in zip(*columns, strict=True)),
+    )
+
+
+def _by_shard(removed: pa.Table) -> dict[str, pa.Table]:
+    """What went of each shard: the list of a pack has one shard after the other."""
+    names = removed["shard"].combine_chunks().dictionary_encode()
+    starts = np.flatnonzero(np.diff(names.indices.to_numpy(), prepend=-1))
+    edges = [*starts.tolist(), removed.num_rows]
+    return {
+        removed["shard"][start].as_py(): removed.slice(start, stop - start)
+        for start, stop in pairwise(edges)
+    }
+
+
+def _of_shard(
+    builder: Builder, shard: Shard, number: int, removed: pa.Table | None
+) -> tuple[Small, Integers, Integers, Integers]:
+    """The documents that are left of a shard."""
+    sizes = Sizes.of(builder.store, shard, builder.reader.scan)
+    if removed is None:
+        same = np.full(sizes.rows.size, number, np.int32)
+        return same, sizes.rows, sizes.rows, sizes.n_tokens
+    is_whole = pc.equal(removed["what"], "document")
+    gone = np.unique(removed.filter(is_whole)["row"].to_numpy())
+    n_tokens = sizes.n_tokens.copy()
+    cut = removed.filter(pc.invert(is_whole))
+    rows, first = np.unique(cut["row"].to_numpy(), return_index=True)  # one row for each reason
+    at = np.searchsorted(sizes.rows, rows)
+    n_tokens[at] -= cut["n_tokens"].to_numpy()[first]
+    is_left = ~np.isin(sizes.rows, gone)
+    rows = sizes.rows[is_left]
+    return (
+        np.full(rows.size, number, np.int32),
+        rows - np.searchsorted(gone, rows),
+        rows,
+        n_tokens[is_left],
+    )
+
+
+def _as_written(source: Source, path: Path, folder: Path, account: dict[str, Any]) -> Shard:
+    """A mixture's shard; its bytes are compared with the account when they are read."""
+    status = path.stat()
+    known = Shard(
+        source=source.name,
+        name="",
+        path=str(path),
+        n_bytes=account["n_bytes"],
+        modified_ns=status.st_mtime_ns,
+        content=account["output"],
+        fingerprint="",
+    )
+    return shard_at(source, path, folder, known)

@@ -1,0 +1,1 @@
+"""decon.toml as typed settings: sources, policy, mixtures, blends, report."""

@@ -1,0 +1,249 @@
+"""Shards in, batches of texts out: `reading.shards.read_shard` for whole stretches at a time.
+
+The rows, the texts and what is refused are the same, to the letter. Most lines are taken apart by a
+kernel, most table columns not at all; the careful reader decides about whatever is unusual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from decon_core.config.load import Source
+from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
+from decon_core.corpus.lines import LineBlock, blocks_of, line_blocks, row_of_line
+from decon_core.corpus.packs import Shard
+from decon_core.corpus.shard_file import open_shard
+from decon_core.corpus.tables import rows_not_utf8, rows_of_table, table_batches
+from decon_core.kernels import json_lines
+from decon_core.kernels.arrays import room_for
+from decon_core.storage.compression import LINE_FORMATS, format_of
+from decon_core.storage.paths import place
+
+_BLOCK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Documents, their texts as bytes, and the rows between them that are none."""
+
+    text: npt.NDArray[np.uint8]  # all documents, in UTF-8, anywhere in it
+    starts: npt.NDArray[np.int64]  # of each document within the text
+    stops: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]  # the number of its row in the shard, ascending
+    n_characters: int
+    unreadable: list[Unreadable]
+    reread: Callable[[int], Document | Unreadable | None]  # a row, by its number
+    invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
+
+    def document(self, at: int) -> Document:
+        """One of the documents, with all that belongs to it, read once more."""
+        return cast("Document", self.reread(int(self.rows[at])))
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A stretch of a shard that is not parsed yet: made in one thread, read in another."""
+
+    read: Callable[[], Batch]
+    position: int  # in the file, as it lies: how far reading has come, more or less
+
+
+def read_blocks(
+    shard: Shard, source: Source, *, block_bytes: int = _BLOCK_BYTES
+) -> Iterator[Block]:
+    """All rows of a shard, in order. Raises as `read_shard` does, after the same rows."""
+    path = place(shard.path)
+    with open_shard(shard) as file:
+        if format_of(path) in LINE_FORMATS:
+            for block in line_blocks(file, path, block_bytes=block_bytes):
+                yield Block(partial(read_lines, block, source), file.tell())
+        else:
+            row = 0
+            for batch in table_batches(file, path, source, batch_bytes=block_bytes):
+                yield Block(partial(_read_table, batch, row, source), file.tell())
+                row += batch.num_rows
+
+
+def compile_reader(source: Source) -> None:
+    """Have the kernel compiled that takes lines apart, on an empty one."""
+    for block in blocks_of(b"{}\n", block_bytes=64):
+        read_lines(block, source)
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """A field that the kernel can look for."""
+
+    path: npt.NDArray[np.uint8]
+    key_starts: npt.NDArray[np.int64]
+
+
+def _field_of(source: Source) -> _Field | None:
+    """The one field with the text; none, if it takes the careful reader to read it."""
+    keys = source.text.encode().split(b".") if isinstance(source.text, str) else []
+    if not all(keys) or not keys:
+        return None
+    sizes = [len(key) + 1 for key in keys]
+    # A copy may be written to; for an array that may not the kernel would be compiled once more.
+    path = np.frombuffer(b".".join(keys), np.uint8).copy()
+    return _Field(path, np.cumsum([0, *sizes], dtype=np.int64))
+
+
+def read_lines(block: LineBlock, source: Source) -> Batch:
+    """A block of lines that is at hand."""
+    field = _field_of(source)
+    if field is None:
+        again = partial(_row_of_line, block, block.edges, source)
+        return _batch(_NO_TEXTS, [again(row) for row in block.rows], again)
+    n = block.n_lines
+    line_starts = np.empty(n + 1, np.int64)
+    again = partial(_row_of_line, block, line_starts, source)
+    text = room_for(block.n_bytes + json_lines.PADDING, np.uint8)
+    starts, stops, documents, unusual = np.empty((4, n), np.int64)
+    n_documents, n_unusual, n_characters = json_lines.read_lines(
+        block.lines,
+        block.n_bytes,
+        field.path,
+        field.key_starts,
+        text,
+        starts,
+        stops,
+        documents,
+        unusual,
+        line_starts,
+    )
+    plain = _Texts(
+        text,
+        starts[:n_documents],
+        stops[:n_documents],
+        documents[:n_documents] + block.row,
+        int(n_characters),
+    )
+    return _batch(plain, [again(block.row + line) for line in unusual[:n_unusual].tolist()], again)
+
+
+def _row_of_line(
+    block: LineBlock, line_starts: npt.NDArray[np.int64], source: Source, row: int
+) -> Document | Unreadable | None:
+    start, stop = line_starts[row - block.row], line_starts[row - block.row + 1]
+    line = block.lines[start:stop].tobytes()
+    return row_of_line(line, row, block.offset + int(start), source)
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def _read_table(table: pa.RecordBatch, first: int, source: Source) -> Batch:
+    again = partial(_row_of_table, table, first, source)
+    column = _texts_of(table, source)
+    if column is None:
+        return _batch(_NO_TEXTS, list(rows_of_table(table, first, source)), again)
+    text, starts, stops = _bytes_of(column)
+    counts = np.empty(starts.size, np.int64)
+    json_lines.count_characters(text, starts, stops, counts)
+    counts[~column.is_valid().to_numpy(zero_copy_only=False)] = -1
+    for name, other in zip(table.schema.names, table.columns, strict=True):
+        if name != source.text:  # the kernel has looked at that one; an id may be invalid, too
+            counts[rows_not_utf8(other)] = -1
+    (good,) = np.nonzero(counts >= 0)
+    (others,) = np.nonzero(counts < 0)
+    plain = _Texts(text, starts[good], stops[good], good + first, int(counts[good].sum()))
+    return _batch(plain, [again(row) for row in (others + first).tolist()], again)
+
+
+def _row_of_table(
+    table: pa.RecordBatch, first: int, source: Source, row: int
+) -> Document | Unreadable:
+    return next(rows_of_table(table.slice(row - first, 1), row, source))
+
+
+def _texts_of(table: pa.RecordBatch, source: Source) -> pa.Array | None:
+    """The column with the texts, if it has bytes that can be taken as they are."""
+    if not isinstance(source.text, str) or table.schema.names.count(source.text) != 1:
+        return None
+    if not table.num_rows:
+        return None  # such a column may lack its buffers
+    column = table.column(source.text)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type):
+        # As bytes: a text that is not UTF-8 is the careful reader's, not the end of the shard.
+        column = column.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())
+    return column if column.type in (pa.string(), pa.large_string()) else None
+
+
+def _bytes_of(
+    column: pa.Array,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The texts of a column, and where each one starts and stops."""
+    _, offsets, content = column.buffers()
+    width = np.int32 if column.type == pa.string() else np.int64
+    count = len(column) + 1
+    bounds = np.frombuffer(offsets, width, count, column.offset * np.dtype(width).itemsize)
+    text = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]].copy()
+    bounds = bounds.astype(np.int64) - int(bounds[0])
+    return text, bounds[:-1], bounds[1:]
+
+
+# Both ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """Documents that the careful reader did not have to read."""
+
+    text: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    n_characters: int
+
+
+_NO_PLACES = np.empty(0, np.int64)
+_NO_TEXTS = _Texts(np.empty(0, np.uint8), _NO_PLACES, _NO_PLACES, _NO_PLACES, 0)
+
+
+def _batch(
+    plain: _Texts,
+    others: Sequence[Document | Unreadable | None],
+    reread: Callable[[int], Document | Unreadable | None],
+) -> Batch:
+    """What was found the fast way, and what the careful reader makes of the other rows."""
+    documents = [row for row in others if isinstance(row, Document)]
+    unreadable = [row for row in others if isinstance(row, Unreadable)]
+    if documents:
+        plain = _merged(plain, documents)
+    return Batch(
+        plain.text,
+        plain.starts,
+        plain.stops,
+        plain.rows,
+        plain.n_characters,
+        unreadable,
+        reread,
+        [document.invalid for document in documents if document.invalid],
+    )
+
+
+def _merged(plain: _Texts, documents: Sequence[Document]) -> _Texts:
+    texts = [document.text.encode() for document in documents]
+    bounds = plain.text.size + np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    rows = np.concatenate([plain.rows, np.array([row.row for row in documents], np.int64)])
+    order = np.argsort(rows)
+    return _Texts(
+        text=np.concatenate([plain.text, np.frombuffer(b"".join(texts), np.uint8)]),
+        starts=np.concatenate([plain.starts, bounds[:-1]])[order],
+        stops=np.concatenate([plain.stops, bounds[1:]])[order],
+        rows=rows[order],
+        n_characters=plain.n_characters + sum(len(document.text) for document in documents),
+    )

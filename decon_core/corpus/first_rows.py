@@ -1,0 +1,138 @@
+"""The first rows of a file, and what their fields hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.corpus.lines import BYTE_ORDER_MARK, parsed
+from decon_core.corpus.tables import open_arrow, readable, values_of_table
+from decon_core.storage.compression import DAMAGE, TABLE_FORMATS, format_of, open_bytes
+
+Row = Mapping[str, Any]
+
+MOST_ROWS = 50  # of each file that is looked into
+_LONGEST_LINE = 16 << 20  # bytes; a longer one is a mistake more often than a document
+_DEEPEST = 4  # levels of objects
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The first rows of a file."""
+
+    path: Path
+    rows: tuple[Row, ...]
+    n_unreadable: int = 0
+    damage: str = ""  # why the file cannot be read at all, or from some row on
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a field held in the rows that were looked at."""
+
+    name: str
+    kinds: tuple[str, ...]
+    n_rows: int
+    n_characters: int  # of texts, on average
+
+    def __str__(self) -> str:
+        told = f", {self.n_characters} characters" if "text" in self.kinds else ""
+        name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in self.name)
+        return f"{name} ({' or '.join(self.kinds)}{told})"
+
+
+def sample(path: Path) -> Sample:
+    """Some rows from the beginning of a shard."""
+    rows: list[Row] = []
+    n_unreadable = 0
+    read = _table_rows if format_of(path) in TABLE_FORMATS else _line_rows
+    try:
+        for row in read(path):
+            if row is None:
+                n_unreadable += 1
+            else:
+                rows.append(row)
+            if len(rows) + n_unreadable >= MOST_ROWS:
+                break
+    except (*DAMAGE, pa.ArrowException, OSError) as error:
+        return Sample(path, tuple(rows), n_unreadable, f"{error}" or type(error).__name__)
+    return Sample(path, tuple(rows), n_unreadable)
+
+
+def _line_rows(path: Path) -> Iterator[Row | None]:
+    with open_bytes(path) as file:
+        line = file.readline(_LONGEST_LINE).removeprefix(BYTE_ORDER_MARK)
+        while line:
+            if line.strip():
+                yield _object(line)
+            line = file.readline(_LONGEST_LINE)
+
+
+def _object(line: bytes) -> Row | None:
+    try:
+        value, _ = parsed(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _table_rows(path: Path) -> Iterator[Row | None]:
+    if format_of(path) == ".parquet":
+        batches = pq.ParquetFile(readable(path)).iter_batches(batch_size=MOST_ROWS)
+    else:
+        batches = open_arrow(path).batches
+    for batch in batches:
+        yield from (value for value, _ in values_of_table(batch.slice(0, MOST_ROWS)))
+
+
+def fields_of(rows: Sequence[Row]) -> list[Field]:
+    """Every field of rows by its path, with what it held; the first row's order first."""
+    kinds: dict[str, Counter[str]] = {}
+    n_characters: Counter[str] = Counter()
+    for row in rows:
+        for path, value in leaves(row):
+            kinds.setdefault(path, Counter())[kind_of(value)] += 1
+            n_characters[path] += len(value) if isinstance(value, str) else 0
+    return [
+        Field(
+            path,
+            tuple(sorted(found)),
+            found.total(),
+            n_characters[path] // max(found["text"], 1),
+        )
+        for path, found in kinds.items()
+    ]
+
+
+def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
+    """Values that are no objects, under the path that a decon.toml names them by."""
+    for key, item in value.items():
+        path = f"{prefix}{key}"
+        if isinstance(item, dict) and item and depth < _DEEPEST:
+            yield from leaves(item, f"{path}.", depth + 1)
+        else:
+            yield path, item
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in a word."""
+    if isinstance(value, list):
+        return "messages" if is_conversation(value) else "list"
+    names = {str: "text", bool: "truth value", int: "number", float: "number", dict: "object"}
+    return "null" if value is None else names.get(type(value), type(value).__name__)
+
+
+def is_conversation(value: object) -> bool:
+    """Whether this is a list of turns, in one of the two forms that are published."""
+    return isinstance(value, list) and bool(value) and all(map(_is_turn, value))
+
+
+def _is_turn(value: object) -> bool:
+    forms = ({"role", "content"}, {"from", "value"})
+    return isinstance(value, dict) and any(value.keys() >= form for form in forms)

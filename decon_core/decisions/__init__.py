@@ -1,0 +1,1 @@
+"""Matches to leaks: thresholds, common n-grams, verdicts."""

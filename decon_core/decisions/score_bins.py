@@ -1,0 +1,34 @@
+"""How many matches have which score: what a threshold would let through, or keep out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.policy import TOLERANCE
+from decon_core.corpus.packs import Pack
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.schemas import ENTRIES
+
+_BINS = 50  # as in the report's view `score_histogram`: steps of 0.02, and 1 in the last one
+
+
+def score_bins(
+    reader: MatchReader, packs: Iterable[Pack], versions: Sequence[Version]
+) -> list[dict[str, Any]]:
+    """What was found of benchmarks in packs, by rule and score; empty bins are left out.
+
+    Reads every tile of them: for the cells of a run, not for those of a grid.
+    """
+    entries = [table for _, _, table in reader.found(packs, versions)]
+    frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
+    number = (pl.col("score") * _BINS + TOLERANCE).floor().clip(upper_bound=_BINS - 1)
+    counted = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))
+    bins = counted.agg(
+        pl.len().alias("n_matches"), pl.col("is_contaminated").sum().alias("n_contaminated")
+    )
+    return bins.sort("rule", "score_from").to_dicts()

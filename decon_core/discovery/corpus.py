@@ -1,0 +1,308 @@
+"""Shards of unknown form, grouped into sources that can be read."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from decon_core.config.load import Source
+from decon_core.config.names import folded
+from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
+from decon_core.corpus.packs import require_names_in_utf8, stamps_of
+from decon_core.corpus.shapes import n_read, reading_of
+from decon_core.discovery.overlap import named_twice
+from decon_core.errors import CorpusError, Problem
+from decon_core.storage.compression import FORMATS, compression_of, format_of
+from decon_core.storage.paths import is_set_aside, is_url
+from decon_core.wording import counted
+
+_FILES_LOOKED_INTO = 3  # of each kind of name: the first, the middle, the last
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files that are one source, and why they are read as they are."""
+
+    source: Source  # its path from the root of the file system on
+    files: tuple[Path, ...]
+    n_bytes: int
+    fields: tuple[Field, ...]
+    n_rows: int  # that were looked at
+    n_files_read: int
+    n_unreadable: int  # of those rows
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """Files of one folder whose names differ in digits only."""
+
+    folder: Path
+    is_root: bool  # whether that is where it all begins, and its name says nothing
+    stem: str
+    ending: str
+    files: tuple[Path, ...]
+    samples: tuple[Sample, ...]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for one in self.samples for row in one.rows]
+
+
+def survey_corpus(typed: Sequence[str]) -> tuple[list[Found], list[str]]:
+    """The sources in folders, files or globs, and what is left out; all problems in one error."""
+    problems: list[Problem] = []
+    kinds: list[_Kind] = []
+    left_out: list[str] = []
+    if remote := [_behind_url(place) for place in typed if is_url(place)]:
+        raise CorpusError(remote)
+    places = [(place, *_files(place)) for place in typed]
+    if twice := named_twice([(place, files) for place, _, files in places]):
+        raise CorpusError(twice)
+    for place, root, files in places:
+        shards = [path for path in files if format_of(path) in FORMATS]
+        if not shards:
+            found = f"no shard among {counted(len(files), 'file')}" if files else _nothing_at(place)
+            problems.append(Problem(place, found, f"files in {', '.join(FORMATS)}"))
+        left_out += [str(path) for path in files if format_of(path) not in FORMATS]
+        kinds += _kinds(root, shards)
+    problems += [_damaged(one) for kind in kinds for one in kind.samples if one.damage]
+    apart, mixed = _apart(kinds)
+    sources, unclear = _sources(apart)
+    problems += mixed + unclear
+    if not problems and not sources:
+        told = ", ".join(typed)
+        problems.append(Problem(told, "no row in any file", "rows to see the fields of"))
+    if problems:
+        raise CorpusError(dict.fromkeys(problems))
+    read = {path for one in sources for path in one.files}
+    left_out += [str(path) for kind in kinds for path in kind.files if path not in read]
+    return _with_names(sources), left_out
+
+
+def _behind_url(place: str) -> Problem:
+    remedy = (
+        "look at some downloaded files, and put the URL into `path` of the [[corpus.source]] that "
+        "comes out (docs/configuration.md, URLs)"
+    )
+    return Problem(place, "a URL", "files of this machine, to look at their first rows", remedy)
+
+
+def _damaged(one: Sample) -> Problem:
+    return Problem(str(one.path), one.damage, "a whole file", "replace it, or move it away")
+
+
+def _nothing_at(place: str) -> str:
+    """Why no file was found: there is none, or none that may be a shard."""
+    path = Path(place).absolute()
+    is_empty = not any(one.is_file() for one in path.rglob("*")) if path.is_dir() else True
+    return "no such file" if is_empty else "only files below names that begin with _ or ."
+
+
+def _files(place: str) -> tuple[Path, list[Path]]:
+    """The folder that names start from, and all files that are no program's own."""
+    path = Path(place).absolute()
+    if path.is_dir():
+        root, found = path, list(path.rglob("*"))
+    elif path.is_file():
+        root, found = path.parent, [path]
+    else:
+        found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207
+        fixed = [part for part in path.parts if not glob.has_magic(part)]
+        wild = next((at for at, part in enumerate(path.parts) if glob.has_magic(part)), len(fixed))
+        root = Path(*path.parts[:wild]) if wild < len(path.parts) else path.parent
+    named = path.parts[len(root.parts) :]
+    visible = [
+        one
+        for one in found
+        if one.is_file() and not is_set_aside(one.relative_to(root).parts, named)
+    ]
+    require_names_in_utf8(visible)
+    return root, sorted(visible)
+
+
+def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:
+    """Files by top folder, by what their names say besides numbers, and by format."""
+    groups: defaultdict[tuple[Path, str, str], list[Path]] = defaultdict(list)
+    for path in shards:
+        below = path.relative_to(root).parts
+        folder = root / below[0] if len(below) > 1 else root
+        groups[folder, _stem(path), _ending(path)].append(path)
+    return [
+        _Kind(folder, folder == root, stem, ending, tuple(files), tuple(map(sample, _some(files))))
+        for (folder, stem, ending), files in sorted(groups.items())
+    ]
+
+
+def _ending(path: Path) -> str:
+    stem = path.with_suffix("") if compression_of(path) else path
+    return f"{stem.suffix}{path.suffix if compression_of(path) else ''}"
+
+
+def _stem(path: Path) -> str:
+    """What stands before the first number: `shelf` of `shelf-0003.jsonl.gz`."""
+    bare = path.name.removesuffix(_ending(path))
+    return re.split(r"[-_.]?\d", bare, maxsplit=1)[0]
+
+
+def _some(files: Sequence[Path]) -> list[Path]:
+    places = {0, len(files) // 2, len(files) - 1}
+    return [files[at] for at in sorted(places)][:_FILES_LOOKED_INTO]
+
+
+# Sources ------------------------------------------------------------------------------------------
+
+
+def _apart(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
+    """Files of one kind that are read differently are each a kind, where all were looked into."""
+    found: list[_Kind] = []
+    problems: list[Problem] = []
+    for kind in kinds:
+        if not _is_mixed(kind):
+            found.append(kind)
+        elif len(kind.files) == len(kind.samples):
+            found += [_alone(kind, one) for one in kind.samples]
+        else:
+            problems.append(_mixed(kind))
+    return found, problems
+
+
+def _is_mixed(kind: _Kind) -> bool:
+    """Whether a file, read as all of them together are, loses rows that it has alone."""
+    reading = reading_of(kind.rows)
+    return reading is not None and any(
+        n_read(reading[0], one.rows) < n_read(own[0], one.rows)
+        for one in kind.samples
+        if (own := reading_of(one.rows))
+    )
+
+
+def _alone(kind: _Kind, one: Sample) -> _Kind:
+    stem = one.path.name.removesuffix(kind.ending)
+    return replace(kind, stem=stem, files=(one.path,), samples=(one,))
+
+
+def _mixed(kind: _Kind) -> Problem:
+    told = (
+        f"{counted(len(kind.files), 'file')} named like {kind.files[0].name} that are read "
+        "differently"
+    )
+    remedy = "give those that are read alike a folder of their own"
+    return Problem(str(kind.folder), told, "files of one name with fields of one kind", remedy)
+
+
+def _sources(kinds: Sequence[_Kind]) -> tuple[list[Found], list[Problem]]:
+    """Kinds of files that are read alike, together, as far as a pattern can say which they are."""
+    found: list[Found] = []
+    problems: list[Problem] = []
+    folders: defaultdict[tuple[Path, str], list[_Kind]] = defaultdict(list)
+    for kind in kinds:
+        folders[kind.folder, kind.ending].append(kind)
+    for (_, _), alike in sorted(folders.items()):
+        readings = {kind: reading_of(kind.rows) for kind in alike if kind.rows}
+        problems += [_no_text(kind) for kind, reading in readings.items() if reading is None]
+        ways = {_way(reading) for reading in readings.values() if reading}
+        if len(ways) <= 1 and len(readings) == sum(map(bool, readings.values())):
+            groups = [alike] if ways else []
+        else:
+            groups = [[kind] for kind in alike if readings.get(kind)]
+        for group in groups:
+            one, unclear = _found(group, alone=len(groups) == 1)
+            found += one
+            problems += unclear
+    return found, problems
+
+
+def _way(reading: tuple[Source, str]) -> tuple[object, ...]:
+    return reading[0].text, reading[0].messages
+
+
+def _no_text(kind: _Kind) -> Problem:
+    fields = ", ".join(map(str, fields_of(kind.rows))) or "no field"
+    return Problem(
+        str(kind.files[0]),
+        f"rows with {fields}",
+        "a field with text, a conversation, or chosen and rejected",
+        "leave these files out, or write their [[corpus.source]] by hand",
+    )
+
+
+def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[Found], list[Problem]]:
+    files = tuple(sorted(path for kind in group for path in kind.files))
+    samples = [one for kind in group for one in kind.samples]
+    rows = [row for one in samples for row in one.rows]
+    reading = reading_of(rows)
+    pattern = _pattern(group, files, alone=alone)
+    if reading is None or pattern is None:
+        told = (
+            f"{counted(len(files), 'file')} named like {files[0].name}, among others that are "
+            "read otherwise"
+        )
+        remedy = "give them a folder of their own"
+        return [], [Problem(str(group[0].folder), told, "names that a pattern tells apart", remedy)]
+    source, why = reading
+    n_rows = len(rows) + sum(one.n_unreadable for one in samples)
+    n_readable = n_read(source, rows)
+    if 2 * n_readable < n_rows:
+        return [], [_mostly_unreadable(files[0], source, n_rows, n_rows - n_readable)]
+    one = Found(
+        replace(source, name=_name(group, alone=alone), path=pattern),
+        files,
+        sum(path.stat().st_size for path in files),
+        tuple(fields_of(rows)),
+        n_rows,
+        len(samples),
+        n_rows - n_readable,
+        f"{why}; so {n_readable} of {counted(n_rows, 'row')} can be read",
+    )
+    return [one], []
+
+
+def _mostly_unreadable(path: Path, source: Source, n_rows: int, n_unreadable: int) -> Problem:
+    field = source.messages or source.text
+    told = field if isinstance(field, str) else ", ".join(field or ())
+    return Problem(
+        str(path),
+        f"{n_unreadable} of {counted(n_rows, 'row')}, of it and files like it, that cannot be "
+        f"read by {told}",
+        "a text in most rows",
+        "leave these files out, or write their [[corpus.source]] by hand",
+    )
+
+
+def _name(group: Sequence[_Kind], *, alone: bool) -> str:
+    own = group[0].stem if len(group) == 1 and (group[0].is_root or not alone) else ""
+    return own or group[0].folder.name
+
+
+def _pattern(group: Sequence[_Kind], files: tuple[Path, ...], *, alone: bool) -> str | None:
+    """The plainest pattern that finds these files and no others."""
+    folder, ending = glob.escape(str(group[0].folder)), glob.escape(group[0].ending)
+    depth = "" if all(path.parent == group[0].folder for path in files) else "**/"
+    stem = "" if alone else glob.escape(group[0].stem)
+    tried = [f"{folder}/{depth}{stem}{rest}{ending}" for rest in ("*", "[-_.0-9]*", "")]
+    tried += [glob.escape(str(files[0]))] if len(files) == 1 else []
+    return next((one for one in tried if _matches(one) == list(files)), None)
+
+
+def _matches(pattern: str) -> list[Path]:
+    found = stamps_of(Source(name="", path=pattern), folder=Path())
+    return sorted(Path(path) for path, _ in found)
+
+
+def _with_names(found: Sequence[Found]) -> list[Found]:
+    """Names that can be partition keys, each once, whatever the folders are called."""
+    taken: set[str] = set()
+    named = []
+    for one in found:
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", folded(one.source.name)).strip("-")[:60] or "corpus"
+        names = [plain, f"{plain}-{format_of(one.files[0])[1:]}"]
+        names += [f"{plain}-{number}" for number in range(2, len(found) + 2)]
+        name = next(each for each in names if each.casefold() not in taken)
+        taken.add(name.casefold())
+        named.append(replace(one, source=replace(one.source, name=name)))
+    return named

@@ -1,0 +1,1 @@
+"""Scan a folder for benchmarks in one call, without Dagster: `decon-assets scan`."""

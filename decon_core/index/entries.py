@@ -1,0 +1,243 @@
+"""Records to entries: which are indexed, and their questions, answers and passages as tokens.
+
+A text that stands in many records (the question behind several choices, the passage behind many
+questions) is tokenized and kept once. Twin: `reference.index_records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.config.policy import Policy
+from decon_core.index.ngram_counts import (
+    KINDS,
+    Counted,
+    Counts,
+    Grams,
+    frequency,
+    gram_sizes,
+    grams_of,
+)
+from decon_core.text.canonical import canonical
+from decon_core.text.tokenizers import Tokenizer
+from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged, keeps_words_apart
+
+Integers = npt.NDArray[np.int64]
+
+NOTHING = -1
+
+# Why a record is not indexed; its place in this list is what an index part keeps.
+EXACT_REPEAT = "exact repeat"
+REASONS = (
+    None,
+    "too few tokens",
+    "too few different words",
+    EXACT_REPEAT,
+    "empty question",
+)
+_TOO_FEW_TOKENS, _TOO_FEW_WORDS, _REPEAT, _EMPTY = range(1, len(REASONS))
+
+# A tokenizing round's table; records are few beside documents.
+_TABLE_MB = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """The different texts of one kind, and which one each entry has."""
+
+    texts: Ragged
+    of_entry: Integers  # `NOTHING` for an entry without
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The indexed records of a benchmark."""
+
+    dropped: npt.NDArray[np.uint8]  # per record: its place in `REASONS`
+    ids: Integers  # the tokenizer's, ascending; token n of a text is ids[n - 1]
+    fields: Mapping[str, Field]
+
+    @property
+    def records(self) -> Integers:
+        """The row of each entry in the record table."""
+        return np.flatnonzero(self.dropped == 0)
+
+
+def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries:
+    """Tokenize the records of a benchmark and leave out those that cannot be indexed."""
+    vocabulary = GrowingVocabulary()
+    encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
+    columns = {kind: _Column(table[kind], encoder) for kind in KINDS}
+    dropped = _why_dropped(table, columns, vocabulary.ids, policy, tokenizer)
+    is_wanted = {"question": True, "answer": policy.index_answers, "passage": policy.index_passages}
+    kept = np.flatnonzero(dropped == 0)
+    fields = {
+        kind: column.field(kept) if is_wanted[kind] else _no_field(kept)
+        for kind, column in columns.items()
+    }
+    order = np.argsort(vocabulary.ids)
+    rank = np.zeros(order.size + 1, np.uint32)
+    rank[order + 1] = np.arange(1, order.size + 1)
+    return Entries(
+        dropped,
+        vocabulary.ids[order],
+        {
+            kind: Field(Ragged(rank[field.texts.values], field.texts.offsets), field.of_entry)
+            for kind, field in fields.items()
+        },
+    )
+
+
+class _Column:
+    """One text column: its different texts, tokenized, and which one each record has."""
+
+    def __init__(self, column: pa.ChunkedArray, encoder: Encoder) -> None:
+        coded = pc.dictionary_encode(column.combine_chunks().cast(pa.large_string()))
+        if isinstance(coded, pa.ChunkedArray):
+            coded = coded.combine_chunks()
+        self.strings = coded.dictionary
+        self.of_record = coded.indices.fill_null(NOTHING).to_numpy().astype(np.int64)
+        _, offsets, data = self.strings.buffers()
+        edges = np.frombuffer(offsets, np.int64)[: len(self.strings) + 1]
+        text = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+        self.tokens = encoder.encode(text, edges[:-1], edges[1:])
+
+    def texts(self) -> list[str]:
+        strings: list[str] = self.strings.to_pylist()
+        return strings
+
+    def count(self, per_text: Integers) -> Integers:
+        """A number of each text, for every record; 0 where it has none."""
+        of_record: Integers = np.append(per_text, 0)[self.of_record]
+        return of_record
+
+    def field(self, kept: Integers) -> Field:
+        """What the kept records need of it. A text without tokens counts as absent."""
+        of_entry = self.of_record[kept]
+        is_there = self.count(self.tokens.lengths)[kept] > 0
+        used = np.unique(of_entry[is_there])
+        number = np.full(len(self.tokens) + 1, NOTHING)
+        number[used] = np.arange(used.size)
+        return Field(self.tokens.take(used), np.where(is_there, number[of_entry], NOTHING))
+
+
+def _no_field(kept: Integers) -> Field:
+    return Field(Ragged(np.zeros(0, np.uint32), np.zeros(1, np.int64)), np.full(kept.size, NOTHING))
+
+
+def _why_dropped(
+    table: pa.Table,
+    columns: Mapping[str, _Column],
+    ids: Integers,
+    policy: Policy,
+    tokenizer: Tokenizer,
+) -> npt.NDArray[np.uint8]:
+    n_tokens = _visible_tokens(columns, ids, policy, tokenizer)
+    dropped = np.zeros(table.num_rows, np.uint8)
+    dropped[_has_few_words(columns, policy)] = _TOO_FEW_WORDS
+    dropped[n_tokens < policy.eval_min_token_length] = _TOO_FEW_TOKENS
+    if policy.eval_dedup:
+        dropped[_repeats(table["fingerprint"], np.flatnonzero(dropped == 0))] = _REPEAT
+    questions = columns["question"]
+    is_blank = [not canonical(text, policy.form) for text in questions.texts()]
+    dropped[(dropped == 0) & questions.count(np.array(is_blank, np.int64)).astype(bool)] = _EMPTY
+    return dropped
+
+
+def _visible_tokens(
+    columns: Mapping[str, _Column], ids: Integers, policy: Policy, tokenizer: Tokenizer
+) -> Integers:
+    """Tokens of all texts of a record together that are not white space."""
+    if not keeps_words_apart(tokenizer):
+        joined = [f" {text}" for text in _joined(columns, policy)]
+        return np.array(
+            [
+                sum(not tokenizer.is_white_space(token) for token in tokens)
+                for tokens in tokenizer.encode(joined)
+            ],
+            np.int64,
+        )
+    is_visible = [False, *(not tokenizer.is_white_space(token) for token in ids.tolist())]
+    counted = np.zeros(next(iter(columns.values())).of_record.size, np.int64)
+    for column in columns.values():
+        before = np.cumsum(np.append(0, np.array(is_visible)[column.tokens.values]))
+        counted += column.count(np.diff(before[column.tokens.offsets]))
+    return counted
+
+
+def _has_few_words(columns: Mapping[str, _Column], policy: Policy) -> Integers:
+    """Records with too few different words. Most have enough of them in the question alone."""
+    least = policy.eval_min_unique_word_count
+    questions = columns["question"]
+    n_words = [_different_words(text, policy) for text in questions.texts()]
+    doubtful = np.flatnonzero(questions.count(np.array(n_words, np.int64)) < least)
+    joined = _joined(columns, policy, doubtful)
+    is_few = [len(set(text.split(" "))) < least for text in joined]
+    return doubtful[np.array(is_few, np.bool_)]
+
+
+def _different_words(text: str, policy: Policy) -> int:
+    return len(set(canonical(text, policy.form).split(" ")))
+
+
+def _joined(
+    columns: Mapping[str, _Column], policy: Policy, records: Integers | None = None
+) -> list[str]:
+    """Passage, question and answer of records in one canonical text."""
+    order = ("passage", "question", "answer")
+    texts = {kind: [*columns[kind].texts(), None] for kind in order}
+    numbers = np.arange(columns["question"].of_record.size) if records is None else records
+    return [
+        canonical(
+            " ".join(text for kind in order if (text := texts[kind][columns[kind].of_record[at]])),
+            policy.form,
+        )
+        for at in numbers.tolist()
+    ]
+
+
+def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
+    """Those of the records that have the texts of an earlier one of them."""
+    known = fingerprints.combine_chunks().dictionary_encode()
+    codes = (known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known).indices
+    _, first = np.unique(codes.to_numpy(zero_copy_only=False)[records], return_index=True)
+    return np.delete(records, first)
+
+
+# Frequencies --------------------------------------------------------------------------------------
+
+
+def grams_of_fields(entries: Entries, policy: Policy) -> dict[str, Grams]:
+    """The n-grams of each kind of text; short answers have none, they are looked for as a run."""
+    sizes = gram_sizes(policy)
+    return {
+        kind: grams_of(searched_by_grams(kind, field.texts, policy), sizes[kind])
+        for kind, field in entries.fields.items()
+    }
+
+
+def searched_by_grams(kind: str, texts: Ragged, policy: Policy) -> Ragged:
+    if kind != "answer":
+        return texts
+    return texts.only(texts.lengths > policy.short_answer_token_threshold)
+
+
+def count_entries(entries: Entries, policy: Policy) -> Counts:
+    """How many of these records hold what."""
+    n_entries = entries.records.size
+    grams = grams_of_fields(entries, policy)
+    kinds = {}
+    token_df = np.zeros(entries.ids.size + 1, np.int64)
+    for kind, field in entries.fields.items():
+        times = np.bincount(field.of_entry[field.of_entry >= 0], minlength=len(field.texts))
+        df = frequency(grams[kind], times)
+        kinds[kind] = Counted(grams[kind].size, grams[kind].tokens, df)
+        tokens = grams_of(field.texts, 1)
+        token_df[tokens.tokens] += frequency(tokens, times)
+    return Counts(n_entries, entries.ids, token_df[1:], kinds)

@@ -1,0 +1,212 @@
+"""idf that does not move: frequencies frozen from a named set of benchmark versions.
+
+The reference implementation counts over whatever benchmarks are present, so that adding one changes
+the score of every other. Here the counts come from a snapshot that is part of the policy. A
+benchmark inside the snapshot uses it as it is; one outside, or in another version than the one
+inside, uses the snapshot plus itself. So a benchmark's scores depend on itself and the snapshot
+only, and scanning one by one, in any order, equals scanning all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from decon_core.benchmarks.records import Version, current_version, load_records
+from decon_core.config.policy import Policy
+from decon_core.errors import MissingError, Problem, StaleError
+from decon_core.index.entries import count_entries, entries_of
+from decon_core.index.ngram_counts import KINDS, Counted, Counts, gram_sizes, no_counts, total
+from decon_core.schemas import FREQUENCIES
+from decon_core.storage.store import Array, Store, map_arrays, read_json, write_arrays, write_json
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.wording import counted
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Frozen frequencies and the benchmark versions that they were counted over."""
+
+    fingerprint: str
+    members: Mapping[str, str]
+    counts: Counts
+
+    def has(self, version: Version) -> bool:
+        """Whether a benchmark was counted in: then it is weighed with the snapshot alone."""
+        return self.members.get(version.benchmark) == version.fingerprint
+
+
+def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
+    """Count over these benchmark versions, and make the result the snapshot that counts."""
+    tokenizer = load_tokenizer(policy.tokenizer_str)
+    members = {version.benchmark: version.fingerprint for version in versions}
+    counting = policy.index_fingerprint(tokenizer=tokenizer.fingerprint)
+    counted = [
+        count_entries(entries_of(load_records(store, version), policy, tokenizer), policy)
+        for version in sorted(versions, key=lambda version: version.benchmark)
+    ]
+    counts = total(counted) if counted else no_counts(policy)
+    snapshot = Snapshot(_fingerprint(counting, members), members, counts)
+    write_arrays(store.snapshot(snapshot.fingerprint), _arrays(counts), schema=FREQUENCIES)
+    write_json(
+        store.current_snapshot,
+        {
+            "fingerprint": snapshot.fingerprint,
+            "members": members,
+            "n_records": counts.n_records,
+            "counting": counting,
+        },
+    )
+    return snapshot
+
+
+def _fingerprint(counting: str, members: Mapping[str, str]) -> str:
+    identity = orjson.dumps([counting, members], option=orjson.OPT_SORT_KEYS)
+    return sha256(identity).hexdigest()[:16]
+
+
+def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) -> None:
+    """Raise when `current.json` was lost, and a first freeze would not restore what it named.
+
+    If it did not, every weight would change without being asked to: that takes `--refreeze`.
+    """
+    counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    members = {version.benchmark: version.fingerprint for version in versions}
+    frozen = sorted(path.stem for path in store.current_snapshot.parent.glob("[!.]*.arrow"))
+    if frozen and _fingerprint(counting, members) not in frozen:
+        raise MissingError(
+            Problem(
+                str(store.current_snapshot),
+                f"gone; {', '.join(frozen)} lie beside it, from other versions of the benchmarks "
+                "or under other settings",
+                "the name of the snapshot that counts",
+                REFREEZE,
+            )
+        )
+
+
+def current_snapshot(store: Store, policy: Policy) -> Snapshot:
+    """The snapshot that counts today, as it was frozen."""
+    require_counted_under(store, policy)
+    value = read_current(store)
+    path = store.snapshot(value["fingerprint"])
+    if not path.is_file():
+        raise MissingError(
+            Problem(str(path), "no such file", "the frozen counts", "`decon-assets run --refreeze`")
+        )
+    arrays, _ = map_arrays(path)
+    counts = _counts(arrays, value["n_records"], policy)
+    return Snapshot(value["fingerprint"], value["members"], counts)
+
+
+def require_counted_under(store: Store, policy: Policy) -> None:
+    """Raise when the snapshot was counted under other indexing settings than today's."""
+    value = read_current(store)
+    counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    if value["counting"] != counting:
+        raise StaleError(
+            Problem(
+                str(store.current_snapshot),
+                "an idf snapshot that was counted under other policy settings",
+                "one counted under today's",
+                "count it anew: `decon-assets run --refreeze`, or materialize `idf_snapshot` with "
+                "`refreeze: true`; everything is then scanned again",
+            )
+        )
+
+
+def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
+    """Raise when the configuration names other benchmarks than the snapshot was frozen from."""
+    members = sorted(read_current(store)["members"])
+    if names is not None and sorted(names) != members:
+        raise StaleError(
+            Problem(
+                "idf.snapshot",
+                ", ".join(sorted(names)),
+                f"the benchmarks that it was frozen from: {', '.join(members)}",
+                "name those, or count anew: `decon-assets run --refreeze`",
+            )
+        )
+
+
+REFREEZE = (
+    "the weights stay as they are until `decon-assets run --refreeze` counts them anew; every "
+    "score then changes, so everything is scanned again"
+)
+
+
+def outdated_members(store: Store) -> list[Problem]:
+    """The benchmarks of the snapshot whose records are another version than the one counted."""
+    problems = []
+    for name, frozen in sorted(read_current(store)["members"].items()):
+        if store.current_records(name).is_file():
+            now = current_version(store, name).fingerprint
+            if now != frozen:
+                expected = f"version {now} ({_difference(store, name, frozen)})"
+                found = f"frozen from version {frozen}"
+                problems.append(Problem(f"idf snapshot: {name}", found, expected, REFREEZE))
+    return problems
+
+
+def _difference(store: Store, name: str, frozen: str) -> str:
+    """How many items differ between the version that was counted and today's."""
+    version = current_version(store, name)
+    if not store.records(name, frozen).is_file():
+        return f"{counted(version.n_items, 'item')}; the records of the frozen version are gone"
+    before = _texts_of_items(store, Version(name, frozen, 0, 0))
+    now = _texts_of_items(store, version)
+    n_changed = sum(before[item] != now[item] for item in before.keys() & now.keys())
+    n_new, n_gone = len(now.keys() - before.keys()), len(before.keys() - now.keys())
+    return (
+        f"{n_changed} of {counted(version.n_items, 'item')} changed, {n_new} are new, "
+        f"{n_gone} are gone"
+    )
+
+
+def _texts_of_items(store: Store, version: Version) -> dict[tuple[str, int], list[str]]:
+    """The fingerprints of the records of each item."""
+    columns = ["split", "instance_index", "fingerprint"]
+    found: dict[tuple[str, int], list[str]] = {}
+    for row in load_records(store, version, columns=columns).to_pylist():
+        found.setdefault((row["split"], row["instance_index"]), []).append(row["fingerprint"])
+    return found
+
+
+def current_snapshot_fingerprint(store: Store) -> str:
+    """Its name alone, without reading the counts."""
+    return str(read_current(store)["fingerprint"])
+
+
+def read_current(store: Store) -> dict[str, Any]:
+    if not store.current_snapshot.is_file():
+        raise MissingError(
+            Problem(
+                str(store.current_snapshot),
+                "no frozen idf snapshot",
+                "one",
+                "`decon-assets run`, or materialize the asset `idf_snapshot`",
+            )
+        )
+    value: dict[str, Any] = read_json(store.current_snapshot)
+    return value
+
+
+def _arrays(counts: Counts) -> dict[str, Array]:
+    grams = {
+        f"{kind}.{name}": values
+        for kind, counted in counts.kinds.items()
+        for name, values in (("tokens", counted.tokens), ("df", counted.df))
+    }
+    return {"ids": counts.ids, "token_df": counts.token_df, **grams}
+
+
+def _counts(arrays: Mapping[str, Any], n_records: int, policy: Policy) -> Counts:
+    sizes = gram_sizes(policy)
+    kinds = {
+        kind: Counted(sizes[kind], arrays[f"{kind}.tokens"], arrays[f"{kind}.df"]) for kind in KINDS
+    }
+    return Counts(n_records, arrays["ids"], arrays["token_df"], kinds)

@@ -1,0 +1,180 @@
+"""Records to an index part: tokens and frequencies of one benchmark version.
+
+A part is content-addressed by its records, the indexing settings and the idf snapshot, saved once
+and mapped into memory. It holds document frequencies, not weights: a weight is `ln(N / df)`, and
+the two integers are the same on every machine. `search.py` joins parts to what a scan searches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.policy import Policy
+from decon_core.errors import MissingError, Problem
+from decon_core.index.entries import (
+    EXACT_REPEAT,
+    REASONS,
+    Entries,
+    Field,
+    count_entries,
+    entries_of,
+    grams_of_fields,
+)
+from decon_core.index.idf import Snapshot, current_snapshot_fingerprint
+from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
+from decon_core.schemas import INDEX
+from decon_core.storage.store import Array, Store, map_arrays, write_arrays
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import Ragged
+
+_N_RECORDS = "n_records"  # N of idf = ln(N / df)
+
+
+@dataclass(frozen=True)
+class IndexSummary:
+    """What became of a benchmark's records."""
+
+    n_indexed: int
+    dropped: dict[str, int]  # by reason
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A saved part."""
+
+    n_records: int  # N
+    entries: Entries
+    # Of each text's different n-grams, in the order in which they first occur; of a short answer's
+    # different tokens.
+    df: Mapping[str, Ragged]
+
+    @property
+    def why_dropped(self) -> list[str | None]:
+        """Of each record: why it is not indexed, None when it is."""
+        return [REASONS[code] for code in self.entries.dropped.tolist()]
+
+
+def index_fingerprint(store: Store, policy: Policy) -> str:
+    """What today's index parts are named by."""
+    return policy.index_fingerprint(
+        tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint,
+        snapshot=current_snapshot_fingerprint(store),
+    )
+
+
+def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Policy) -> IndexSummary:
+    """Index a benchmark version and save the part."""
+    tokenizer = load_tokenizer(policy.tokenizer_str)
+    entries = entries_of(load_records(store, version), policy, tokenizer)
+    part = weigh(entries, snapshot.counts, policy, is_counted=snapshot.has(version))
+    name = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
+    path = store.index_part(name, version.benchmark, version.fingerprint)
+    write_arrays(path, _arrays(part), schema=INDEX, about={_N_RECORDS: str(part.n_records)})
+    dropped = Counter(reason for reason in part.why_dropped if reason)
+    return IndexSummary(entries.records.size, dict(sorted(dropped.items())))
+
+
+def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool) -> Part:
+    """Look up frequencies. Entries that are not among those counted are counted on top."""
+    grams = grams_of_fields(entries, policy)
+    n_records = counts.n_records
+    gram_df = {
+        kind: counts.gram_frequency(kind, found.tokens, entries.ids)
+        for kind, found in grams.items()
+    }
+    token_df = counts.token_frequency(entries.ids)
+    if not is_counted:
+        own = count_entries(entries, policy)
+        n_records += own.n_records
+        gram_df = {kind: df + own.kinds[kind].df for kind, df in gram_df.items()}
+        token_df = token_df + own.token_df
+    df = {kind: _per_row(found, gram_df[kind]) for kind, found in grams.items()}
+    answers = entries.fields["answer"].texts
+    short = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
+    of_tokens = token_df[short.tokens.astype(np.int64) - 1]
+    df["answer"] = _interleaved(df["answer"], _per_row(short, of_tokens))
+    return Part(n_records, entries, df)
+
+
+def _per_row(grams: Grams, df: npt.NDArray[np.int64]) -> Ragged:
+    return Ragged(df[grams.rows.values].astype(np.uint32), grams.rows.offsets)
+
+
+def _interleaved(first: Ragged, second: Ragged) -> Ragged:
+    """Rows of which one or the other is empty, in one."""
+    lengths = first.lengths + second.lengths
+    values = np.empty(int(lengths.sum()), np.uint32)
+    is_first = np.repeat(first.lengths > 0, lengths)
+    values[is_first], values[~is_first] = first.values, second.values
+    return Ragged(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+
+
+def _arrays(part: Part) -> dict[str, Array]:
+    arrays: dict[str, Array] = {"dropped": part.entries.dropped, "ids": part.entries.ids}
+    for kind, field in part.entries.fields.items():
+        arrays[f"{kind}.tokens"] = field.texts.values
+        arrays[f"{kind}.offsets"] = field.texts.offsets
+        arrays[f"{kind}.of_entry"] = field.of_entry
+        arrays[f"{kind}.df"] = part.df[kind].values
+        arrays[f"{kind}.df_offsets"] = part.df[kind].offsets
+    return arrays
+
+
+def has_part(store: Store, version: Version, index: str) -> bool:
+    return store.index_part(index, version.benchmark, version.fingerprint).is_file()
+
+
+def open_part(store: Store, version: Version, index: str) -> Part:
+    """A saved part. A missing one is an error: a benchmark that is not searched is not clean."""
+    path = store.index_part(index, version.benchmark, version.fingerprint)
+    if not path.is_file():
+        raise MissingError(missing_part(version.benchmark, str(path)))
+    arrays, about = map_arrays(path)
+    fields = {
+        kind: Field(
+            Ragged(arrays[f"{kind}.tokens"], arrays[f"{kind}.offsets"]), arrays[f"{kind}.of_entry"]
+        )
+        for kind in KINDS
+    }
+    df = {kind: Ragged(arrays[f"{kind}.df"], arrays[f"{kind}.df_offsets"]) for kind in KINDS}
+    entries = Entries(arrays["dropped"], arrays["ids"], fields)
+    return Part(int(about[_N_RECORDS]), entries, df)
+
+
+def missing_part(benchmark: str, path: str) -> Problem:
+    return Problem(
+        f"benchmark {benchmark!r}",
+        "no index for its current records, policy and idf snapshot",
+        path,
+        "`decon-assets run`, or materialize the asset `index` for this benchmark",
+    )
+
+
+@lru_cache(maxsize=256)
+def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict[str, Any]]]:
+    """Records left out as exact repeats, by the row of the record that they repeat.
+
+    What is found of the first was found of all of them, in whichever split they stand.
+    """
+    store = Store(root)
+    dropped = open_part(store, version, index).why_dropped
+    first: dict[str, int] = {}
+    twins: dict[int, list[dict[str, Any]]] = {}
+    records = load_records(store, version).to_pylist()
+    for row, (record, reason) in enumerate(zip(records, dropped, strict=True)):
+        if reason is None:
+            first.setdefault(record["fingerprint"], row)
+        elif reason == EXACT_REPEAT and record["fingerprint"] in first:
+            names = ("config", "split", "instance_index", "is_correct")
+            twin = {"record": row, **{name: record[name] for name in names}}
+            twins.setdefault(first[record["fingerprint"]], []).append(twin)
+    return twins

@@ -1,0 +1,640 @@
+"""Records to what `ratcliff`, `longest_match`, `exact` and `ngram_any` search for.
+
+Every different text of the benchmarks of a scan once, in the form that the policy asks for: its
+tokens, the records that use it, and what a document is screened for by (see `kernels/screen.py`).
+Made once for a set of benchmark versions, and mapped into memory by every worker.
+
+A field is tokenized twice: by itself, and behind a space, where its first word is another token.
+Such a form of a text is one more row of the arrays, behind those of all texts.
+
+Not every n-gram opens a comparison: there must be the beginning of a word in it, or a character
+beyond ASCII, and twelve bytes from there on. What does not open one is a row of dots or a bare
+fraction, such as many documents have.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.policy import Policy
+from decon_core.errors import DamagedError
+from decon_core.index.entries import REASONS, Entries, count_entries
+from decon_core.index.idf import current_snapshot
+from decon_core.index.ngram_counts import Grams, grams_of
+from decon_core.index.parts import open_part
+from decon_core.index.query_texts import texts_of
+from decon_core.index.union import search_name
+from decon_core.kernels import grams as kernels
+from decon_core.kernels import runs, screen
+from decon_core.storage.store import Array, Store, map_arrays, write_arrays
+from decon_core.text.forms import formed
+from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
+from decon_core.text.word_cache import Encoder, FixedVocabulary, GrowingVocabulary, Ragged
+
+Integers = npt.NDArray[np.int64]
+
+_log = logging.getLogger(__name__)
+
+# What of a record a text is. The last two are only looked for whole.
+QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION = range(4)
+NAMES = ("question", "answer", "question and answer", "continuation")
+WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
+_FIELDS = (QUESTION, ANSWER)
+_TOO_SHORT = [REASONS.index(reason) for reason in ("too few tokens", "too few different words")]
+NOTHING = -1
+
+_SIZES = {"long": screen.LONG, "short": screen.SHORT}
+_FILTER_BITS = 16
+_BEGINNING_BITS = 4  # at least; looked into most often: it should fit the processor's cache
+_TABLE_MB = 256
+_PAIR_BITS = 4
+_MOST_PAIR_WORDS = 17  # log2: a megabyte
+
+# Counted up when the arrays change, or an old file would be taken for a new one.
+_LAYOUT = "5"
+
+# What ends a sentence that another one follows: a full stop or the like before white space (3.14 is
+# one word), a full-width one, a line break. Quotation marks and brackets close with it. Rows of
+# signs are looked at once and taken whole, so that a long one is not gone through from each place.
+_CLOSING = "[\"'”’»)\\]」』）]*+"
+_SENTENCE_END = re.compile(
+    rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|(?<![。！？])[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
+)
+
+
+class Use(NamedTuple):
+    """A record that has a text, and what of the record it is."""
+
+    part: int  # number of the benchmark
+    record: int
+    kind: int
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Verbatim:
+    """Texts ready to be looked for: a row for each, then rows of their forms behind a space."""
+
+    versions: tuple[Version, ...]
+    texts: screen.Texts
+    beginnings: screen.Words64  # a filter of the first bytes of all windows
+    long: screen.Windows
+    short: screen.Windows
+    canonical_pairs: screen.Words64
+    canonical_filter: screen.Words64
+    is_whole: npt.NDArray[np.uint8]  # of each text: whether it can be looked for as a whole
+    opens: npt.NDArray[np.uint8]  # of each token: whether the n-gram that begins there does
+    is_screened: bool  # or every document is tokenized
+    text_of: npt.NDArray[np.int32]  # of each row: the text that it is a form of
+    ids: Integers  # the tokenizer's, ascending; token n is ids[n - 1]
+    aligned: runs.Texts
+    canonical: runs.Texts  # questions alone; tokens as the union of index parts numbers them
+    use_offsets: Integers  # of each text: who uses it
+    use_part: npt.NDArray[np.int32]
+    use_record: Integers
+    use_kind: npt.NDArray[np.uint8]
+    use_weight: npt.NDArray[np.float64]  # how telling it is: mean idf of its n-grams over ln N
+    part_offsets: Integers  # records before each benchmark
+    field_texts: npt.NDArray[np.int32]  # of each record its question, then its answer; or NOTHING
+
+    def uses(self, text: int, kinds: Collection[int]) -> Iterator[Use]:
+        """Who uses a text as one of these kinds, by benchmark and record."""
+        for at in range(int(self.use_offsets[text]), int(self.use_offsets[text + 1])):
+            kind = int(self.use_kind[at])
+            if kind in kinds:
+                part, record = int(self.use_part[at]), int(self.use_record[at])
+                yield Use(part, record, kind, float(self.use_weight[at]))
+
+    @property
+    def n_rows(self) -> int:
+        """Texts and forms of them."""
+        return int(self.texts.offsets.size - 1)
+
+    def n_tokens(self, text: int) -> int:
+        return int(self.aligned.offsets[text + 1] - self.aligned.offsets[text])
+
+    @cached_property
+    def is_compared(self) -> npt.NDArray[np.bool_]:
+        """Of each text: whether `ratcliff` and `longest_match` look for it at all.
+
+        A comparison needs an n-gram of the text by itself that opens one. A text that is not
+        compared is not visible, and a text that is compared is found wherever it stands whole.
+        """
+        n_opening = np.append(0, np.cumsum(self.opens, dtype=np.int64))
+        edges = self.aligned.offsets
+        has_opening = n_opening[edges[1:]] > n_opening[edges[:-1]]
+        return np.asarray(has_opening[self.text_of])
+
+    def fields(self, part: int, record: int) -> tuple[int, int]:
+        """The texts of a record's question and answer; `NOTHING` for one that it lacks."""
+        question, answer = self.field_texts[2 * (self.part_offsets[part] + record) :][:2].tolist()
+        return question, answer
+
+
+def open_verbatim(
+    store: Store, versions: Sequence[Version], ids: Integers, policy: Policy, *, scan: str
+) -> Verbatim:
+    """What these versions are searched for by, mapped into memory; made first if it is not there.
+
+    `ids` are those of the union of their index parts.
+    """
+    path = _path(store, versions, scan)
+    for _ in range(2):  # another process may clear away what was there a moment ago
+        try:
+            arrays, about = map_arrays(path)
+            return _of_arrays(arrays, about, versions)
+        except (FileNotFoundError, DamagedError):
+            path.unlink(missing_ok=True)
+        build_verbatim(store, versions, ids, policy, scan=scan)
+    arrays, about = map_arrays(path)
+    return _of_arrays(arrays, about, versions)
+
+
+def build_verbatim(
+    store: Store, versions: Sequence[Version], ids: Integers, policy: Policy, *, scan: str
+) -> None:
+    """Gather the texts of these versions, unless that was done before."""
+    path = _path(store, versions, scan)
+    if path.is_file():
+        with suppress(FileNotFoundError):
+            path.touch()
+        return
+    tokenizer = load_tokenizer(policy.tokenizer_str)
+    pool = _Pool()
+    for part, version in enumerate(versions):
+        _gather(pool, part, _records(store, version), policy)
+    arrays = _arrays(pool, ids, versions, tokenizer, policy)
+    arrays["use_weight"] = _weights(pool, store, versions, tokenizer, policy)
+    is_screened = arrays.pop("is_screened")
+    write_arrays(path, arrays, about={"is_screened": "yes" if is_screened else "no"})
+
+
+def _path(store: Store, versions: Sequence[Version], scan: str) -> Path:
+    return store.search(scan, f"{search_name(versions)}-verbatim-{_LAYOUT}")
+
+
+def _records(store: Store, version: Version) -> list[dict[str, Any]]:
+    columns = ["question", "answer", "is_correct"]
+    rows: list[dict[str, Any]] = load_records(store, version, columns=columns).to_pylist()
+    return rows
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+
+class _Pool:
+    """Different texts, and who uses each as what."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.uses: list[tuple[int, int, int, int]] = []  # text, part, record, kind
+
+    def add(self, text: str, part: int, record: int, kind: int) -> None:
+        if text:
+            number = self.numbers.setdefault(text, len(self.numbers))
+            self.uses.append((number, part, record, kind))
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self.numbers)
+
+    def table(self) -> Integers:
+        """Uses in order: text, part, record, kind."""
+        uses = np.array(self.uses, np.int64).reshape(-1, 4)
+        return uses[np.lexsort(uses.T[::-1])]
+
+
+def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:
+    form = policy.normalize, policy.form
+    for row, record in enumerate(records):
+        question, answer = record["question"], record["answer"]
+        pool.add(formed(question, *form), part, row, QUESTION)
+        # A wrong choice is no answer: whoever saw it knows nothing of the right one.
+        if not answer or record["is_correct"] is False:
+            continue
+        pool.add(formed(answer, *form), part, row, ANSWER)
+        if not question.strip() or not answer.strip():
+            continue
+        pool.add(formed(followed(question, answer), *form), part, row, QUESTION_AND_ANSWER)
+        last = last_sentence(question)
+        if last:
+            pool.add(formed(followed(last, answer), *form), part, row, CONTINUATION)
+
+
+def followed(question: str, answer: str) -> str:
+    """A question with its answer behind it, as a text would have the two."""
+    has_space = question[-1:].isspace() or answer[:1].isspace()
+    return question + ("" if has_space or not question else " ") + answer
+
+
+def last_sentence(question: str) -> str | None:
+    """What a continuation goes on from; None for a question of one sentence."""
+    # Without white space at the end: some text stands behind every row of it then.
+    ends = [end.end() for end in _SENTENCE_END.finditer(question.rstrip())]
+    if not ends or not question[: ends[-1]].strip():
+        return None
+    return question[ends[-1] :]
+
+
+# Arrays -------------------------------------------------------------------------------------------
+
+
+def _arrays(
+    pool: _Pool,
+    ids: Integers,
+    versions: Sequence[Version],
+    tokenizer: Tokenizer,
+    policy: Policy,
+) -> dict[str, Any]:
+    uses = pool.table()
+    texts, pieces, text_of = _forms(pool, uses, tokenizer, policy)
+    is_of = [
+        np.isin(np.arange(len(texts)), uses[uses[:, 3] == kind, 0]) for kind in range(len(NAMES))
+    ]
+    as_bytes = _bytes(texts)
+    tokens = _tokens(pieces, as_bytes["offsets"])
+    rows = Ragged(tokens.pop("tokens"), tokens["token_offsets"])
+    is_whole_wanted = np.any([is_of[kind] for kind in WHOLE], axis=0)
+    if policy.compares_tokens:
+        is_whole_wanted |= is_of[ANSWER] & (rows.lengths >= policy.shared_ngram_size)
+    windows, opens, is_whole = _windows(
+        as_bytes,
+        _gram_ranges(rows, tokens, policy.shared_ngram_size),
+        _whole_ranges(is_whole_wanted, as_bytes["offsets"]),
+    )
+    questions = [
+        text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
+    ]
+    canonical = _encode(questions, FixedVocabulary(ids), tokenizer, policy)
+    return {
+        "is_screened": tokenizer.is_lossless(),
+        **as_bytes,
+        **tokens,
+        **windows,
+        "text_of": text_of,
+        "opens": np.concatenate([opens, np.zeros(rows.values.size - opens.size, np.uint8)]),
+        "is_whole": is_whole,
+        **_canonical_screen(canonical, policy.ngram_any_floor),
+        **_named("aligned", texts_of(rows, policy.shared_ngram_size)),
+        **_named("canonical", texts_of(canonical, policy.ngram_any_floor)),
+        "use_offsets": _edges(np.bincount(uses[:, 0], minlength=len(texts))),
+        "use_part": uses[:, 1].astype(np.int32),
+        "use_record": uses[:, 2],
+        "use_kind": uses[:, 3].astype(np.uint8),
+        **_field_texts(uses, versions),
+    }
+
+
+def _field_texts(uses: Integers, versions: Sequence[Version]) -> dict[str, Array]:
+    part_offsets = _edges([version.n_records for version in versions])
+    fields = np.full((int(part_offsets[-1]), len(_FIELDS)), NOTHING, np.int32)
+    text, part, record, kind = uses[np.isin(uses[:, 3], _FIELDS)].T
+    fields[part_offsets[part] + record, kind] = text
+    return {"part_offsets": part_offsets[:-1], "field_texts": fields.ravel()}
+
+
+_NONE = np.empty(0, np.int64)
+_NO_PIECES = Pieces(_NONE, _NONE, _NONE)
+
+
+def _edges(lengths: Sequence[int] | Integers) -> Integers:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
+
+
+def _named(prefix: str, arrays: Any) -> dict[str, Array]:
+    return {f"{prefix}.{name}": value for name, value in arrays._asdict().items()}
+
+
+def _bytes(texts: Sequence[str]) -> dict[str, Any]:
+    contents = [text.encode() for text in texts]
+    offsets = _edges([len(content) for content in contents])
+    spare = bytes(screen.SPARE - int(offsets[-1]) % 8)  # read by eights, behind the last as well
+    return {
+        "data": np.frombuffer(b"".join([*contents, spare]), np.uint8),
+        "offsets": offsets,
+    }
+
+
+def _forms(
+    pool: _Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
+) -> tuple[list[str], list[Pieces], npt.NDArray[np.int32]]:
+    """All texts, then fields behind a space; their tokens, of fields only; the text of each row.
+
+    Behind a space the first word of a text is another token than by itself. Where the space is a
+    token of its own, the two forms are the same search. A field with fewer tokens than an n-gram
+    is not searched in any form.
+    """
+    texts = pool.texts
+    fields = np.unique(uses[np.isin(uses[:, 3], _FIELDS), 0]).tolist()
+    pieces = [_NO_PIECES] * len(texts)
+    text_of = [*range(len(texts))]
+    for field in fields:
+        alone = pieces[field] = tokenizer.pieces(texts[field])
+        is_searched = policy.compares_tokens and alone.ids.size >= policy.shared_ngram_size
+        if not is_searched or texts[field][0].isspace():
+            continue
+        behind = tokenizer.pieces(" " + texts[field])
+        if not any(np.array_equal(ids, alone.ids) for ids in (behind.ids, behind.ids[1:])):
+            texts.append(" " + texts[field])
+            pieces.append(behind)
+            text_of.append(field)
+    return texts, pieces, np.array(text_of, np.int32)
+
+
+def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
+    """Tokens of all rows, numbered, and the bytes that a text with the same must have."""
+    n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
+    token_offsets = _edges(n_tokens)
+    base = np.repeat(offsets[:-1], n_tokens)
+    starts = np.concatenate([piece.starts for piece in pieces] or [_NONE]) + base
+    stops = np.concatenate([piece.stops for piece in pieces] or [_NONE]) + base
+    of_tokens = np.concatenate([piece.ids for piece in pieces] or [_NONE])
+    ids = np.unique(of_tokens)
+    # A tokenizer that counts in characters gives one that several tokens share to all of them.
+    # Only what is between those that a token shares with its neighbours is certain to be there.
+    first, last = starts.copy(), stops.copy()
+    first[1:] = np.where(starts[1:] < stops[:-1], np.maximum(starts[1:], stops[:-1]), starts[1:])
+    last[:-1] = np.where(stops[:-1] > starts[1:], np.minimum(stops[:-1], starts[1:]), stops[:-1])
+    return {
+        "tokens": (np.searchsorted(ids, of_tokens) + 1).astype(np.uint32),
+        "ids": ids,
+        "token_offsets": token_offsets,
+        "token_starts": first,
+        "token_stops": last,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranges:
+    """Stretches of bytes that are looked for, some of them."""
+
+    is_wanted: npt.NDArray[np.uint8]
+    starts: Integers
+    stops: Integers
+
+
+def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
+    """For every token the n-gram that begins with it, where its text has so many more tokens."""
+    n = max(rows.values.size - size + 1, 0)
+    is_wanted = np.ones(rows.values.size, np.uint8)
+    for step in range(1, size):
+        is_wanted[np.maximum(rows.offsets[1:] - step, rows.offsets[:-1])[rows.lengths > 0]] = 0
+    return _Ranges(is_wanted[:n], tokens["token_starts"][:n], tokens["token_stops"][size - 1 :])
+
+
+def _whole_ranges(is_wanted: npt.NDArray[np.bool_], offsets: Integers) -> _Ranges:
+    return _Ranges(is_wanted.astype(np.uint8), offsets[:-1], offsets[1:])
+
+
+# Windows ------------------------------------------------------------------------------------------
+
+
+def _windows(
+    texts: Mapping[str, Any], grams: _Ranges, wholes: _Ranges
+) -> tuple[dict[str, Array], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Windows of both sizes; which n-grams open a comparison, and which texts are found whole."""
+    data, offsets = texts["data"], texts["offsets"]
+    eights = data.view(np.uint64)
+    places = _beginnings(eights, int(offsets[-1]))
+    threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)
+    screen.count_bytes(data, int(offsets[-1]), threes, fours)
+    arrays: dict[str, Array] = {}
+    are_open = [np.zeros(ranges.is_wanted.size, np.uint8) for ranges in (grams, wholes)]
+    for name, size in _SIZES.items():
+        ranks = np.empty(places.size, np.uint64)
+        screen.rank_windows(data, eights, places, size, threes, fours, ranks)
+        chosen = []
+        for ranges, is_open in zip((grams, wholes), are_open, strict=True):
+            before, after = np.full((2, places.size), screen.NEVER, np.uint32)
+            screen.choose(
+                data,
+                places,
+                ranks,
+                ranges.starts,
+                ranges.stops,
+                size,
+                ranges.is_wanted,
+                is_open,
+                before,
+                after,
+            )
+            chosen.append(_Uses.of(places, offsets, before, after))
+        entered = _numbered(data, eights, size, *chosen)
+        arrays |= {f"{name}.{array}": value for array, value in entered.items()}
+    first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
+    beginnings = np.zeros(1 << max((first.size * _BEGINNING_BITS // 64).bit_length(), 1), np.uint64)
+    screen.enter_beginnings(eights, first, beginnings)
+    return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
+
+
+def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
+    """Where windows may begin. In stretches: room for every byte of all texts would be too much."""
+    room, found = np.empty(screen.STRETCH + 2, np.int64), [_NONE]
+    for start in range(0, n, screen.STRETCH):
+        n_found = screen.find_beginnings(eights, start, min(start + screen.STRETCH, n), room)
+        found.append(room[:n_found].copy())
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Uses:
+    """Places at which a window stands for something, in order."""
+
+    places: Integers
+    texts: Integers  # that they lie in
+    before: npt.NDArray[np.uint32]  # bytes that all have before the place for which it stands there
+    after: npt.NDArray[np.uint32]  # and from it on, at least
+
+    @staticmethod
+    def of(
+        places: Integers,
+        offsets: Integers,
+        before: npt.NDArray[np.uint32],
+        after: npt.NDArray[np.uint32],
+    ) -> _Uses:
+        is_used = before != screen.NEVER
+        used = places[is_used]
+        texts = np.searchsorted(offsets, used, side="right") - 1
+        return _Uses(used, texts, before[is_used], after[is_used])
+
+
+def _numbered(
+    data: npt.NDArray[np.uint8],
+    eights: npt.NDArray[np.uint64],
+    size: int,
+    grams: _Uses,
+    wholes: _Uses,
+) -> dict[str, Array]:
+    """The arrays of `screen.Windows`."""
+    places = np.concatenate([grams.places, wholes.places])
+    first, numbers = np.empty(places.size, np.int64), np.empty(places.size, np.uint32)
+    digests, slots = np.empty(places.size, np.uint64), np.zeros(places.size * 2 + 2, np.uint32)
+    n = screen.number_windows(data, eights, places, size, digests, slots, first, numbers)
+    in_filter = np.zeros(n * _FILTER_BITS // 64 + 1, np.uint64)
+    table = np.zeros(3 * n + 1, np.uint64)  # most that are looked up are not there
+    screen.enter_filter(digests[:n], in_filter)
+    screen.enter(digests[:n], table)
+    arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
+    of_kind = np.split(numbers, [grams.places.size])
+    for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):
+        order = np.argsort(number, kind="stable")
+        arrays[f"{name}_offsets"] = _edges(np.bincount(number, minlength=n))
+        arrays[f"{name}s"] = uses.places[order]
+        arrays[f"{name}_texts"] = uses.texts[order].astype(np.uint32)
+        if name == "gram":
+            arrays["gram_before"] = uses.before[order]
+            arrays["gram_after"] = uses.after[order]
+    return arrays
+
+
+def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
+    """What `ngram_any` lets documents go by."""
+    n_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
+    pairs = np.zeros(1 << _log2_of_pairs(rows.values.size), np.uint64)
+    in_filter = np.zeros(n_grams * _FILTER_BITS // 64 + 1, np.uint64)
+    screen.enter_runs(rows.values, rows.offsets, size, pairs, in_filter)
+    return {"canonical_pairs": pairs, "canonical_filter": in_filter}
+
+
+def _log2_of_pairs(n: int) -> int:
+    return min(max((n * _PAIR_BITS // 64).bit_length(), 1), _MOST_PAIR_WORDS)
+
+
+def _encode(
+    texts: Sequence[str],
+    vocabulary: FixedVocabulary | GrowingVocabulary,
+    tokenizer: Tokenizer,
+    policy: Policy,
+) -> Ragged:
+    encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
+    contents = [text.encode() for text in texts]
+    edges = _edges([len(content) for content in contents])
+    data = np.frombuffer(b"".join(contents), np.uint8)
+    return encoder.encode(data, edges[:-1], edges[1:])
+
+
+# Weights ------------------------------------------------------------------------------------------
+
+
+def _weights(
+    pool: _Pool,
+    store: Store,
+    versions: Sequence[Version],
+    tokenizer: Tokenizer,
+    policy: Policy,
+) -> npt.NDArray[np.float64]:
+    """How telling each text is where it is used: 1 when no other record has any of its n-grams.
+
+    By the frozen snapshot, and by what of the benchmark itself is not in it: all of it when it was
+    not counted over, and in any case what is too short to be indexed, which is where questions
+    stand that ask nothing by themselves. So a weight does not depend on what else is scanned.
+    """
+    uses = pool.table()
+    is_weighed = np.isin(uses[:, 3], WHOLE)
+    wanted = {*uses[is_weighed, 0].tolist()}
+    texts = [text if number in wanted else "" for number, text in enumerate(pool.texts)]
+    grams, ids = _grams(texts, tokenizer, policy)
+    snapshot = current_snapshot(store, policy)
+    index = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
+    counted = snapshot.counts.gram_frequency("question", grams.tokens, ids)
+    weights = np.zeros(len(uses))
+    for part, version in enumerate(versions):
+        own = np.flatnonzero(is_weighed & (uses[:, 1] == part))
+        numbers, text_of = np.unique(uses[own, 0], return_inverse=True)
+        rows = grams.rows.take(numbers)
+        df, n_records = counted[rows.values], snapshot.counts.n_records
+        entries = open_part(store, version, index).entries
+        if not snapshot.has(version):
+            counts = count_entries(entries, policy)
+            different, gram_of = np.unique(rows.values, return_inverse=True)
+            tokens = grams.tokens.reshape(-1, grams.size)[different].ravel()
+            df = df + counts.gram_frequency("question", tokens, ids)[gram_of]
+            n_records += counts.n_records
+        short = _too_short(load_records(store, version, columns=["fingerprint"]), entries)
+        asked = uses[own][(uses[own, 3] == QUESTION) & np.isin(uses[own, 2], short), 0]
+        times = np.bincount(np.searchsorted(numbers, asked), minlength=numbers.size)
+        held = np.bincount(rows.values, np.repeat(times, rows.lengths), minlength=len(grams))
+        df = df + held[rows.values].astype(np.int64)
+        n_records += short.size
+        weights[own] = _mean_idf(df, rows.offsets, n_records)[text_of]
+    return weights
+
+
+def _too_short(records: pa.Table, entries: Entries) -> Integers:
+    """The records that were not indexed because they are short, of several alike the first."""
+    short = np.flatnonzero(np.isin(entries.dropped, _TOO_SHORT))
+    alike = records["fingerprint"].to_pylist()
+    first = {alike[row]: row for row in reversed(short.tolist())}
+    return np.sort(np.fromiter(first.values(), np.int64, len(first)))
+
+
+def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[Grams, Integers]:
+    """The n-grams of texts, and the ids that their tokens number."""
+    vocabulary = GrowingVocabulary()
+    rows = _encode(texts, vocabulary, tokenizer, policy)
+    ids = vocabulary.ids
+    order = np.argsort(ids)
+    rank = np.zeros(ids.size + 1, np.uint32)
+    rank[order + 1] = np.arange(1, ids.size + 1)
+    return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids[order]
+
+
+def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> npt.NDArray[np.float64]:
+    """Of the n-grams of each row, in shares of the most that it can be."""
+    different, weight_of = np.unique(df, return_inverse=True)
+    # By Python's logarithm and in order: the same to the last bit wherever it is computed.
+    most = math.log(max(n_records, 1)) or 1.0
+    weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in different.tolist()]
+    totals = np.zeros(offsets.size - 1)
+    kernels.sum_in_order(np.array(weights), weight_of.astype(np.uint32), offsets, totals)
+    return totals / np.maximum(np.diff(offsets), 1)
+
+
+# Read back ----------------------------------------------------------------------------------------
+
+
+def _of_arrays(
+    arrays: Mapping[str, Any], about: Mapping[str, str], versions: Sequence[Version]
+) -> Verbatim:
+    def group(prefix: str, kind: Any) -> Any:
+        return kind(**{name: arrays[f"{prefix}.{name}"] for name in kind._fields})
+
+    texts = screen.Texts(**{name: arrays[name] for name in screen.Texts._fields})
+    return Verbatim(
+        versions=tuple(versions),
+        texts=texts,
+        long=group("long", screen.Windows),
+        short=group("short", screen.Windows),
+        is_screened=about["is_screened"] == "yes",
+        ids=arrays["ids"],
+        aligned=group("aligned", runs.Texts),
+        canonical=group("canonical", runs.Texts),
+        **{
+            name: arrays[name]
+            for name in (
+                *("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
+                *("part_offsets", "field_texts"),
+                *(
+                    "text_of",
+                    "beginnings",
+                    "is_whole",
+                    "opens",
+                    "canonical_pairs",
+                    "canonical_filter",
+                ),
+            )
+        },
+    )

@@ -1,0 +1,170 @@
+"""A line of the reference implementation's reports, checked, as a match and as a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from decon_core.config.policy import Policy
+from decon_core.interop.marks import Marked, parse_marks
+from decon_core.scan.pair_ids import digest_of, pair_name
+from decon_core.text.canonical import canonical
+
+Line = Mapping[str, Any]
+
+_TEXT, _WHOLE, _NUMBER, _FLAG = "a text", "a whole number from 0 on", "a number", "true or false"
+
+# Without these there is no match; the others may be missing, not wrong.
+_REQUIRED = {
+    "training_file": _TEXT,
+    "training_line": _WHOLE,
+    "eval_key": _TEXT,
+    "eval_instance_index": _WHOLE,
+    "contamination_score": _NUMBER,
+}
+_OPTIONAL = {
+    "split": _TEXT,
+    "eval_line": _WHOLE,
+    "fingerprint": _TEXT,
+    "is_correct": _FLAG,
+    "training_overlap_text": _TEXT,
+    "eval_overlap_text": _TEXT,
+    "eval_question_text": _TEXT,
+    "eval_answer_text": _TEXT,
+    "eval_passage_text": _TEXT,
+    "ngram_match_cnt": _WHOLE,
+    "eval_unique_ngrams": _WHOLE,
+    "eval_token_length": _WHOLE,
+    "idf_overlap": _NUMBER,
+    "answer_idf_overlap": _NUMBER,
+    "passage_idf_overlap": _NUMBER,
+    "question_start_idx": _WHOLE,
+    "question_end_idx": _WHOLE,
+    "answer_start_idx": _WHOLE,
+    "answer_end_idx": _WHOLE,
+    "passage_start_idx": _WHOLE,
+    "passage_end_idx": _WHOLE,
+}
+
+_MOST = 2**63
+
+# In the order in which a pair names them.
+_FORM = Policy().form
+_PARTS = ("question", "answer", "passage")
+
+
+class LineError(ValueError):
+    """What is wrong with a line: what was found, and what belongs there."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(found, expected)
+        self.found, self.expected = found, expected
+
+
+def read_line(raw: bytes) -> Line:
+    """A line as it stands there."""
+    try:
+        line = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise LineError(str(error), "JSON") from None
+    if not isinstance(line, dict):
+        raise LineError("JSON that is no object", "an object")
+    for name, kind in (_REQUIRED | _OPTIONAL).items():
+        value = line.get(name)
+        if value is None and name in _OPTIONAL:
+            continue
+        if name not in line:
+            raise LineError(f"no {name!r}", kind)
+        if not _is(value, kind):
+            raise LineError(f"{name!r}: {str(value)[:80]!r}", kind)
+    return line
+
+
+def _is(value: object, kind: str) -> bool:
+    if kind == _FLAG or isinstance(value, bool):
+        return kind == _FLAG and isinstance(value, bool)
+    if kind == _TEXT:
+        return isinstance(value, str)
+    if kind == _NUMBER:
+        return isinstance(value, int | float)
+    return isinstance(value, int) and 0 <= value < _MOST
+
+
+def match_of(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str, Any]:
+    """The line as a row of `matches`. The score before the length penalty is not told."""
+    score = float(line["contamination_score"])
+    length = line.get("eval_token_length") or 0
+    return {
+        "source": source,
+        "shard_name": shard,
+        "row": line["training_line"],
+        "detector": "decon",
+        "benchmark": line["eval_key"],
+        "split": line.get("split") or "",
+        "instance_index": line["eval_instance_index"],
+        "record": line.get("eval_line") or 0,
+        "fingerprint": line.get("fingerprint") or "",
+        "pair": pair_of(line, marked),
+        "is_correct": line.get("is_correct"),
+        "base_score": score,
+        "question_overlap": line.get("idf_overlap"),
+        "answer_overlap": line.get("answer_idf_overlap"),
+        "passage_overlap": line.get("passage_idf_overlap"),
+        "n_matched": line.get("ngram_match_cnt") or 0,
+        "n_grams": line.get("eval_unique_ngrams") or 0,
+        "question_tokens": length,
+        "total_tokens": length,
+        **_spans(line),
+        "score": score,
+        "is_by_score": True,
+        "is_contaminated": True,
+    }
+
+
+def _spans(line: Line) -> dict[str, Any]:
+    """The reference names the last token; here a range ends behind it."""
+    spans: dict[str, int | None] = {}
+    for part in _PARTS:
+        start, last = line.get(f"{part}_start_idx"), line.get(f"{part}_end_idx")
+        is_known = start is not None and last is not None
+        spans[f"{part}_start"] = start if is_known else None
+        spans[f"{part}_stop"] = int(last or 0) + 1 if is_known else None
+    return spans
+
+
+def marked_in(line: Line) -> Marked:
+    """The document's text there."""
+    return parse_marks(line.get("training_overlap_text") or "")
+
+
+def pair_of(line: Line, marked: Marked) -> str:
+    """As a scan by the default policy names it; so what people said of it holds here.
+
+    Not so where parts overlap, which the marks cannot show.
+    """
+    found = {mark.part: marked.text[mark.start : mark.stop] for mark in marked.marks}
+    words = [canonical(found.get(part, ""), _FORM) for part in _PARTS]
+    return pair_name(line.get("fingerprint") or "", digest_of(words))
+
+
+def shown_of(line: Line, marked: Marked) -> dict[str, Any]:
+    """Both texts of a pair. What of the benchmark's was found is not told: it has no marks."""
+    return {
+        "fingerprint": line.get("fingerprint") or "",
+        "benchmark": line["eval_key"],
+        "split": line.get("split") or "",
+        "instance_index": line["eval_instance_index"],
+        "row": line["training_line"],
+        "question_overlap": line.get("idf_overlap"),
+        "answer_overlap": line.get("answer_idf_overlap"),
+        "passage_overlap": line.get("passage_idf_overlap"),
+        "question": line.get("eval_question_text") or line.get("eval_overlap_text"),
+        "answer": line.get("eval_answer_text"),
+        "passage": line.get("eval_passage_text"),
+        "text": marked.text or None,
+        "text_marks": [asdict(mark) for mark in marked.marks],
+        "why_no_text": None if marked.text else "the report has no text of it",
+    }

@@ -1,0 +1,256 @@
+"""Reports of the reference implementation, a file per shard, as one report's database.
+
+Such a report names what leaked. Which items did not, how many documents there were and which rows
+could not be read is not in it; nor are benchmarks of which nothing was found. All of that is null,
+or absent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from decon_core.errors import InputError, Problem
+from decon_core.interop.lines import (
+    Line,
+    LineError,
+    marked_in,
+    match_of,
+    read_line,
+    shown_of,
+)
+from decon_core.interop.write import MANIFEST
+from decon_core.report.database import write_database
+from decon_core.report.rows import ONLY_SOURCE, table_of
+from decon_core.report.tables import TABLES
+from decon_core.storage.store import read_json
+
+MADE_BY = "reference implementation: only what leaked is known"
+
+_NAME = re.compile(r"(?P<shard>.+)-[a-z_]+-(?P<threshold>\d+(?:\.\d+)?)\.jsonl")
+_ROWS = 50_000  # at hand at once
+_MOST_TOLD = 1000
+
+_Item = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A report, and the shard that it is about."""
+
+    path: Path
+    source: str
+    shard: str
+    threshold: float | None
+
+
+@dataclass
+class Read:
+    """What came out of it."""
+
+    n_files: int = 0
+    n_lines: int = 0
+    n_bad: int = 0
+    n_unclear: int = 0  # texts in which brackets may be marks or not
+    bad: list[Problem] = field(default_factory=list)  # the first of them
+    others: list[str] = field(default_factory=list)  # files that are no report
+
+
+def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Read:
+    """Write the database. Lines that cannot be read are an error, or skipped, counted and told."""
+    files, others = _files(folder)
+    gathered = _Gathered(Read(len(files), others=others))
+    with TemporaryDirectory(prefix="decon-reference-") as work:
+        matches = Path(work) / "matches.parquet"
+        schema = TABLES["matches"].schema
+        with pq.ParquetWriter(matches, schema, compression="zstd") as writer:
+            for rows in _batches(gathered, files):
+                writer.write_table(table_of("matches", rows).cast(schema))
+        if gathered.read.n_bad and not may_skip:
+            raise InputError(_told(gathered.read))
+        write_database(database, gathered.tables(files), {"matches": [matches]})
+    return gathered.read
+
+
+def _told(read: Read) -> list[Problem]:
+    remedy = "--skip-bad goes on without such lines, and counts them"
+    n_more = read.n_bad - len(read.bad)
+    more = [Problem(f"{n_more:,} more lines", "the like", "lines of a report")] if n_more else []
+    return [
+        *read.bad,
+        *more,
+        Problem("reference read", f"{read.n_bad:,} bad lines", "none", remedy),
+    ]
+
+
+# Which files --------------------------------------------------------------------------------------
+
+
+def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
+    if folder.is_file():
+        found, base = [folder], folder.parent
+    else:
+        found, base = sorted(path for path in folder.rglob("*") if path.is_file()), folder
+    known = _manifest(base)
+    files = [_report_file(path, base, known) for path in found if path.suffix == ".jsonl"]
+    others = [path.relative_to(base).as_posix() for path in found if path.suffix != ".jsonl"]
+    if not files:
+        what = "no such folder" if not folder.exists() else "no file that ends in .jsonl"
+        raise InputError(Problem(str(folder), what, "reports of the reference implementation"))
+    _require_one_each(files)
+    return files, [name for name in others if name != MANIFEST]
+
+
+def _manifest(base: Path) -> dict[str, dict[str, str]]:
+    path = base / MANIFEST
+    return {one["file"]: one for one in read_json(path)["shards"]} if path.is_file() else {}
+
+
+def _report_file(path: Path, base: Path, known: dict[str, dict[str, str]]) -> ReportFile:
+    name = path.relative_to(base).as_posix()
+    parsed = _NAME.fullmatch(name)
+    shard = parsed["shard"] if parsed else name.removesuffix(".jsonl")
+    threshold = float(parsed["threshold"]) if parsed else None
+    told = known.get(name, {"source": ONLY_SOURCE, "shard": shard})
+    return ReportFile(path, told["source"], told["shard"], threshold)
+
+
+def _require_one_each(files: Sequence[ReportFile]) -> None:
+    """A shard that was reported twice would leak twice; at two thresholds nobody knows which."""
+    first: dict[tuple[str, str], ReportFile] = {}
+    problems = []
+    for file in files:
+        other = first.setdefault((file.source, file.shard), file)
+        if other is not file:
+            found = f"a second report of {file.shard}, beside {other.path}"
+            problems.append(Problem(str(file.path), found, "one report of each shard"))
+    thresholds = {file.threshold for file in files}
+    if len(thresholds) > 1:
+        found = "thresholds " + ", ".join(sorted(map(str, thresholds)))
+        problems.append(Problem(str(files[0].path.parent), found, "reports of one threshold"))
+    if problems:
+        raise InputError(problems)
+
+
+# What is in them ----------------------------------------------------------------------------------
+
+
+class _Gathered:
+    """Everything but the matches, which are too many to be held."""
+
+    def __init__(self, read: Read) -> None:
+        self.read = read
+        self._items: dict[_Item, dict[str, Any]] = {}
+        self._pairs: dict[str, dict[str, Any]] = {}
+        self._shards: dict[tuple[str, str], None] = {}
+        self._bad: list[dict[str, Any]] = []
+
+    def add(self, line: Line, file: ReportFile) -> dict[str, Any]:
+        """One more line; gives its match."""
+        marked = marked_in(line)
+        match = match_of(line, marked, source=file.source, shard=_shard_of(line, file))
+        self._shards.setdefault((match["source"], match["shard_name"]))
+        self.read.n_unclear += bool(marked.unclear)
+        self._add_item(line, match)
+        pair = self._pairs.get(match["pair"])
+        if pair is None:
+            place = {name: match[name] for name in ("source", "shard_name", "pair")}
+            calls = {"rules": "decon", "is_by_score": True, "is_contaminated": True}
+            counts = {"n_matches": 0, "score": -1.0, "documents": set()}
+            pair = {**shown_of(line, marked), **place, **calls, **counts}
+            self._pairs[match["pair"]] = pair
+        pair["n_matches"] += 1
+        pair["score"] = max(pair["score"], match["score"])
+        pair["documents"].add((match["source"], match["shard_name"], match["row"]))
+        return match
+
+    def _add_item(self, line: Line, match: dict[str, Any]) -> None:
+        name = match["benchmark"], match["split"], match["instance_index"]
+        item = self._items.setdefault(name, {"fingerprints": {}, "has_answer": False})
+        item.setdefault("question", line.get("eval_question_text") or line.get("eval_overlap_text"))
+        item["has_answer"] |= bool(line.get("eval_answer_text"))
+        if match["fingerprint"]:
+            item["fingerprints"].setdefault(match["fingerprint"])
+
+    def skip(self, file: ReportFile, number: int, error: LineError) -> None:
+        """A line that says nothing: a leak may have stood there, and is lost."""
+        self.read.n_bad += 1
+        if len(self.read.bad) < _MOST_TOLD:
+            where = f"{file.path} line {number}"
+            self.read.bad.append(Problem(where, error.found, error.expected))
+        place = {"source": file.source, "shard_name": file.shard}
+        detail = f"line {number}: {error.found}"
+        self._bad.append({**place, "reason": "line of the report", "detail": detail})
+
+    def tables(self, files: Sequence[ReportFile]) -> dict[str, Any]:
+        """What is known beside the matches; a shard with an empty report was scanned, too."""
+        for file in files:
+            self._shards.setdefault((file.source, file.shard))
+        rows = {
+            "runs": [self._run(files[0].threshold)],
+            "benchmarks": [{"benchmark": name} for name in sorted({b for b, _, _ in self._items})],
+            "items": [_item(*one) for one in sorted(self._items.items())],
+            "shards": [{"source": one, "shard_name": name} for one, name in sorted(self._shards)],
+            "unreadable": self._bad,
+            "pairs": [_pair(one) for _, one in sorted(self._pairs.items())],
+        }
+        return {name: table_of(name, of_table) for name, of_table in rows.items()}
+
+    def _run(self, threshold: float | None) -> dict[str, Any]:
+        n_bad = self.read.n_bad
+        return {
+            "threshold": threshold,
+            "thresholds": json.dumps({} if threshold is None else {"decon": threshold}),
+            "snippets": True,
+            "made_by": f"{MADE_BY}; {n_bad:,} lines could not be read" if n_bad else MADE_BY,
+            "policy": "{}",
+        }
+
+
+def _batches(gathered: _Gathered, files: Sequence[ReportFile]) -> Iterator[list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        with file.path.open("rb") as lines:
+            for number, raw in enumerate(lines, start=1):
+                if not raw.strip():
+                    continue
+                gathered.read.n_lines += 1
+                try:
+                    rows.append(gathered.add(read_line(raw), file))
+                except LineError as error:
+                    gathered.skip(file, number, error)
+                if len(rows) == _ROWS:
+                    yield rows
+                    rows = []
+    yield rows
+
+
+def _shard_of(line: Line, file: ReportFile) -> str:
+    """The name of the file has the shard's folder, which a line may lack."""
+    own, told = PurePosixPath(file.shard).name, PurePosixPath(line["training_file"]).name
+    return file.shard if own.startswith(told) else str(line["training_file"])
+
+
+def _item(name: _Item, known: dict[str, Any]) -> dict[str, Any]:
+    benchmark, split, index = name
+    return {
+        "benchmark": benchmark,
+        "split": split,
+        "instance_index": index,
+        "question": known["question"],
+        "has_answer": known["has_answer"],
+        "fingerprints": [*known["fingerprints"]],
+        "is_indexed": True,  # or it had not been found
+    }
+
+
+def _pair(known: dict[str, Any]) -> dict[str, Any]:
+    documents = known.pop("documents")
+    return {**known, "n_documents": len(documents)}

@@ -1,0 +1,95 @@
+"""Documents that are at hand to what is found in them, as a scan of a shard would find it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import Batch, Block
+from decon_core.corpus.documents import Document
+from decon_core.decisions.leaks import entries_of
+from decon_core.decisions.verdicts import Verdicts
+from decon_core.index.parts import index_fingerprint
+from decon_core.scan.matches import Columns
+from decon_core.scan.scanner import Scanner, in_order, prepare
+from decon_core.schemas import ENTRIES
+from decon_core.storage.store import Store
+
+_SHARD = "at hand"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a look at documents came to."""
+
+    entries: pa.Table  # with the documents' own rows
+    sizes: dict[int, tuple[int, int]]  # bytes and canonical tokens, by row
+
+
+class Rescan:
+    """The rules of a policy over a few documents; what it reads is counted nowhere."""
+
+    def __init__(
+        self,
+        store: Store,
+        versions: Sequence[Version],
+        policy: Policy,
+        scan: str,
+        *,
+        source: str,
+        verdicts: Verdicts,
+    ) -> None:
+        self._store, self._policy, self._scan, self._source = store, policy, scan, source
+        self._verdicts = verdicts
+        self._versions = in_order(versions)
+        index = index_fingerprint(store, policy)
+        prepare(store, self._versions, policy, index=index, scan=scan)
+        self._scanner = Scanner(store, self._versions, policy, index, scan)
+
+    def look(self, documents: Sequence[Document]) -> Seen:
+        """What is found in documents, whose rows ascend, and how long they are."""
+        if not documents:
+            return Seen(ENTRIES.empty_table(), {})
+        scanned = self._scanner.scan(Block(lambda: _batch(documents), 0))
+        self._scanner.take_counts()
+        rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
+        by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
+        return Seen(self._entries(scanned.matches), by_row)
+
+    def _entries(self, found: Sequence[Columns]) -> pa.Table:
+        """Of the benchmarks of which there is anything: most looks end with none."""
+        numbers = {number for columns in found for number in columns["part"].tolist()}
+        if not numbers:
+            return ENTRIES.empty_table()
+        tables = [
+            (self._versions[number], self._scanner.tile(found, number, _SHARD))
+            for number in sorted(numbers)
+        ]
+        return entries_of(
+            self._store,
+            tables,
+            self._policy,
+            self._scan,
+            source=self._source,
+            verdicts=self._verdicts,
+        )
+
+
+def _batch(documents: Sequence[Document]) -> Batch:
+    texts = [document.text.encode() for document in documents]
+    edges = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    by_row = {document.row: document for document in documents}
+    return Batch(
+        text=np.frombuffer(b"".join(texts), np.uint8).copy(),
+        starts=edges[:-1],
+        stops=edges[1:],
+        rows=np.array([document.row for document in documents], np.int64),
+        n_characters=sum(len(document.text) for document in documents),
+        unreadable=[],
+        reread=lambda row: by_row[row],
+    )

@@ -1,0 +1,137 @@
+"""Every file of a store read and verified; what is damaged removed, so that it is made again.
+
+Most files carry a checksum (`checksums.py`). Files for other programs, such as the shards of a
+mixture, have theirs in the manifest of their folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from decon_core.corpus.packs import FILES, hash_file
+from decon_core.errors import DeconError, Problem
+from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
+from decon_core.storage.checksums import damaged, fault_of
+from decon_core.storage.store import Store, read_json, remove
+
+# Folders with a manifest: how far below the store's, and the name of the manifest there.
+_WITH_MANIFEST = {
+    "mixtures": (2, "_manifest.json"),
+    "blends": (1, "_manifest.json"),
+    "clean": (1, "manifest.json"),
+    "scorecard": (0, "summary.json"),
+}
+_LEFT_OUT = {"drafts"}
+_CARD = "README.md"
+
+
+def verify_store(store: Store) -> Iterator[Problem | None]:
+    """Read every file: for each what is wrong with it, or None."""
+    for folder in sorted(path for path in store.root.glob("*") if path.is_dir()):
+        if folder.name in _LEFT_OUT or folder.name.startswith("."):
+            continue
+        depth, manifest = _WITH_MANIFEST.get(folder.name, (None, ""))
+        if depth is None:
+            yield from map(_fault, _files(folder))
+            continue
+        listed = {path.parent for path in folder.glob("*/" * depth + manifest)}
+        for one in sorted(listed):
+            yield from _faults_of_listed(one, manifest)
+        yield from (_fault(path) for path in _files(folder) if path.name == _CARD)
+
+
+def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
+    """Remove damaged files, and what cannot be without them; return the damaged files."""
+    found = [path for path in _places(problems) if path.is_relative_to(store.root)]
+    found = [path for path in found if path.exists()]
+    for path in to_remove(store, found):
+        remove(path)
+    return found
+
+
+def to_remove(store: Store, damaged_files: Iterable[Path]) -> list[Path]:
+    """The files and folders that have to go for damaged files to be made again."""
+    return [*dict.fromkeys(one for path in damaged_files for one in _removed_with(store, path))]
+
+
+def _places(problems: Iterable[Problem]) -> Iterator[Path]:
+    yield from dict.fromkeys(Path(problem.where) for problem in problems)
+
+
+def _removed_with(store: Store, path: Path) -> list[Path]:
+    """What has to go for a file to be made again."""
+    kind, *rest = path.relative_to(store.root).parts
+    if kind in _WITH_MANIFEST and path.name != _CARD:
+        depth, _ = _WITH_MANIFEST[kind]
+        return [store.root.joinpath(kind, *rest[:depth])]
+    if kind == "common":
+        return [path, store.current_common]
+    if kind == "idf" and _can_be_counted_again(store, path):
+        return [
+            store.current_snapshot
+        ]  # then it is frozen as the first time, over the damaged file
+    return [path]
+
+
+def _can_be_counted_again(store: Store, path: Path) -> bool:
+    """Whether a snapshot is the current one, and today's records would give the same counts.
+
+    If they would not, weights would change without being asked to: that takes `--refreeze`.
+    """
+    try:
+        is_current = path.stem == current_snapshot_fingerprint(store)
+        return is_current and not outdated_members(store)
+    except DeconError:
+        return False
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files below a folder. Hidden ones are still being written."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+
+
+def _fault(path: Path) -> Problem | None:
+    try:
+        found = fault_of(path)
+    except FileNotFoundError:
+        return None  # replaced meanwhile
+    return damaged(path, found) if found else None
+
+
+def _faults_of_listed(folder: Path, name: str) -> Iterator[Problem | None]:
+    path = folder / name
+    if problem := _fault(path):
+        yield problem
+        return
+    try:
+        hashes = _hashes(read_json(path))
+    except (DeconError, KeyError, TypeError, AttributeError) as error:
+        yield damaged(path, f"a manifest of another form: {error}")
+        return
+    yield None
+    for file, content in sorted(hashes.items()):
+        found = folder / file
+        if not found.is_file():
+            yield damaged(found, "it is gone")
+        elif hash_file(found) != content:
+            yield damaged(found, "its checksum is not that in the manifest")
+        else:
+            yield None
+
+
+def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The hashes of the files that a manifest lists."""
+    if FILES in manifest:
+        return dict(manifest[FILES])
+    if "parts" in manifest:
+        parts: dict[str, str] = {part["file"]: part["output"] for part in manifest["parts"]}
+        return {**parts, **manifest["tables"]}
+    shards: dict[str, str] = {shard["file"]: shard["output"] for shard in manifest["shards"]}
+    return {**shards, "_removed.parquet": manifest["removed"]}

@@ -1,0 +1,140 @@
+"""Texts of any corpus, lazily: archives and loose files of text, shards, registered packs."""
+
+from __future__ import annotations
+
+import glob
+import zipfile
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from decon_core.config.load import Source
+from decon_core.corpus.documents import Document
+from decon_core.corpus.packs import Pack, Shard, find_shards
+from decon_core.corpus.shards import read_shard
+from decon_core.errors import InputError, MissingError, Problem
+from decon_core.quality.scorecard.plan import in_turn
+from decon_core.storage.compression import FORMATS, format_of
+
+One = TypeVar("One")
+
+_PAGE = 3_000  # characters: about as long as a page of the web
+_MOST_SHARDS = 32  # that are opened; hosts come from all over a corpus
+_ROWS_TRIED = 50
+
+
+@dataclass(frozen=True)
+class Texts:
+    """An archive, the loose files of a folder, or a shard."""
+
+    name: str
+    has_documents: bool  # a shard's; otherwise whole files, each of which may be many documents
+    texts: Iterator[str]
+
+
+def hosts_below(path: Path) -> Iterator[str]:
+    """Documents to plant into, from all archives, folders and shards below a path in turn.
+
+    Long files are cut into pages at the ends of lines.
+    """
+    if not path.exists():
+        raise InputError(Problem(str(path), "no such file or folder", _EXPECTED))
+    found = texts_below(path)
+    shards = _spread([one for one in found if one.has_documents])
+    files = [one for one in found if not one.has_documents]
+    if not found:
+        raise InputError(Problem(str(path), "none of them", _EXPECTED))
+    return in_turn([one.texts for one in shards] + [_pages(one.texts) for one in files])
+
+
+_EXPECTED = f".zip or .txt of texts, or shards ({', '.join(FORMATS)}) with 'text' or 'messages'"
+
+
+def hosts_of_packs(packs: Iterable[Pack]) -> Iterator[str]:
+    """Documents of registered packs, read as their sources say."""
+    shards = [(shard, pack.source) for pack in packs for shard in pack.shards]
+    if not shards:
+        found, remedy = "no registered shard", "register the corpus: `decon-assets register`"
+        raise MissingError(Problem("the corpus", found, "documents to plant into", remedy))
+    return in_turn([_documents(shard, source) for shard, source in _spread(shards)])
+
+
+def texts_below(path: Path) -> list[Texts]:
+    """All that there is, in the order of names."""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    loose: dict[str, list[Path]] = {}
+    found = []
+    for file in files:
+        if file.suffix == ".zip":
+            found.append(Texts(str(file), has_documents=False, texts=_archived(file)))
+        elif file.suffix == ".txt":
+            loose.setdefault(str(file.parent), []).append(file)
+        elif format_of(file) in FORMATS:
+            found.append(Texts(str(file), has_documents=True, texts=_texts_of_shard(file)))
+    found += [
+        Texts(folder, has_documents=False, texts=(_decode(one.read_bytes()) for one in members))
+        for folder, members in loose.items()
+    ]
+    return sorted(found, key=lambda one: one.name)
+
+
+def _spread(found: Sequence[One]) -> Sequence[One]:
+    """Some from all over, where there are too many."""
+    if len(found) <= _MOST_SHARDS:
+        return found
+    return [found[at * len(found) // _MOST_SHARDS] for at in range(_MOST_SHARDS)]
+
+
+def _archived(path: Path) -> Iterator[str]:
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            if name.endswith(".txt"):
+                yield _decode(archive.read(name))
+
+
+def _decode(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")  # every byte is a character there
+
+
+def _pages(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        start = 0
+        while len(text) - start > _PAGE:
+            end = start + _PAGE
+            cuts = (text.rfind(mark, start, end) for mark in ("\n", " "))
+            stop = next((cut + 1 for cut in cuts if cut > start), end)
+            yield text[start:stop]
+            start = stop
+        yield text[start:]
+
+
+# Shards -------------------------------------------------------------------------------------------
+
+
+def _texts_of_shard(path: Path) -> Iterator[str]:
+    """Documents under the names that nearly everybody gives the field."""
+    name = glob.escape(path.name)
+    for source in (
+        Source(name="texts", path=name, text="text"),
+        Source(name="texts", path=name, messages="messages"),
+    ):
+        (shard,) = find_shards(source, folder=path.parent, known={})
+        with closing(_documents(shard, source, rows=_ROWS_TRIED)) as tried:
+            if next(tried, None) is None:
+                continue
+        yield from _documents(shard, source)
+        return
+
+
+def _documents(
+    shard: Shard, source: Source, *, rows: int | None = None
+) -> Generator[str, None, None]:
+    for row in islice(read_shard(shard, source), rows):
+        if isinstance(row, Document):
+            yield row.text

@@ -1,0 +1,400 @@
+"""What rules found of what was planted: recall, precision, curves, agreement.
+
+`calls` has a row for each rule, document and item that the rule saw there: a score, and whether the
+rule calls it a leak, or a question without its answer, which is never both. What is not in it was
+not seen, and its score counts as 0. A hard negative is a false alarm when any item is flagged in
+its document; other plantings are no negatives, whatever else is flagged in them. Documents that
+nothing was planted into are counted apart: a real corpus may hold real leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+
+import polars as pl
+from polars.dataframe.group_by import GroupBy
+
+from decon_core.errors import InputError, Problem
+from decon_core.quality.scorecard.edits import TRANSFORMATIONS
+from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
+
+CALLS = pl.Schema(
+    {
+        "rule": pl.String,
+        "shard": pl.String,  # file name
+        "row": pl.Int64,
+        "benchmark": pl.String,
+        "split": pl.String,
+        "instance_index": pl.Int64,
+        "score": pl.Float64,
+        "is_contaminated": pl.Boolean,
+        "is_question_only": pl.Boolean,
+    }
+)
+
+_INTERVAL = {"low": pl.Float64, "high": pl.Float64}  # Wilson's interval, 95 %
+
+RECALL = pl.Schema(
+    {
+        "rule": pl.String,
+        "transformation": pl.String,
+        "grade": pl.String,
+        "n": pl.Int64,  # planted items
+        "n_found": pl.Int64,
+        "recall": pl.Float64,
+        **_INTERVAL,
+        "n_question_only": pl.Int64,  # of the others: found as question-only
+    }
+)
+NEGATIVES = pl.Schema(
+    {
+        "rule": pl.String,
+        "negative": pl.String,
+        "n": pl.Int64,  # documents
+        "n_flagged": pl.Int64,
+        "false_alarm_rate": pl.Float64,
+        **_INTERVAL,
+        "n_question_only": pl.Int64,  # of the others: with an item that is question-only
+    }
+)
+TOTALS = pl.Schema(
+    {
+        "rule": pl.String,
+        "threshold": pl.Float64,
+        "n_planted": pl.Int64,
+        "n_found": pl.Int64,
+        "recall": pl.Float64,
+        "n_negatives": pl.Int64,
+        "n_false_alarms": pl.Int64,
+        "precision": pl.Float64,  # found over found and false alarms; null: nothing was flagged
+        **_INTERVAL,  # of the precision
+        "average_precision": pl.Float64,
+        "n_background": pl.Int64,
+        "n_background_flagged": pl.Int64,
+        # Found as question-only, and no leak: planted items, negatives, documents of background.
+        "n_question_only": pl.Int64,
+        "n_negatives_question_only": pl.Int64,
+        "n_background_question_only": pl.Int64,
+    }
+)
+CURVES = pl.Schema(
+    {
+        "rule": pl.String,
+        "score": pl.Float64,  # flagged are those of this score and above
+        "n_found": pl.Int64,
+        "n_false_alarms": pl.Int64,
+        "recall": pl.Float64,
+        "precision": pl.Float64,
+    }
+)
+AGREEMENT = pl.Schema(
+    {
+        "first": pl.String,
+        "second": pl.String,
+        "n_both": pl.Int64,  # planted items that both find
+        "n_only_first": pl.Int64,
+        "n_only_second": pl.Int64,
+        "n_neither": pl.Int64,
+        "jaccard": pl.Float64,  # null: neither finds any
+        "kappa": pl.Float64,  # null: nothing is left to chance, as when both find all
+    }
+)
+FOUND = pl.Schema(
+    {
+        "benchmark": pl.String,
+        "rule": pl.String,
+        "n_planted": pl.Int64,
+        "n_found": pl.Int64,
+        "n_found_alone": pl.Int64,  # by no other rule
+        "n_found_by_all": pl.Int64,
+        "n_found_by_none": pl.Int64,
+    }
+)
+
+_DOCUMENT = ["shard", "row"]
+_ITEM = [*_DOCUMENT, "benchmark", "split", "instance_index"]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the rules came to, table by table."""
+
+    rules: tuple[str, ...]
+    recall: pl.DataFrame
+    negatives: pl.DataFrame
+    totals: pl.DataFrame
+    curves: pl.DataFrame
+    agreement: pl.DataFrame
+    found: pl.DataFrame
+
+
+def mark(
+    truth: pl.DataFrame,
+    calls: pl.DataFrame,
+    *,
+    thresholds: Mapping[str, float],
+    n_background: int = 0,
+) -> Marks:
+    """All tables, rules in the order of `thresholds`, transformations in that of their table."""
+    _require_known(calls, thresholds)
+    rules = tuple(thresholds)
+    truth = _in_order(truth)
+    seen = _classed(calls.group_by("rule", *_ITEM))
+    plants = _plants(truth, seen, rules)
+    negatives = _negatives(truth, seen, rules)
+    curves = [_curve(rule, plants, negatives) for rule in rules]
+    flags = ("is_contaminated", "is_question_only")
+    background = {flag: _background(truth, seen, flag) for flag in flags}
+    return Marks(
+        rules,
+        _recall(plants),
+        _false_alarms(negatives),
+        _totals(plants, negatives, background, curves, thresholds, n_background),
+        pl.concat([pl.DataFrame(schema=CURVES), *curves]),
+        _agreement(plants, rules),
+        _found(plants, rules),
+    )
+
+
+def _require_known(calls: pl.DataFrame, thresholds: Mapping[str, float]) -> None:
+    unknown = sorted(set(calls["rule"].unique()) - set(thresholds))
+    if unknown:
+        found, expected = ", ".join(unknown), f"rules with a threshold: {', '.join(thresholds)}"
+        raise InputError(Problem("calls, column 'rule'", found, expected))
+
+
+def wilson(n_found: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share: it holds for few and for extreme counts as well."""
+    if n == 0:
+        return 0.0, 1.0
+    z = 1.959964
+    share = n_found / n
+    middle = share + z * z / (2 * n)
+    reach = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return max(0.0, (middle - reach) / scale), min(1.0, (middle + reach) / scale)
+
+
+_ORDER = {
+    key: at
+    for at, key in enumerate(
+        [(way.group, way.grade) for way in TRANSFORMATIONS]
+        + [(way.name, "") for way in HARD_NEGATIVES]
+    )
+}
+
+
+def _in_order(truth: pl.DataFrame) -> pl.DataFrame:
+    """Whatever wrote it, rows of one transformation are together, and unknown ones are last."""
+    keys = zip(truth["transformation"], truth["grade"], strict=True)
+    places = pl.Series([_ORDER.get(key, len(_ORDER)) for key in keys], dtype=pl.Int64)
+    by = [places.alias("place"), *(pl.col(name) for name in _ITEM)]
+    return truth.sort(by, maintain_order=True)
+
+
+# Truth and calls together -------------------------------------------------------------------------
+
+
+def _each_rule(rows: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+    return rows.join(pl.DataFrame({"rule": rules}, schema={"rule": pl.String}), how="cross")
+
+
+def _plants(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+    """Each planted item with each rule."""
+    rows = truth.filter(kind="plant").with_row_index("number")
+    return _filled(
+        _each_rule(rows, rules).join(seen, on=["rule", *_ITEM], how="left", maintain_order="left")
+    )
+
+
+def _negatives(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+    """Each hard negative with each rule, and the highest score of any item in its document."""
+    rows = truth.filter(kind="hard_negative").with_row_index("number")
+    documents = _classed(seen.group_by("rule", *_DOCUMENT))
+    on = ["rule", *_DOCUMENT]
+    return _filled(
+        _each_rule(rows, rules).join(documents, on=on, how="left", maintain_order="left")
+    )
+
+
+def _classed(groups: GroupBy) -> pl.DataFrame:
+    """The best score of each group, and whether it is a leak or, if none, question-only."""
+    is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
+    return groups.agg(pl.col("score").max(), is_leak, is_question_only & ~is_leak)
+
+
+def _filled(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(
+        pl.col("score").fill_null(0.0),
+        pl.col("is_contaminated", "is_question_only").fill_null(value=False),
+    )
+
+
+def _background(truth: pl.DataFrame, seen: pl.DataFrame, flag: str) -> dict[str, int]:
+    """By rule: flagged documents that nothing was planted into."""
+    documents = _classed(seen.group_by("rule", *_DOCUMENT))
+    of_background = documents.filter(flag).join(truth, on=_DOCUMENT, how="anti")
+    return dict(of_background.group_by("rule").len().iter_rows())
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def _with_shares(
+    rows: pl.DataFrame, schema: pl.Schema, *, n_found: str, share: str
+) -> pl.DataFrame:
+    """Shares and their intervals beside counts."""
+    pairs = list(zip(rows[n_found], rows["n"], strict=True))
+    intervals = [wilson(*pair) for pair in pairs]
+    return rows.with_columns(
+        pl.Series(share, [found / n for found, n in pairs], pl.Float64),
+        pl.Series("low", [low for low, _ in intervals], pl.Float64),
+        pl.Series("high", [high for _, high in intervals], pl.Float64),
+    ).select(pl.col(name).cast(kind) for name, kind in schema.items())
+
+
+def _recall(plants: pl.DataFrame) -> pl.DataFrame:
+    counts = plants.group_by("rule", "transformation", "grade", maintain_order=True).agg(
+        pl.len().alias("n"),
+        pl.col("is_contaminated").sum().alias("n_found"),
+        pl.col("is_question_only").sum().alias("n_question_only"),
+    )
+    return _with_shares(counts, RECALL, n_found="n_found", share="recall")
+
+
+def _false_alarms(negatives: pl.DataFrame) -> pl.DataFrame:
+    counts = negatives.group_by(
+        "rule", pl.col("transformation").alias("negative"), maintain_order=True
+    ).agg(
+        pl.len().alias("n"),
+        pl.col("is_contaminated").sum().alias("n_flagged"),
+        pl.col("is_question_only").sum().alias("n_question_only"),
+    )
+    return _with_shares(counts, NEGATIVES, n_found="n_flagged", share="false_alarm_rate")
+
+
+def _totals(
+    plants: pl.DataFrame,
+    negatives: pl.DataFrame,
+    background: Mapping[str, Mapping[str, int]],
+    curves: Sequence[pl.DataFrame],
+    thresholds: Mapping[str, float],
+    n_background: int,
+) -> pl.DataFrame:
+    rows = []
+    for (rule, threshold), curve in zip(thresholds.items(), curves, strict=True):
+        planted, pretended = plants.filter(rule=rule), negatives.filter(rule=rule)
+        n_found = int(planted["is_contaminated"].sum())
+        n_false = int(pretended["is_contaminated"].sum())
+        low, high = wilson(n_found, n_found + n_false)
+        rows.append(
+            {
+                "rule": rule,
+                "threshold": threshold,
+                "n_planted": planted.height,
+                "n_found": n_found,
+                "recall": _share(n_found, planted.height),
+                "n_negatives": pretended.height,
+                "n_false_alarms": n_false,
+                "precision": _share(n_found, n_found + n_false),
+                "low": low,
+                "high": high,
+                "average_precision": average_precision(curve),
+                "n_background": n_background,
+                "n_background_flagged": background["is_contaminated"].get(rule, 0),
+                "n_question_only": int(planted["is_question_only"].sum()),
+                "n_negatives_question_only": int(pretended["is_question_only"].sum()),
+                "n_background_question_only": background["is_question_only"].get(rule, 0),
+            }
+        )
+    return pl.DataFrame(rows, schema=TOTALS)
+
+
+def _share(n_found: int, n: int) -> float | None:
+    return n_found / n if n else None
+
+
+def _curve(rule: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
+    """A point for each score that occurs, the highest first. A score of 0 is no finding."""
+    planted, pretended = plants.filter(rule=rule), negatives.filter(rule=rule)
+    scores = pl.concat(
+        [
+            planted.select("score", is_plant=pl.lit(value=True)),
+            pretended.select("score", is_plant=pl.lit(value=False)),
+        ]
+    ).filter(pl.col("score") > 0)
+    points = (
+        scores.group_by("score")
+        .agg(
+            pl.col("is_plant").sum().cast(pl.Int64).alias("n_found"),
+            (~pl.col("is_plant")).sum().cast(pl.Int64).alias("n_false_alarms"),
+        )
+        .sort("score", descending=True)
+        .with_columns(pl.col("n_found", "n_false_alarms").cum_sum())
+    )
+    n_flagged = pl.col("n_found") + pl.col("n_false_alarms")
+    return points.with_columns(
+        pl.lit(rule).alias("rule"),
+        (pl.col("n_found") / max(planted.height, 1)).alias("recall"),
+        (pl.col("n_found") / n_flagged).alias("precision"),
+    ).select(pl.col(name).cast(kind) for name, kind in CURVES.items())
+
+
+def average_precision(curve: pl.DataFrame) -> float:
+    """The precision at each point, weighted by the recall that the point adds."""
+    gained = curve["recall"].diff().fill_null(curve["recall"])
+    return float((gained * curve["precision"]).sum())
+
+
+def _agreement(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+    is_found = {rule: plants.filter(rule=rule)["is_contaminated"] for rule in rules}
+    rows = []
+    for first, second in combinations(rules, 2):
+        a, b = is_found[first], is_found[second]
+        both, only_a = int((a & b).sum()), int((a & ~b).sum())
+        only_b, neither = int((b & ~a).sum()), int((~a & ~b).sum())
+        either = both + only_a + only_b
+        rows.append(
+            {
+                "first": first,
+                "second": second,
+                "n_both": both,
+                "n_only_first": only_a,
+                "n_only_second": only_b,
+                "n_neither": neither,
+                "jaccard": both / either if either else None,
+                "kappa": cohens_kappa(both, only_a, only_b, neither),
+            }
+        )
+    return pl.DataFrame(rows, schema=AGREEMENT)
+
+
+def cohens_kappa(both: int, only_first: int, only_second: int, neither: int) -> float | None:
+    """How far two rules agree beyond what their rates of finding would give by chance."""
+    n = both + only_first + only_second + neither
+    if n == 0:
+        return None
+    found_first, found_second = (both + only_first) / n, (both + only_second) / n
+    by_chance = found_first * found_second + (1 - found_first) * (1 - found_second)
+    return ((both + neither) / n - by_chance) / (1 - by_chance) if by_chance < 1 else None
+
+
+def _found(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+    finders = pl.col("is_contaminated").sum().over("number")
+    is_found = pl.col("is_contaminated")
+    return (
+        plants.with_columns(finders.alias("n_finders"))
+        .group_by("benchmark", "rule", maintain_order=True)
+        .agg(
+            pl.len().alias("n_planted"),
+            is_found.sum().alias("n_found"),
+            (is_found & (pl.col("n_finders") == 1)).sum().alias("n_found_alone"),
+            (pl.col("n_finders") == len(rules)).sum().alias("n_found_by_all"),
+            (pl.col("n_finders") == 0).sum().alias("n_found_by_none"),
+        )
+        .sort("benchmark", maintain_order=True)
+        .select(pl.col(name).cast(kind) for name, kind in FOUND.items())
+    )

@@ -1,0 +1,130 @@
+"""What looks like a leak and is none: texts in which no item may be found.
+
+Like the transformations, each gives None where it does not apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from decon_core.quality.scorecard.edits import Material, another_number, everywhere
+from decon_core.quality.scorecard.items import Choice, as_text
+from decon_core.quality.scorecard.lexicon import is_name_like, like, longest_kept
+from decon_core.quality.scorecard.pieces import (
+    canonical_words,
+    formulas,
+    numbers,
+    outside,
+    spliced,
+    word_spans,
+)
+
+# What is nearly all template ("Which of the following is true?") would be found, and rightly so.
+_LONGEST_KEPT = 6  # words in a row
+_MOST_KEPT = 0.6
+
+
+@dataclass(frozen=True)
+class HardNegative:
+    """A way to make one."""
+
+    name: str
+    meaning: str
+    apply: Callable[[Material], str | None]
+    is_of_held_out: bool = False  # made of an item that is not in the index
+
+
+def same_template(m: Material) -> str | None:
+    """Every word that few questions share is another, wherever it stands; so is every number."""
+    new: dict[str, str] = {}
+
+    def change(text: str) -> str:
+        counted = numbers(text)
+        changes = [(span, _another_number(text[slice(*span)], new, m)) for span in counted]
+        # The signs of a formula are template, too; only its numbers are not.
+        for span in outside(word_spans(text), [*counted, *formulas(text)]):
+            word = text[slice(*span)]
+            if word.casefold() not in m.lexicon.template and len(word) > 1:
+                changes.append((span, _another(word, new, m)))
+        return spliced(text, changes)
+
+    made = everywhere(m.item, change)
+    before, after = (canonical_words(item.question) for item in (m.item, made))
+    if len(before) != len(after) or longest_kept(before, after) > _LONGEST_KEPT:
+        return None
+    n_kept = sum(old == new for old, new in zip(before, after, strict=True))
+    return as_text(made) if n_kept <= _MOST_KEPT * len(before) else None
+
+
+def _another_number(old: str, new: dict[str, str], m: Material) -> str:
+    if old not in new:
+        new[old] = another_number(old, m.rng)
+    return new[old]
+
+
+def _another(word: str, new: dict[str, str], m: Material) -> str:
+    if word not in new:
+        if is_name_like(word) and word in m.lexicon.all_names:
+            new[word] = m.lexicon.another_name(word, m.rng)
+        else:
+            new[word] = _content_word(word, m)
+    return new[word]
+
+
+def _content_word(word: str, m: Material) -> str:
+    for _ in range(20):
+        found = m.lexicon.another(word, m.rng)
+        if found and found.casefold() not in m.lexicon.template:
+            return found
+    return word
+
+
+def passage_alone(m: Material) -> str | None:
+    return m.item.passage
+
+
+def neighbouring_item(m: Material) -> str:
+    return as_text(m.item)
+
+
+def benchmark_like(m: Material) -> str | None:
+    """Phrases of many items in the layout of this one: as many sentences, choices and words."""
+
+    def made_up(text: str | None) -> str | None:
+        return like(m.lexicon, text, m.rng) if text else None
+
+    question = made_up(m.item.question)
+    choices = [Choice(choice.label, made_up(choice.text) or "") for choice in m.item.choices]
+    if question is None or not all(choice.text for choice in choices):
+        return None
+    return as_text(
+        replace(
+            m.item,
+            question=question,
+            passage=made_up(m.item.passage),
+            choices=tuple(choices),
+            answer=made_up(m.item.answer),
+        )
+    )
+
+
+HARD_NEGATIVES: tuple[HardNegative, ...] = (
+    HardNegative(
+        "same template",
+        "what many questions share is kept; every other word and number is another",
+        same_template,
+    ),
+    HardNegative("passage alone", "the passage of an item without its question", passage_alone),
+    HardNegative(
+        "neighbouring item",
+        "an item of the same benchmark that is not in the index",
+        neighbouring_item,
+        is_of_held_out=True,
+    ),
+    HardNegative(
+        "benchmark-like",
+        "phrases of at most four words from many items, in the layout of one",
+        benchmark_like,
+    ),
+)

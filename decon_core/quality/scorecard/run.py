@@ -1,0 +1,280 @@
+"""The whole way: plant, scan with every chosen rule, mark, and write down what came out.
+
+<out>/scorecard.md, scorecard.svg   for people
+<out>/<table>.csv                   the numbers behind them: recall, negatives, totals, curves, ...
+<out>/calls.parquet                 what each rule saw, document by document
+<out>/planted/                      the shards that were scanned, and the truth of them
+<out>/summary.json                  settings and counts
+
+The scan is the pipeline's own: records are saved without the held-out items, idf is frozen from
+them, and tiles become entries at the policy's thresholds.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version, save_records
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
+from decon_core.decisions.leaks import entries_of_shard
+from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.errors import InputError, Problem
+from decon_core.index.idf import freeze
+from decon_core.index.parts import build_part
+from decon_core.quality.scorecard.hosts import World, read_truth, sources, write_world
+from decon_core.quality.scorecard.marks import CALLS, Marks, mark
+from decon_core.quality.scorecard.page import markdown, svg
+from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
+from decon_core.scan.scanner import Progress, scan_packs
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.storage.store import Store, aside, remove, write_json
+from decon_core.wording import counted
+
+PAGE_FILE = "scorecard.md"
+PICTURE_FILE = "scorecard.svg"
+CALLS_FILE = "calls.parquet"
+SUMMARY_FILE = "summary.json"
+PLANTED_FOLDER = "planted"
+
+_STORE = ".store"
+_TABLES = ("recall", "negatives", "totals", "curves", "agreement", "found")
+_TALLIES = "tallies"
+_PACKAGES = ("decon-assets", "numpy", "numba", "polars", "pyarrow", "splintr-rs")
+_FILES = {
+    *(PAGE_FILE, PICTURE_FILE, CALLS_FILE, SUMMARY_FILE, PLANTED_FOLDER, f"{_TALLIES}.csv"),
+    *(f"{name}.csv" for name in _TABLES),
+}
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """What came out, and what it was made of."""
+
+    marks: Marks
+    tallies: tuple[Tally, ...]
+    world: World
+    about: Mapping[str, str]
+
+    def page(self, *, image: str) -> str:
+        return markdown(self.marks, about=self.about, image=image, tallies=self.tallies)
+
+    def picture(self, *, shown_width: int | None = None) -> str:
+        return svg(self.marks, shown_width=shown_width)
+
+
+def run_scorecard(
+    records: Mapping[str, pa.Table],
+    hosts: Iterable[str],
+    policy: Policy,
+    out: Path,
+    *,
+    per_transformation: int,
+    n_background: int,
+    seed: int,
+    about: Mapping[str, str],
+    workers: int = 1,
+    on_step: Callable[[str], None] = lambda _: None,
+    on_progress: Progress | None = None,
+) -> Scorecard:
+    """Records by benchmark, and texts to plant into; `out` appears whole or not at all.
+
+    `about` goes onto the page: where records and texts are from, and how to make it again.
+    """
+    out = out.absolute()
+    _require_own(out)
+    # Every item is planted some forty times: what is common here is not so in the corpus.
+    policy = replace(policy, leave_out_common=False)
+    planned = plan(
+        pa.concat_tables(records.values()), per_transformation=per_transformation, seed=seed
+    )
+    on_step(
+        f"{counted(len(planned.plantings), 'planting')} of "
+        f"{counted(_n_indexed(records, planned), 'item')}, "
+        f"{len(planned.held_out):,} more held out"
+    )
+    with aside(out) as draft:
+        draft.mkdir()
+        world = write_world(planned, hosts, draft / PLANTED_FOLDER, n_background=n_background)
+        on_step(
+            f"{counted(world.n_documents, 'document')}, {world.n_background:,} of them with "
+            "nothing planted"
+        )
+        calls = _scanned(records, planned, draft, policy, workers, on_progress)
+        marks = mark(
+            read_truth(draft / PLANTED_FOLDER),
+            calls,
+            thresholds=policy.thresholds,
+            n_background=world.n_background,
+        )
+        remove(draft / _STORE)
+        card = Scorecard(
+            marks, planned.tallies, world, {**about, **_settings(policy, planned, world)}
+        )
+        _write(draft, card, calls)
+    return card
+
+
+def _require_own(out: Path) -> None:
+    """Raise where something else would be replaced."""
+    expected = "a new folder, or that of an earlier scorecard"
+    if out.is_dir():
+        others = sorted(path.name for path in out.iterdir() if path.name not in _FILES)
+        if others:
+            raise InputError(Problem(str(out), f"{others[0]!r} in it", expected))
+    elif out.exists():
+        raise InputError(Problem(str(out), "a file", expected))
+
+
+def _n_indexed(records: Mapping[str, pa.Table], planned: Plan) -> int:
+    names = ["benchmark", "split", "instance_index"]
+    n_items: int = sum(
+        table.select(names).group_by(names).aggregate([]).num_rows for table in records.values()
+    )
+    return n_items - len(planned.held_out)
+
+
+# The scan -----------------------------------------------------------------------------------------
+
+
+def _scanned(
+    records: Mapping[str, pa.Table],
+    planned: Plan,
+    draft: Path,
+    policy: Policy,
+    workers: int,
+    on_progress: Progress | None,
+) -> pl.DataFrame:
+    """What the rules say of everything that was planted."""
+    store = Store(draft / _STORE)
+    versions = [
+        save_records(store, name, indexed_records(table, planned))
+        for name, table in records.items()
+    ]
+    snapshot = freeze(store, versions, policy)
+    for version in versions:
+        build_part(store, version, snapshot, policy)
+    folder = draft / PLANTED_FOLDER
+    packs = [
+        Pack(
+            name=f"{source.name}-0000",
+            source=source,
+            shards=tuple(find_shards(source, folder=folder, known={})),
+        )
+        for source in sources(folder)
+    ]
+    scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
+    return _calls(store, packs, versions, policy, truth=read_truth(folder))
+
+
+def _calls(
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    *,
+    truth: pl.DataFrame,
+) -> pl.DataFrame:
+    scan = scan_fingerprint(store, policy)
+    found = [
+        _calls_in(
+            entries_of_shard(
+                store,
+                shard,
+                versions,
+                policy,
+                scan,
+                source=pack.source.name,
+                verdicts=NO_VERDICTS,  # what a rule sees, not what people made of it
+            ),
+            shard.name,
+        )
+        for pack in packs
+        for shard in pack.shards
+    ]
+    return _in_plantings(pl.concat(found), truth)
+
+
+def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
+    is_any = pl.col("detector") == "ngram_any"
+    return pl.DataFrame(entries).select(
+        pl.col("detector").alias("rule"),
+        pl.lit(shard).alias("shard"),
+        *("row", "benchmark", "split", "instance_index"),
+        pl.when(is_any).then(pl.col("n_matched")).otherwise("score").alias("score"),
+        "is_contaminated",
+        "is_question_only",
+        *(
+            pl.coalesce(f"question_char_{edge}", f"answer_char_{edge}").alias(edge)
+            for edge in ("start", "stop")
+        ),
+    )
+
+
+def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
+    """Without what a rule sees elsewhere in a document with a planting.
+
+    A host of the user's own corpus may hold a leak of its own. It says nothing about the planting.
+    """
+    document = ["shard", "row"]
+    planted = truth.select(
+        *document, pl.col("start").alias("planted_start"), pl.col("stop").alias("planted_stop")
+    ).unique(document)
+    is_elsewhere = (pl.col("stop") <= pl.col("planted_start")) | (
+        pl.col("start") >= pl.col("planted_stop")
+    )
+    return (
+        calls.join(planted, on=document, how="left")
+        .filter(~is_elsewhere.fill_null(value=False))
+        .select(pl.col(name).cast(kind) for name, kind in CALLS.items())
+        .sort(*CALLS)
+    )
+
+
+# The answer ---------------------------------------------------------------------------------------
+
+
+def _settings(policy: Policy, planned: Plan, world: World) -> dict[str, str]:
+    thresholds = (f"`{rule}` {value:g}" for rule, value in policy.thresholds.items())
+    versions = (f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": f"Python {platform.python_version()}, {', '.join(versions)}",
+        "thresholds": ", ".join(thresholds),
+        "policy": _told(policy),
+        "seed": str(planned.seed),
+        "planted": f"{counted(len(planned.plantings), 'planting')} in "
+        f"{counted(world.n_documents, 'document')}, "
+        f"{world.n_background:,} of them as they were; "
+        f"{counted(len(planned.held_out), 'item')} held out",
+    }
+
+
+def _told(policy: Policy) -> str:
+    """What differs from the default settings, the thresholds apart."""
+    default = asdict(Policy())
+    changed = {
+        name: value
+        for name, value in asdict(policy).items()
+        if value != default[name] and name != "detectors" and not name.endswith("threshold")
+    }
+    return ", ".join(f"`{name} = {value!r}`" for name, value in changed.items()) or "the default"
+
+
+def _write(out: Path, card: Scorecard, calls: pl.DataFrame) -> None:
+    for name in _TABLES:
+        getattr(card.marks, name).write_csv(out / f"{name}.csv")
+    pl.DataFrame([asdict(tally) for tally in card.tallies]).write_csv(out / f"{_TALLIES}.csv")
+    calls.write_parquet(out / CALLS_FILE)
+    (out / PAGE_FILE).write_text(card.page(image=PICTURE_FILE), encoding="utf-8")
+    (out / PICTURE_FILE).write_text(card.picture(), encoding="utf-8")
+    about = {"about": dict(card.about), **asdict(card.world)}
+    write_json(out / SUMMARY_FILE, {**about, FILES: hashes_below(out)})

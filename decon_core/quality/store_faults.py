@@ -1,0 +1,298 @@
+"""What can be wrong with what lies in a store, although it is there: records, ledgers, tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from copy import deepcopy
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decon_core.benchmarks.records import Version, current_version, fingerprint_of_records
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.errors import DamagedError, DeconError, Problem
+from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
+from decon_core.storage.checksums import map_verified
+from decon_core.storage.store import Store, has_no_rows, no_rows, read_json, write_json
+from decon_core.storage.verified import (
+    FORM,
+    Looked,
+    Stamp,
+    digest_of_files,
+    look,
+    noted,
+    stamp_of_files,
+)
+from decon_core.wording import counted
+
+_AGAIN = "delete it, and `decon-assets run` makes it again"
+_SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
+
+_TEXTS = ("question", "answer", "passage")
+_MOST_ROWS_TOLD = 3
+
+
+# Records ------------------------------------------------------------------------------------------
+
+
+def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Looked:
+    """Of the benchmarks that were normalized, or touched, since they were looked at last."""
+    said = {name: store.current_records(name) for name in benchmarks}
+    stamps = {
+        name: stamp_of_files(path.parent, path.name)
+        for name, path in said.items()
+        if path.is_file()
+    }
+    return look(store, "records", stamps, lambda name: faults_of_records(store, name))
+
+
+def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
+    """Of a benchmark's current version: its form, its counts, and what its rows say."""
+    try:
+        version = current_version(store, benchmark)
+    except DeconError as error:
+        yield from error.problems
+        return
+    path = store.records(benchmark, version.fingerprint)
+    table = _read(path, RECORDS)
+    if isinstance(table, Problem):
+        yield table
+        return
+    yield from _miscounted(path, version, table)
+    yield from _rows_that_say_nothing(path, table)
+    yield from _numbers_used_twice(path, table)
+    content = fingerprint_of_records(table)
+    if content != version.fingerprint:
+        found = f"records whose content hashes to {content}"
+        yield Problem(str(path), found, f"those of version {version.fingerprint}", _AGAIN)
+
+
+def _miscounted(path: Path, version: Version, table: pa.Table) -> Iterator[Problem]:
+    items = table.group_by(["split", "instance_index"]).aggregate([])
+    found = table.num_rows, items.num_rows
+    if found != (version.n_records, version.n_items):
+        told = f"{version.n_records} and {version.n_items}, as it was saved"
+        yield Problem(str(path), "{} records of {} items".format(*found), told, _AGAIN)
+    others = sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark})
+    if others:
+        yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
+
+
+def _rows_that_say_nothing(path: Path, table: pa.Table) -> Iterator[Problem]:
+    is_blank = np.ones(table.num_rows, np.bool_)
+    for name in _TEXTS:
+        text = pc.utf8_trim_whitespace(pc.fill_null(table[name], ""))
+        is_blank &= np.asarray(pc.equal(text, ""))
+    rows = np.flatnonzero(is_blank).tolist()
+    if rows:
+        some = ", ".join(map(str, rows[:_MOST_ROWS_TOLD]))
+        more = " and others" if len(rows) > _MOST_ROWS_TOLD else ""
+        found = f"{counted(len(rows), 'record')} without any text: rows {some}{more}"
+        yield Problem(str(path), found, "a text in each", "look at the recipe and the raw rows")
+
+
+def _numbers_used_twice(path: Path, table: pa.Table) -> Iterator[Problem]:
+    """The records of an item stand together, so one that comes again is another one's number."""
+    names = zip(table["split"].to_pylist(), table["instance_index"].to_pylist(), strict=True)
+    ended: set[Any] = set()
+    twice: dict[Any, None] = {}
+    before = None
+    for name in names:
+        if name != before:
+            if name in ended:
+                twice[name] = None
+            ended.add(name)
+            before = name
+    if twice:
+        some = ", ".join(f"{split} {number}" for split, number in [*twice][:_MOST_ROWS_TOLD])
+        found = f"{len(twice)} numbers of two items each: {some}"
+        yield Problem(str(path), found, "a number of its own for each item", _AGAIN)
+
+
+# What was scanned ---------------------------------------------------------------------------------
+
+
+def changed_faults_of_scan(
+    store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
+) -> Looked:
+    """Of the shards whose tiles are new, or lie otherwise than when they were looked at last.
+
+    How many matches a tile had when it was first found right is kept: of its rows alone nobody
+    could tell that some are gone.
+    """
+    shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
+    asked = [scan, *sorted(version.fingerprint for version in versions)]
+    digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
+    folders = {name: store.ledger(scan, name).parent for name in shards}
+    stamps = {
+        name: [digest, digest_of_files(folder)]
+        for name, folder in folders.items()
+        if folder.is_dir()
+    }
+    note = store.verified(f"matches-{scan}")
+    first = noted(note)
+    before = deepcopy(first)
+
+    def faults(name: str) -> Iterator[Problem]:
+        return faults_of_scan(store, shards[name], versions, scan, first.setdefault(name, {}))
+
+    found = look(store, "tiles", stamps, faults)
+    first = {name: tiles for name, tiles in first.items() if tiles}
+    if first != before:
+        write_json(note, {"form": FORM, "right": first})
+    return found
+
+
+def faults_of_scan(
+    store: Store, shard: Shard, versions: Sequence[Version], scan: str, first: dict[str, int]
+) -> Iterator[Problem]:
+    """Of a shard's tiles: that what was read of it is accounted for, and that they are its own.
+
+    `first`: how many matches each tile had that was found right; of new ones it is added.
+    """
+    folder = store.ledger(scan, shard.fingerprint).parent
+    there = {path.name for path in folder.glob("*") if not path.name.startswith(".")}
+    if not there:
+        return  # not scanned, which is another matter
+    yield from _faults_of_ledger(store, shard, scan)
+    note = store.verified(f"matches-{scan}")
+    for version in versions:
+        tile = store.tile(scan, shard.fingerprint, version.fingerprint)
+        if tile.name in there:
+            yield from _faults_of_tile(tile, shard, version, first, note)
+            yield from _faults_of_counts(store, shard, version, scan)
+
+
+def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looked:
+    """Rows that could not be read, of shards whose ledger is new or names some.
+
+    A backfill asks after each of its runs, and of 5,000 ledgers few are new then.
+    """
+    shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
+    ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
+    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
+
+    def faults(name: str) -> Iterator[Problem]:
+        for row in read_json(ledgers[name])["unreadable"]:
+            yield Problem(f"{shards[name].name}: row {row['row']}", row["reason"], "a document")
+
+    return look(store, "rows", stamps, faults)
+
+
+def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looked:
+    """Rows with bytes that are not UTF-8, of shards whose ledger is new or names some."""
+    shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
+    ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
+    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
+
+    def faults(name: str) -> Iterator[Problem]:
+        for row in read_json(ledgers[name])["invalid_utf8"]:
+            place = f"{shards[name].name}: row {row['row']}"
+            yield Problem(place, f"bytes that are not UTF-8 ({row['detail']})", "UTF-8")
+
+    return look(store, "utf8", stamps, faults)
+
+
+def _stamp_of_ledger(path: Path) -> Stamp:
+    status = path.stat()
+    return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # scan and shard are its name
+
+
+def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:
+    path = store.ledger(scan, shard.fingerprint)
+    if not path.is_file():
+        found = "tiles without a ledger"
+        yield Problem(str(path.parent), found, "an account of what was read", _SCAN_AGAIN)
+        return
+    try:
+        ledger = read_json(path)
+        said = ledger["n_rows"], ledger["n_documents"], len(ledger["unreadable"]), ledger["shard"]
+    except (DeconError, KeyError, TypeError) as error:
+        yield Problem(str(path), f"no ledger ({error})", "one of this version", _SCAN_AGAIN)
+        return
+    n_rows, n_documents, n_unreadable, name = said
+    if name != shard.fingerprint:
+        yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
+    if n_rows != n_documents + n_unreadable:
+        found = (
+            f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')} and "
+            f"{n_unreadable} unreadable"
+        )
+        yield Problem(str(path), found, "as many rows as both", _SCAN_AGAIN)
+    documents = _read(store.documents(scan, shard.fingerprint), DOCUMENTS, columns=["row"])
+    if isinstance(documents, Problem):
+        yield documents
+    elif documents.num_rows != n_documents:
+        found = counted(documents.num_rows, "document")
+        where = str(store.documents(scan, shard.fingerprint))
+        yield Problem(where, found, f"{n_documents}, as the ledger says", _SCAN_AGAIN)
+
+
+def _faults_of_tile(
+    path: Path, shard: Shard, version: Version, first: dict[str, int], note: Path
+) -> Iterator[Problem]:
+    columns = ["shard", "benchmark", "record"]
+    table = _read(path, MATCHES, columns=columns)
+    if isinstance(table, Problem):
+        yield table
+        return
+    problems = [*_of_others(path, table, shard, version)]
+    yield from problems
+    known = first.get(version.fingerprint, table.num_rows)
+    if table.num_rows != known:
+        again = f"{_SCAN_AGAIN}; if it comes to as many once more, delete {note} as well"
+        yield Problem(str(path), f"{table.num_rows} matches", f"{known}, as at first", again)
+    elif table.num_rows and not problems:  # most tiles have none: the note would be as long as all
+        first[version.fingerprint] = table.num_rows
+
+
+def _of_others(path: Path, table: pa.Table, shard: Shard, version: Version) -> Iterator[Problem]:
+    if not table.num_rows:
+        return
+    expected = {"shard": shard.fingerprint, "benchmark": version.benchmark}
+    for name, value in expected.items():
+        others = sorted({*table[name].unique().to_pylist()} - {value})
+        if others:
+            yield Problem(str(path), f"matches of {name} {others[0]}", value, _SCAN_AGAIN)
+    if pc.max(table["record"]).as_py() >= version.n_records:
+        found = "matches of records that the benchmark does not have"
+        yield Problem(str(path), found, f"one of {version.n_records}", _SCAN_AGAIN)
+
+
+def _faults_of_counts(store: Store, shard: Shard, version: Version, scan: str) -> Iterator[Problem]:
+    path = store.gram_counts(scan, shard.fingerprint, version.fingerprint)
+    table = _read(path, GRAM_COUNTS, columns=[])
+    if isinstance(table, Problem):
+        yield table
+
+
+def _read(
+    path: Path, schema: pa.Schema, *, columns: Collection[str] | None = None
+) -> pa.Table | Problem:
+    """A table, or why it is none."""
+    if not path.is_file():
+        return Problem(str(path), "no such file", "a table", _AGAIN)
+    try:
+        if has_no_rows(path, schema):
+            return no_rows(schema)
+        with pq.ParquetFile(pa.BufferReader(map_verified(path))) as file:
+            found = file.schema_arrow
+            if not found.equals(schema):
+                return Problem(str(path), f"other columns: {_unlike(found, schema)}", "its own")
+            return file.read(columns=None if columns is None else [*columns])
+    except DamagedError as error:
+        return error.problems[0]
+    except (pa.ArrowException, OSError) as error:
+        told = str(error).splitlines()[0]
+        return Problem(str(path), f"a file that cannot be read ({told})", "a whole one", _AGAIN)
+
+
+def _unlike(found: pa.Schema, schema: pa.Schema) -> str:
+    """The names of columns that only one of two schemas has like that."""
+    unlike = [field.name for field in schema if field not in list(found)]
+    return ", ".join([*unlike, *(name for name in found.names if name not in schema.names)])

@@ -1,0 +1,132 @@
+"""Which files hold per-item results, and in which format: what is in them says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from decon_core.benchmarks.fields import Row
+from decon_core.benchmarks.readers import is_readable, known_endings
+from decon_core.errors import DeconError, InputError, Problem
+from decon_core.report.score_gap import harness, lighteval, olmes, plain
+from decon_core.report.score_gap.results import Results, rows_of
+
+
+@dataclass(frozen=True)
+class Format:
+    name: str
+    fits: Callable[[Row], bool]
+    read: Callable[[Path], list[Results]]
+
+
+FORMATS = (
+    Format(harness.NAME, harness.fits, harness.read),
+    Format(olmes.NAME, olmes.fits, olmes.read),
+    Format(lighteval.NAME, lighteval.fits, lighteval.read),
+    Format(plain.NAME, plain.fits, plain.read),
+)
+_KNOWN = ", ".join(one.name for one in FORMATS)
+
+
+@dataclass
+class Found:
+    """Everything that was read, and what was not."""
+
+    results: list[Results] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)  # files in folders that are something else
+    earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
+
+
+def find_results(paths: Sequence[Path]) -> Found:
+    """The results in files and below folders. A file that was named must hold some."""
+    found = Found()
+    wrong: list[Problem] = []
+    for path in dict.fromkeys(path.resolve() for path in paths):
+        if not path.exists():
+            wrong.append(Problem(str(path), "no such file or folder", "per-item results"))
+            continue
+        files = _files_below(path) if path.is_dir() else [path]
+        n_before = len(found.results)
+        for file in files:
+            problem = _read(file, found, is_named=not path.is_dir())
+            wrong += [problem] if problem else []
+        if path.is_dir() and len(found.results) == n_before:
+            wrong.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
+    if wrong:
+        raise InputError(wrong)
+    _keep_latest(found)
+    return found
+
+
+def _files_below(folder: Path) -> list[Path]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(file for file in files if not _is_hidden(file.relative_to(folder)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _read(file: Path, found: Found, *, is_named: bool) -> Problem | None:
+    """Add what a file holds; or say what is wrong with one that should hold results."""
+    if any(file == results.path for results in found.results):
+        return None
+    if not is_readable(file) or (not is_named and file.suffix == ".json"):
+        found.others.append(str(file))
+        return _no_results(file, "another kind of file") if is_named else None
+    try:
+        chosen = _format_of(file)
+        if isinstance(chosen, Format):
+            found.results += chosen.read(file)
+            return None
+    except DeconError as error:
+        found.problems += error.problems
+        return None
+    if is_named:
+        return chosen
+    found.others.append(str(file))
+    if "no rows" in chosen.found:
+        found.problems.append(chosen)
+    return None
+
+
+def _format_of(file: Path) -> Format | Problem:
+    first: Problem | None = None
+    for _, row in rows_of(file):
+        if isinstance(row, Problem):
+            first = first or row
+            continue
+        if olmes.is_beside(row):
+            return _no_results(file, "what OLMES asked (...-requests.jsonl)")
+        for one in FORMATS:
+            if one.fits(row):
+                return one
+        names = ", ".join(map(repr, list(row)[:12]))
+        return _no_results(file, f"rows with {names}")
+    return first or _no_results(file, "no rows at all")
+
+
+def _no_results(file: Path, what: str) -> Problem:
+    expected = f"per-item results: {_KNOWN}; in files that end in {known_endings()}"
+    return Problem(str(file), what, expected, "docs/score-gap.md shows what each looks like.")
+
+
+def _keep_latest(found: Found) -> None:
+    """Of several runs of a model on a task the latest: two are not twice as many items."""
+    latest: dict[tuple[str, str, str, str | None], str] = {}
+    for results in found.results:
+        name = _of_run(results)
+        latest[name] = max(latest.get(name, ""), results.run)
+    kept = [one for one in found.results if one.run == latest[_of_run(one)]]
+    found.earlier = sorted({str(one.path) for one in _without(found.results, kept)})
+    found.results = kept
+
+
+def _of_run(results: Results) -> tuple[str, str, str, str | None]:
+    return results.format, results.model, results.task, results.split
+
+
+def _without(results: Iterable[Results], kept: list[Results]) -> list[Results]:
+    return [one for one in results if not any(one is other for other in kept)]

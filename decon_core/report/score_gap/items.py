@@ -1,0 +1,116 @@
+"""The items of a report, found again by what harnesses kept of them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from decon_core.config.policy import PUNCTUATION
+from decon_core.report.open import opened
+from decon_core.text.canonical import clean
+
+CLEAN = "clean"
+LEAKED = "leaked"
+WITH_ANSWER = "leaked with its answer"
+QUESTION_ONLY = "question-only"
+NOT_INDEXABLE = "not indexable"
+NOT_FULLY_SCANNED = "not fully scanned"
+
+# A question is looked for inside a longer text ("Question: ... Answer:") by its first words. One of
+# fewer words than this is too likely to stand there by chance.
+_FEWEST_WORDS = 5
+
+_QUERY = """
+    SELECT benchmark, split, instance_index, s.config, s.question, fingerprints,
+           CASE WHEN what_leaked = 'with its answer' THEN 'leaked with its answer'
+                ELSE status END AS verdict
+    FROM item_status s JOIN items USING (benchmark, split, instance_index)
+    ORDER BY benchmark, split, instance_index
+"""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of a benchmark and what the report says of it."""
+
+    benchmark: str
+    split: str
+    instance_index: int
+    config: str | None
+    verdict: str
+    words: tuple[str, ...]  # of its question, canonical
+
+
+@dataclass
+class Items:
+    """The items of one benchmark, with everything they can be found by."""
+
+    punctuation: str
+    all: list[Item] = field(default_factory=list)
+    _by_fingerprint: dict[str, list[Item]] = field(default_factory=lambda: defaultdict(list))
+    _by_question: dict[tuple[str, ...], list[Item]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    _by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
+
+    def add(self, item: Item, fingerprints: Iterable[str]) -> None:
+        self.all.append(item)
+        for fingerprint in dict.fromkeys(fingerprints):
+            self._by_fingerprint[fingerprint].append(item)
+        if item.words:
+            self._by_question[item.words].append(item)
+        if len(item.words) >= _FEWEST_WORDS:
+            self._by_start[item.words[:_FEWEST_WORDS]].add(item.words)
+
+    @property
+    def splits(self) -> list[str]:
+        return sorted({item.split for item in self.all})
+
+    def of(self, split: str | None, config: str | None) -> list[Item]:
+        """The items of a part of the benchmark in order; None: of all of it."""
+        return [
+            item
+            for item in self.all
+            if split in (None, item.split) and config in (None, item.config)
+        ]
+
+    def words(self, text: str) -> tuple[str, ...]:
+        return tuple(clean(text, punctuation=self.punctuation).split())
+
+    def with_fingerprint(self, fingerprint: str) -> list[Item]:
+        return self._by_fingerprint.get(fingerprint, [])
+
+    def asking(self, words: tuple[str, ...]) -> list[Item]:
+        """Those whose question this is."""
+        return self._by_question.get(words, [])
+
+    def asked_in(self, words: tuple[str, ...]) -> list[Item]:
+        """Those whose question stands in this text; the longest of such questions."""
+        found = max(self._questions_in(words), key=len, default=())
+        return self._by_question[found] if found else []
+
+    def _questions_in(self, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for at in range(len(words) - _FEWEST_WORDS + 1):
+            for question in self._by_start.get(words[at : at + _FEWEST_WORDS], ()):
+                if words[at : at + len(question)] == question:
+                    yield question
+
+
+def load_items(report: Path) -> tuple[dict[str, Items], Mapping[str, object]]:
+    """The items of every benchmark in a report, and what the report was made with."""
+    with opened(report) as connection:
+        rows = connection.execute(_QUERY).fetchall()
+        runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
+    state, threshold, policy = runs or ("", None, "{}")
+    punctuation = json.loads(policy).get("punctuation_chars", PUNCTUATION)
+    found: dict[str, Items] = defaultdict(lambda: Items(punctuation))
+    for benchmark, split, index, config, question, fingerprints, verdict in rows:
+        items = found[benchmark]
+        item = Item(benchmark, split, index, config, verdict, items.words(question))
+        items.add(item, fingerprints)
+    return dict(found), {"state": state, "threshold": threshold}

@@ -1,0 +1,81 @@
+"""lighteval: `details_<suite>|<task>|<shots>_<date>.parquet`, in details/<model>/<date>/.
+
+Two forms. The earlier: `example` (what was asked, without the shots), `metrics`, `gold`; a column
+that did not fit Arrow was written as text, as Python prints it. The later: `doc` (with `query`,
+`id`, `task_name`), `metric`, `model_response`. Items stand in an order that was shuffled, so that
+the place of a row says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from decon_core.benchmarks.fields import Row
+from decon_core.report.score_gap.results import (
+    Results,
+    Sample,
+    index_of,
+    literal,
+    mapping_in,
+    number_of,
+    scored_rows,
+    text_at,
+)
+
+NAME = "lighteval details"
+
+_FILE = re.compile(r"details_(?P<task>.+?)_(?P<run>\d{4}-\d\d-\d\dT[\d.-]+)")
+_ITEM = ("query", "original_query", "choices", "specific")
+
+
+def fits(row: Row) -> bool:
+    is_new = "doc" in row and "metric" in row
+    return is_new or ("metrics" in row and ("example" in row or "full_prompt" in row))
+
+
+def read(path: Path) -> list[Results]:
+    """The details of a file: one task of one model."""
+    named = _FILE.fullmatch(path.name.removesuffix(".parquet"))
+    results = Results(
+        path=path,
+        format=NAME,
+        model=_model(path),
+        task=named["task"] if named else path.stem.removeprefix("details_"),
+        run=named["run"] if named else "",
+    )
+    for place, row, scores in scored_rows(results, _scores):
+        results.samples.append(_sample(place, row, scores))
+    return [results]
+
+
+def _model(path: Path) -> str:
+    """The folders between `details` and the date, or the one above the date."""
+    folders = path.resolve().parent.parts
+    if "details" in folders:
+        start = len(folders) - folders[::-1].index("details")
+        between = folders[start:-1]
+        if between:
+            return "/".join(between)
+    return folders[-2] if len(folders) > 1 else folders[-1]
+
+
+def _scores(row: Row) -> Iterator[tuple[str, float]]:
+    metrics = literal(row.get("metric") if "metric" in row else row.get("metrics"))
+    for name, value in metrics.items() if isinstance(metrics, Mapping) else ():
+        score = number_of(value)
+        if score is not None:
+            yield str(name), score
+
+
+def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:
+    doc = literal(row.get("doc"))
+    if isinstance(doc, Mapping):
+        asked = {name: literal(doc.get(name)) for name in _ITEM}
+        index = index_of(doc.get("id"))
+        return Sample(place=place, scores=scores, index=index, doc=asked)
+    specifics = literal(row.get("specifics"))
+    asked = {"query": text_at(row, "example"), "choices": literal(row.get("choices"))}
+    asked["specific"] = mapping_in({"in": specifics}, "in")
+    return Sample(place=place, scores=scores, doc=asked)

@@ -1,0 +1,88 @@
+"""OLMES: `task-<number>-<task>-predictions.jsonl`.
+
+One row for each item, its scores under `metrics`. The items themselves are in `...-requests.jsonl`
+(where `--save-raw-requests` was on), names and split in `...-metrics.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from decon_core.benchmarks.fields import Row
+from decon_core.errors import Problem
+from decon_core.report.score_gap.results import (
+    Results,
+    Sample,
+    companion,
+    index_of,
+    mapping_in,
+    number_of,
+    rows_of,
+    scored_rows,
+    text_at,
+)
+
+NAME = "OLMES predictions"
+
+_FILE = re.compile(r"task-\d+-(?P<task>.+)-predictions")
+# Numbers under `metrics` that are no scores.
+_NO_SCORES = re.compile(r"predicted_index.*|correct_choice|num_.*|.*_count")
+
+
+def fits(row: Row) -> bool:
+    has_item = "doc_id" in row and ("native_id" in row or "model_output" in row)
+    return has_item and isinstance(row.get("metrics"), Mapping)
+
+
+def is_beside(row: Row) -> bool:
+    """Whether it is a row of `...-requests.jsonl`, which is read with the predictions."""
+    return "request_type" in row and "doc_id" in row
+
+
+def read(path: Path) -> list[Results]:
+    """The predictions of a file: one task of one model."""
+    start = path.name.split("predictions.jsonl")[0]
+    beside = companion(path.with_name(f"{start}metrics.json"))
+    config = mapping_in(beside, "model_config")
+    results = Results(
+        path=path,
+        format=NAME,
+        model=text_at(config, "model") or path.resolve().parent.name,
+        task=text_at(beside, "task_name") or _task(path),
+        split=text_at(mapping_in(beside, "task_config"), "split"),
+    )
+    docs = _docs(path, start, results.problems)
+    for place, row, scores in scored_rows(results, _scores):
+        index = index_of(row.get("doc_id"))
+        doc = docs.get(index, {})
+        results.samples.append(Sample(place=place, scores=scores, index=index, doc=doc))
+    return [results]
+
+
+def _task(path: Path) -> str:
+    named = _FILE.match(path.name)
+    return named["task"] if named else path.name.split(".")[0]
+
+
+def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, Row]:
+    """What was asked, by `doc_id`; an item has a row for each of its choices."""
+    docs: dict[int | None, Row] = {}
+    for ending in ("requests.jsonl", "requests.jsonl.gz", "requests.jsonl.zst"):
+        asked = path.with_name(f"{start}{ending}")
+        for _, row in rows_of(asked) if asked.is_file() else ():
+            if isinstance(row, Problem):
+                problems.append(row)
+                continue
+            doc = row.get("doc")
+            whole = doc if isinstance(doc, Mapping) else {"text": doc}
+            docs.setdefault(index_of(row.get("doc_id")), whole)
+    return docs
+
+
+def _scores(row: Row) -> Iterator[tuple[str, float]]:
+    for name, value in mapping_in(row, "metrics").items():
+        score = number_of(value)
+        if score is not None and not _NO_SCORES.fullmatch(name):
+            yield name, score

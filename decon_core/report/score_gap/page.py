@@ -1,0 +1,190 @@
+"""The answer as tables: for people, for spreadsheets, for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from decon_core.report.score_gap.account import Account, Gap, Group, JoinCount
+from decon_core.storage.store import aside, write_plain_json
+
+WARNING = (
+    "A gap is a correlation. Items that leaked are not a random sample: they may be easier, older "
+    "or more popular than the others, and a model may do better on them without having seen them. "
+    "Models that cannot have seen a text show how much of a gap is that."
+)
+
+_GROUPS = (
+    *("all", "clean", "leaked", "with_answer", "question_only", "not_indexable"),
+    *("not_fully_scanned", "not_joined"),
+)
+_NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
+_DECIMALS = 6
+_MOST_LISTED = 100
+
+HEADS = (
+    *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
+    *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
+    *("question-only", "without both", "moved"),
+)
+GROUP_HEADS = (
+    *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
+    *("clean", "leaked", "of them with their answer", "question-only", "not indexable"),
+    "not fully scanned",
+    *("not joined", "remark"),
+)
+JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
+
+
+def line(gap: Gap) -> tuple[str, ...]:
+    """A gap under HEADS."""
+    return (
+        *_names(gap),
+        f"{gap.all.n:,}",
+        _number(gap.all.score),
+        _group(gap.clean),
+        _group(gap.leaked),
+        _signed(gap.gap),
+        f"{_signed(gap.low)} to {_signed(gap.high)}" if gap.low is not None else "–",
+        _number(gap.p) if gap.p is None or gap.p >= 0.001 else "< 0.001",
+        _group(gap.question_only),
+        _number(gap.decontaminated),
+        _signed(gap.moved),
+    )
+
+
+def group_line(gap: Gap) -> tuple[str, ...]:
+    """A gap under GROUP_HEADS."""
+    groups = (
+        *(gap.clean, gap.leaked, gap.with_answer, gap.question_only),
+        *(gap.not_indexable, gap.not_fully_scanned, gap.not_joined),
+    )
+    return (*_names(gap), *map(_group, groups), gap.remark)
+
+
+def join_line(count: JoinCount) -> tuple[str, ...]:
+    """A file under JOIN_HEADS."""
+    ways = ", ".join(f"{way} {n:,}" for way, n in count.ways.items())
+    return (
+        Path(count.path).name,
+        count.model,
+        count.task,
+        count.benchmark or "not in the report",
+        count.split or "",
+        f"{count.n_rows:,}",
+        ways or "–",
+        f"{count.n_not_joined:,}",
+        f"{count.n_twice:,}",
+    )
+
+
+def _names(gap: Gap) -> tuple[str, ...]:
+    name = gap.name
+    return (
+        *(name.model, name.benchmark, name.split, gap.subset or ""),
+        *("" if name.setting == name.benchmark else name.setting, name.filter, name.metric),
+    )
+
+
+def _group(group: Group) -> str:
+    return f"{_number(group.score)} ({group.n:,})" if group.n else "– (0)"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _signed(value: float | None) -> str:
+    # Adding 0 makes 0 of -0, which would be a change in the wrong direction.
+    return "–" if value is None else f"{round(value, 3) + 0:+.3f}"
+
+
+def write(account: Account, folder: Path) -> None:
+    """gap.json, gap.csv and gap.md."""
+    write_plain_json(folder / "gap.json", _as_json(account))
+    for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
+        with aside(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+
+def _as_json(account: Account) -> Mapping[str, object]:
+    return {
+        "report": account.report,
+        "gaps": [_row(gap) for gap in account.gaps],
+        "joins": [asdict(count) for count in account.joins],
+        "problems": [str(problem) for problem in account.problems],
+        "earlier_runs": account.earlier,
+        "other_files": account.others,
+        "warning": WARNING,
+    }
+
+
+def _row(gap: Gap) -> dict[str, object]:
+    """A gap with a name for each number."""
+    row: dict[str, object] = {**asdict(gap.name), "subset": gap.subset}
+    for name in _GROUPS:
+        group: Group = getattr(gap, name)
+        row |= {f"n_{name}": group.n, f"score_{name}": _rounded(group.score)}
+    row |= {name: _rounded(getattr(gap, name)) for name in _NUMBERS}
+    return {**row, "remark": gap.remark}
+
+
+def _rounded(value: float | None) -> float | None:
+    """The last digits of a sum are those of a processor."""
+    return None if value is None else round(value, _DECIMALS) + 0.0
+
+
+def _as_csv(gaps: Sequence[Gap]) -> str:
+    text = io.StringIO()
+    rows = [_row(gap) for gap in gaps]
+    heads = list(rows[0]) if rows else list(HEADS)
+    writer = csv.DictWriter(text, heads, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def as_markdown(account: Account) -> str:
+    """A page with everything."""
+    parts = [
+        "# Scores on leaked items, and on the others",
+        WARNING,
+        _table(HEADS, [line(gap) for gap in account.gaps]),
+        "## Items by verdict",
+        "Mean score, and of how many items.",
+        _table(GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
+        "## How rows found their items",
+        _table(JOIN_HEADS, [join_line(count) for count in account.joins]),
+        *_left_out(account),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _left_out(account: Account) -> Iterator[str]:
+    lists = (
+        ("What could not be read or joined", [str(one) for one in account.problems]),
+        ("Earlier runs, which do not count", account.earlier),
+        ("Files that hold no results", account.others),
+    )
+    for title, entries in lists:
+        if entries:
+            yield f"## {title}"
+            shown = [f"- {_inline(entry)}" for entry in entries[:_MOST_LISTED]]
+            n_more = len(entries) - len(shown)
+            yield "\n".join([*shown, *([f"- … and {n_more:,} more: gap.json"] if n_more else [])])
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return "Nothing."
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(map(_inline, one)) + " |" for one in lines)
+
+
+def _inline(text: str) -> str:
+    """Text of others' files that must not become a column, a line or a tag of the page."""
+    plain = " ".join(text.split())
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")

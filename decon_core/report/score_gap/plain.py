@@ -1,0 +1,106 @@
+"""A table that anybody can write: CSV, TSV, or rows of JSON with the same names.
+
+Columns, in any case: `benchmark` or `task`; `index` (the item's instance_index in its split), `id`
+(the fingerprint of one of its records) or `question`; `score`; and if there are several, or to name
+them, `model`, `filter`, `metric`, `split`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from decon_core.benchmarks.fields import Row, describe
+from decon_core.errors import Problem
+from decon_core.report.score_gap.results import (
+    NO_FILTER,
+    Results,
+    Sample,
+    index_of,
+    number_of,
+    rows_of,
+)
+
+NAME = "a table of scores"
+
+_WORDS = {"false": 0.0, "true": 1.0}
+
+
+def fits(row: Row) -> bool:
+    names = {_plain(name) for name in row}
+    has_task, has_item = names & {"benchmark", "task"}, names & {"index", "id", "question"}
+    return "score" in names and bool(has_task) and bool(has_item)
+
+
+def read(path: Path) -> list[Results]:
+    """The scores of a file, by model, task and split."""
+    found: dict[tuple[str, str, str], Results] = {}
+    problems: list[Problem] = []
+    for place, row in rows_of(path):
+        if isinstance(row, Problem):
+            problems.append(row)
+            continue
+        cells = {_plain(name): value for name, value in row.items()}
+        task = _cell(cells, "task") or _cell(cells, "benchmark")
+        sample = _sample(place, cells)
+        if isinstance(sample, Problem) or not task:
+            no_task = Problem(place, "no benchmark", "its name, or that of a task", _LEFT_OUT)
+            problems.append(sample if isinstance(sample, Problem) else no_task)
+            continue
+        name = (_cell(cells, "model") or "model", task, _cell(cells, "split"))
+        results = found.setdefault(
+            name,
+            Results(
+                path=path,
+                format=NAME,
+                model=name[0],
+                task=task,
+                split=name[2] or None,
+                is_counted=False,
+            ),
+        )
+        results.samples.append(sample)
+    if not found:
+        found["", "", ""] = Results(path=path, format=NAME, model="", task="", is_counted=False)
+    next(iter(found.values())).problems = problems
+    return list(found.values())
+
+
+_LEFT_OUT = "The row is left out."
+
+
+def _plain(name: object) -> str:
+    return str(name).strip().lower()
+
+
+def _cell(cells: Row, name: str) -> str:
+    value = cells.get(name)
+    return "" if value is None else str(value).strip()
+
+
+def _sample(place: str, cells: Row) -> Sample | Problem:
+    score = _score(cells.get("score"))
+    if score is None:
+        found = f"the score {describe(cells.get('score'))}"
+        return Problem(place, found, "a finite number, true or false", _LEFT_OUT)
+    index, question = index_of(cells.get("index")), _cell(cells, "question")
+    if _cell(cells, "index") and index is None:
+        found = f"the index {describe(cells['index'])}"
+        return Problem(place, found, "a whole number from 0 on", _LEFT_OUT)
+    return Sample(
+        place=place,
+        scores={_cell(cells, "metric") or "score": score},
+        filter=_cell(cells, "filter") or NO_FILTER,
+        index=index,
+        fingerprint=_cell(cells, "id") or None,
+        doc={"question": question} if question else {},
+    )
+
+
+def _score(value: object) -> float | None:
+    if not isinstance(value, str):
+        return number_of(value)
+    word = value.strip().lower()
+    try:
+        return _WORDS[word] if word in _WORDS else number_of(float(word))
+    except ValueError:
+        return None

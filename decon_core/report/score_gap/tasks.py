@@ -1,0 +1,98 @@
+"""Which benchmark a harness means: `gsm8k_cot` is gsm8k, `mmlu_anatomy` a part of mmlu."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from decon_core.errors import InputError, Problem
+from decon_core.report.score_gap.items import Items
+
+_SEPARATOR = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person said with --task: NAME=BENCHMARK[:SPLIT], where `*` in NAME is anything."""
+
+    pattern: str
+    benchmark: str
+    split: str | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """The part of a benchmark that a task asks, and the way it asks."""
+
+    benchmark: str
+    config: str | None
+    split: str | None
+    setting: str  # the task without the name of the part: parts with one setting belong together
+
+
+def parse_said(texts: Sequence[str], benchmarks: Mapping[str, Items]) -> list[Said]:
+    """What was said with --task; every benchmark and split must be in the report."""
+    said: list[Said] = []
+    problems: list[Problem] = []
+    for text in texts:
+        pattern, equals, target = text.partition("=")
+        benchmark, _, split = target.partition(":")
+        where = f"--task {text}"
+        if not (pattern and equals and benchmark):
+            form = "NAME=BENCHMARK or NAME=BENCHMARK:SPLIT"
+            problems.append(Problem(where, "another form", form, "Write gsm8k_cot=gsm8k:test."))
+        elif benchmark not in benchmarks:
+            known = f"one of {', '.join(sorted(benchmarks))}"
+            problems.append(Problem(where, f"no benchmark {benchmark!r} in the report", known))
+        elif split and split not in benchmarks[benchmark].splits:
+            known = f"one of {', '.join(benchmarks[benchmark].splits)}"
+            problems.append(Problem(where, f"no split {split!r} of {benchmark}", known))
+        else:
+            said.append(Said(pattern, benchmark, split or None))
+    if problems:
+        raise InputError(problems)
+    return said
+
+
+def task_of(name: str, said: Sequence[Said], benchmarks: Mapping[str, Items]) -> Task | None:
+    """The benchmark of a task: as a person said, else the one whose name the task begins with."""
+    core = _core(name)
+    for one in said:
+        if fnmatchcase(name, one.pattern) or fnmatchcase(core, one.pattern):
+            config, setting = _part(core, benchmarks[one.benchmark])
+            return Task(one.benchmark, config, one.split, setting)
+    slug = _slug(core)
+    fitting = [known for known in benchmarks if _begins(slug, _slug(known))]
+    if not fitting:
+        return None
+    benchmark = max(fitting, key=len)
+    config, setting = _part(core, benchmarks[benchmark])
+    return Task(benchmark, config, None, setting)
+
+
+def _core(name: str) -> str:
+    """lighteval writes suite|task|shots; some versions have one more count behind, or no suite."""
+    parts = [part for part in name.split("|") if part]
+    words = [part for part in parts if not part.isdecimal()]
+    return words[-1] if len(parts) > 1 and words else name
+
+
+def _slug(name: str) -> str:
+    return _SEPARATOR.sub("_", name.lower()).strip("_")
+
+
+def _begins(slug: str, start: str) -> bool:
+    return bool(start) and f"{slug}_".startswith(f"{start}_")
+
+
+def _part(core: str, items: Items) -> tuple[str | None, str]:
+    """The config whose name the task ends with, and what is left of the task's name."""
+    slug = _slug(core)
+    configs = {_slug(item.config): item.config for item in items.all if item.config}
+    ending = [known for known in configs if known and slug.endswith(f"_{known}")]
+    if not ending:
+        return None, core
+    chosen = max(ending, key=len)
+    return configs[chosen], slug.removesuffix(f"_{chosen}")

@@ -1,0 +1,1 @@
+"""Shards in, tiles out: every document is compared with every indexed benchmark."""

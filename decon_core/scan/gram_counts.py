@@ -1,0 +1,45 @@
+"""In how many documents of a shard each indexed n-gram stands, as a scan counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from decon_core.config.policy import Policy
+from decon_core.index.union import Search
+from decon_core.kernels import clusters
+from decon_core.schemas import GRAM_COUNTS
+
+# n-grams of a union, ascending, and how many documents hold each.
+GramCounts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
+
+
+def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) -> list[pa.Table]:
+    """What several threads counted in a shard, for each benchmark by itself.
+
+    An n-gram is named by its first place in the questions of the benchmark's index part, one after
+    the other: that is the same whatever it was scanned together with.
+    """
+    grams, where = np.unique(np.concatenate([grams for grams, _ in counts]), return_inverse=True)
+    n_documents = np.zeros(grams.size, np.int64)
+    np.add.at(n_documents, where, np.concatenate([n for _, n in counts]))
+    n_parts = len(search.versions)
+    offsets = search.index.posting_offsets
+    n_postings = offsets[grams + np.uint32(1)] - offsets[grams]
+    rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
+    n = clusters.places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
+    rows, parts, places = rows[:n], parts[:n], places[:n]
+    tables = []
+    for part in range(n_parts):
+        own = np.flatnonzero(parts == part)
+        own = own[np.argsort(places[own])]
+        columns = {"place": places[own], "n_documents": n_documents[rows[own]]}
+        tables.append(
+            pa.table(
+                {name: pa.array(values, pa.uint32()) for name, values in columns.items()}
+            ).cast(GRAM_COUNTS)
+        )
+    return tables

@@ -1,0 +1,252 @@
+"""What a detector found in a batch, as rows of tiles, with the characters behind every token."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from decon_core.config.policy import RULES, Policy
+from decon_core.corpus.batches import Batch
+from decon_core.corpus.documents import Document
+from decon_core.detectors.decon import Matches
+from decon_core.detectors.found import Found, Span
+from decon_core.index.union import Search
+from decon_core.kernels import clusters
+from decon_core.scan.pair_ids import digest_of, pair_name
+from decon_core.schemas import MATCHES
+from decon_core.storage.store import no_rows
+from decon_core.text.canonical import canonical
+from decon_core.text.characters import Form
+from decon_core.text.word_cache import Encoder
+
+_NOWHERE = -1
+_TEXTS = ("question", "answer", "passage")
+LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
+
+
+Columns = dict[str, Any]  # arrays of equal length
+
+
+def match_columns(
+    batch: Batch, found: Matches, search: Search, encoder: Encoder, policy: Policy
+) -> Columns:
+    """What tiles say of the matches in a batch, less what its records and the shard say."""
+    columns = _columns(found, search, ngram_size=policy.ngram_size)
+    columns |= _places(batch, found, columns, encoder, policy.form)
+    columns["row"] = batch.rows[found.whole[:, clusters.DOCUMENT]]
+    columns["part"] = search.entry_part[found.whole[:, clusters.ENTRY]]
+    columns["detector"] = _repeated("decon", len(found))
+    columns["looked_for"] = _repeated(None, len(found))
+    columns["matched"] = np.array([*found.matched, None], object)[:-1]
+    return columns
+
+
+# Characters of a document behind its rows: of each one's question and answer.
+Locate = Callable[[int, str, Sequence[Found]], list[tuple[Span | None, Span | None]]]
+
+
+def rule_columns(
+    batch: Batch, found: Sequence[Found], detector: str, locate: Locate, form: Form
+) -> Columns:
+    """The same for rules that say what they found row by row, document after document."""
+    columns: Columns = {
+        "part": np.array([one.part for one in found], np.int32),
+        "record": np.array([one.record for one in found], np.int64),
+        "row": batch.rows[np.array([one.document for one in found], np.int64)],
+        "detector": _repeated(detector, len(found)),
+        "looked_for": np.array([one.looked_for for one in found], object),
+        "matched": _repeated(None, len(found)),
+        "base_score": np.array([one.score for one in found]),
+        "question_overlap": _or_nowhere([one.question_overlap for one in found]),
+        "answer_overlap": _or_nowhere([one.answer_overlap for one in found]),
+        "passage_overlap": np.full(len(found), float(_NOWHERE)),
+        "n_matched": np.array([one.n_matched for one in found], np.int64),
+        "n_grams": np.array([one.question_tokens for one in found], np.int64),
+        "question_tokens": np.array([one.question_tokens for one in found], np.int64),
+        "total_tokens": np.array([one.total_tokens for one in found], np.int64),
+    }
+    spans: dict[str, list[Span | None]] = {
+        "question": [one.question for one in found],
+        "answer": [one.answer for one in found],
+        "passage": [None] * len(found),
+        "question_char": [],
+        "answer_char": [],
+        "passage_char": [None] * len(found),
+    }
+    ids: list[str | None] = []
+    words: list[str] = []
+    parts: dict[str, list[str | None]] = {name: [] for name in _TEXTS}
+    for number, rows in groupby(found, key=lambda one: one.document):
+        document, group = batch.document(number), list(rows)
+        ids += [document.id] * len(group)
+        digests = _Digests(document.text, form)
+        for question, answer in locate(number, document.text, group):
+            words.append(digests.of(question, answer, None))
+            for name, span in (("question", question), ("answer", answer), ("passage", None)):
+                parts[name].append(_part_at(document, span[0]) if span else None)
+            spans["question_char"].append(question)
+            spans["answer_char"].append(answer)
+    columns["doc_id"] = np.array([*ids, None], object)[:-1]
+    columns["words"] = np.array([*words, None], object)[:-1]
+    for name, of_rows in spans.items():
+        for at, edge in enumerate(("start", "stop")):
+            edges = [span[at] if span else _NOWHERE for span in of_rows]
+            columns[f"{name}_{edge}"] = np.array(edges, np.int64)
+    for name, values in parts.items():
+        columns[f"{name}_part"] = np.array([*values, None], object)[:-1]
+    return columns
+
+
+def _or_nowhere(shares: Sequence[float | None]) -> npt.NDArray[np.float64]:
+    return np.array([_NOWHERE if share is None else share for share in shares], np.float64)
+
+
+def _repeated(value: str | None, n: int) -> npt.NDArray[np.object_]:
+    array = np.empty(n, object)
+    array[:] = value
+    return array
+
+
+def tile_of(
+    batches: Sequence[Columns],
+    number: int,
+    *,
+    labels: Callable[[], pa.Table],
+    shard: str,
+    scan: str,
+) -> pa.Table:
+    """The rows of one benchmark. `labels` gives its record table."""
+    # In the order of rules, then of documents: blocks leave no trace.
+    batches = sorted(batches, key=lambda columns: RULES.index(columns["detector"][0]))
+    own = [np.flatnonzero(columns["part"] == number) for columns in batches]
+    n = sum(rows.size for rows in own)
+    if not n:
+        return no_rows(MATCHES)
+    joined = {
+        name: np.concatenate(
+            [columns[name][rows] for columns, rows in zip(batches, own, strict=True)]
+        )
+        for name in batches[0]
+    }
+    arrays = {
+        name: pa.array(values, MATCHES.field(name).type, mask=_is_null(name, values))
+        for name, values in joined.items()
+        if name not in ("part", "words")
+    }
+    arrays["shard"] = pa.repeat(pa.scalar(shard), n)
+    arrays["detector_fingerprint"] = pa.repeat(pa.scalar(scan), n)
+    labelled = labels().take(pa.array(joined["record"]))
+    arrays |= {name: labelled[name].combine_chunks() for name in LABELS}
+    fingerprints = labelled["fingerprint"].to_pylist()
+    arrays["pair"] = pa.array(map(pair_name, fingerprints, joined["words"].tolist()), pa.string())
+    return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
+
+
+class _Digests:
+    """What stands in spans of a document, as digests.
+
+    Records that differ in little else are found in the very same place.
+    """
+
+    def __init__(self, text: str, form: Form) -> None:
+        self._text, self._form = text, form
+        self._known: dict[tuple[Span | None, ...], str] = {}
+
+    def of(self, *spans: Span | None) -> str:
+        if (digest := self._known.get(spans)) is None:
+            digest = self._known[spans] = digest_of([self._words(span) for span in spans])
+        return digest
+
+    def _words(self, span: Span | None) -> str:
+        return canonical(self._text[slice(*span)], self._form) if span else ""
+
+
+def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+    """Numbers say that there is nothing by a number that cannot be; texts by being None."""
+    if values.dtype == object or not MATCHES.field(name).nullable:
+        return None
+    return values < 0
+
+
+def _columns(found: Matches, search: Search, *, ngram_size: int) -> Columns:
+    """All that needs no document."""
+    index = search.index
+    entry = found.whole[:, clusters.ENTRY]
+    question = search.entry_question[entry]
+    answer, passage = index.entry_answer[entry], index.entry_passage[entry]
+    n_tokens = np.diff(index.question_offsets)[question]
+    n_answer = np.append(index.answer_different, 0)[answer]
+    n_passage = np.append(np.diff(index.passage_offsets), 0)[passage]
+    whole, scores = found.whole, found.scores
+    start, stop = whole[:, clusters.START], whole[:, clusters.END] + ngram_size
+    answer_start = whole[:, clusters.ANSWER_START]
+    # A cluster that runs on into the answer ends where the answer begins.
+    stop = np.where((start < answer_start) & (answer_start < stop), answer_start, stop)
+    return {
+        "record": search.entry_record[entry],
+        "base_score": scores[:, clusters.BASE],
+        "question_overlap": scores[:, clusters.QUESTION],
+        "answer_overlap": np.where(answer < 0, _NOWHERE, scores[:, clusters.ANSWER]),
+        "passage_overlap": np.where(passage < 0, _NOWHERE, scores[:, clusters.PASSAGE]),
+        "n_matched": whole[:, clusters.N_MATCHED],
+        "n_grams": np.diff(index.question_gram_offsets)[question],
+        "question_tokens": n_tokens,
+        "total_tokens": n_tokens + n_answer + n_passage,
+        "question_start": start,
+        "question_stop": stop,
+        "answer_start": answer_start,
+        "answer_stop": whole[:, clusters.ANSWER_STOP],
+        "passage_start": whole[:, clusters.PASSAGE_START],
+        "passage_stop": whole[:, clusters.PASSAGE_STOP],
+    }
+
+
+def _places(
+    batch: Batch, found: Matches, columns: Columns, encoder: Encoder, form: Form
+) -> Columns:
+    """Characters and parts of the documents, and their ids; one document after the other."""
+    n = len(found)
+    ids, words = np.empty(n, object), np.empty(n, object)
+    made: Columns = {"doc_id": ids, "words": words}
+    for name in _TEXTS:
+        made[f"{name}_char_start"] = np.full(n, _NOWHERE)
+        made[f"{name}_char_stop"] = np.full(n, _NOWHERE)
+        made[f"{name}_part"] = np.empty(n, object)
+    numbers, first = np.unique(found.whole[:, clusters.DOCUMENT], return_index=True)
+    edges = [*first.tolist(), n]
+    for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):
+        document = batch.document(number)
+        places = encoder.places(number, document.text)
+        ids[begin:end] = document.id
+        for name in _TEXTS:
+            starts, stops = columns[f"{name}_start"], columns[f"{name}_stop"]
+            for at in range(begin, end):
+                if starts[at] == _NOWHERE:
+                    continue
+                start, stop = places.characters(starts[at], stops[at])
+                made[f"{name}_char_start"][at] = start
+                made[f"{name}_char_stop"][at] = stop
+                made[f"{name}_part"][at] = _part_at(document, start)
+        digests = _Digests(document.text, form)
+        for at in range(begin, end):
+            words[at] = digests.of(*(_span_of(made, name, at) for name in _TEXTS))
+    return made
+
+
+def _span_of(columns: Columns, name: str, at: int) -> Span | None:
+    start, stop = columns[f"{name}_char_start"][at], columns[f"{name}_char_stop"][at]
+    return None if start == _NOWHERE else (int(start), int(stop))
+
+
+def _part_at(document: Document, character: int) -> str | None:
+    """The field or message in which a character stands; None in a plain text."""
+    if not document.parts:
+        return None
+    at = bisect_right(document.parts, character, key=lambda part: part.start)
+    return document.parts[max(at - 1, 0)].path

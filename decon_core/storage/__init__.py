@@ -1,0 +1,1 @@
+"""Files: local and remote paths, compression, checksums, the content-addressed store."""

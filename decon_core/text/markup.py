@@ -1,0 +1,182 @@
+"""Texts without mark-up, and where what is left of them stood.
+
+`docs/detector.md` defines mark-up; the plain version is in `reference_text.py`. Texts
+that have none are given back as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.kernels import markup
+from decon_core.text.characters import ENTITIES, MOST_SPACES, MOST_WIDE_BYTES, TAGS, WINDOWS_1252
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+
+_FIRST_ROOM = 1 << 12
+_NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
+
+
+class Stripper:
+    """Takes mark-up out of batches of texts. One per thread: it holds scratch arrays."""
+
+    def __init__(self) -> None:
+        self._signs = np.empty(_FIRST_ROOM, np.int64)
+        self._out = np.empty(0, np.uint8)
+
+    def strip(
+        self, text: Bytes, starts: Integers, stops: Integers
+    ) -> tuple[Bytes, Integers, Integers]:
+        """The same texts without mark-up, and where each starts and stops: until the next call."""
+        # For another kind of array the kernels would be compiled once more.
+        is_usual = text.flags.writeable and text.ctypes.data % 8 == 0
+        data = text if is_usual else text.copy()
+        signs = self.signs(data, int(starts.min(initial=text.size)), int(stops.max(initial=0)))
+        if not signs.size:
+            return text, starts, stops
+        room = int((stops - starts).sum())
+        if self._out.size < room:
+            self._out = np.empty(2 * room, np.uint8)
+        offsets = np.zeros(starts.size + 1, np.int64)
+        _strip(data, starts, stops, signs, self._out, offsets, _NO_EDITS)
+        return self._out, offsets[:-1], offsets[1:]
+
+    def signs(self, text: Bytes, start: int, stop: int) -> Integers:
+        """Where mark-up may begin in a stretch of text."""
+        n = 0
+        eights = text[: text.size // 8 * 8].view(np.uint64)
+        while start < stop:
+            n_found, start = markup.find_signs(text, eights, start, stop, self._signs[n:])
+            n += n_found
+            if start < stop:
+                self._signs = np.concatenate([self._signs, np.empty_like(self._signs)])
+        return self._signs[:n]
+
+
+def compile_markup() -> None:
+    """Have the kernels compiled, on a text that needs each of them."""
+    stripped("<b>a</b>")
+
+
+@dataclass(frozen=True, eq=False)
+class Stripped:
+    """A text without mark-up, and for each character where it came from in the original."""
+
+    text: str
+    starts: Integers
+    stops: Integers
+
+
+_JOINT = re.compile("[-\u2010\u00ad]\r?\n")
+
+
+def _may_have_markup(text: str) -> bool:
+    """For one text this is faster than to call kernels; most have nothing that begins mark-up."""
+    return "<" in text or "&" in text or "%" in text or bool(_JOINT.search(text))
+
+
+def stripped(text: str) -> str:
+    """A text without mark-up."""
+    if not _may_have_markup(text):
+        return text
+    content = np.frombuffer(text.encode(), np.uint8).copy()
+    edges = np.array([0, content.size])
+    found, starts, stops = Stripper().strip(content, edges[:1], edges[1:])
+    return text if found is content else found[starts[0] : stops[0]].tobytes().decode()
+
+
+def stripped_with_offsets(text: str) -> Stripped:
+    """The same, with the place of every character."""
+    content = np.frombuffer(text.encode(), np.uint8).copy()
+    signs = Stripper().signs(content, 0, content.size)
+    out, offsets = np.empty(content.size, np.uint8), np.zeros(2, np.int64)
+    edits = np.empty((signs.size, markup.EDIT_NUMBERS), np.int64)
+    edges = np.array([0, content.size])
+    n = _strip(content, edges[:1], edges[1:], signs, out, offsets, edits)
+    made = out[: offsets[1]]
+    starts, stops = _origins(content, edits[:n])
+    begins = np.flatnonzero((made & 0xC0) != 0x80)
+    return Stripped(made.tobytes().decode(), starts[begins], stops[begins])
+
+
+def _origins(content: Bytes, edits: Integers) -> tuple[Integers, Integers]:
+    """Characters of the original behind each byte of what was made of it."""
+    first, last, n_left = edits.T
+    # Original bytes that stay, then those that changes left, in the order of the result.
+    changes = np.zeros(content.size + 1, np.int64)
+    np.add.at(changes, first, 1)
+    np.add.at(changes, last, -1)
+    kept = np.flatnonzero(np.cumsum(changes)[:-1] == 0)
+    begins = np.concatenate([kept, np.repeat(first, n_left)])
+    ends = np.concatenate([kept + 1, np.repeat(last, n_left)])
+    order = np.argsort(begins, kind="stable")
+    # Bytes to characters: a byte belongs to the character that begins there or before.
+    number = np.cumsum((content & 0xC0) != 0x80)
+    return number[begins[order]] - 1, number[ends[order] - 1]
+
+
+def _strip(
+    text: Bytes,
+    starts: Integers,
+    stops: Integers,
+    signs: Integers,
+    out: Bytes,
+    offsets: Integers,
+    edits: Integers,
+) -> int:
+    tables = _tables()
+    return markup.strip(
+        text,
+        starts,
+        stops,
+        signs,
+        np.searchsorted(signs, starts),
+        tables.tags,
+        tables.entities,
+        tables.windows_1252,
+        tables.is_lower,
+        MOST_SPACES,
+        MOST_WIDE_BYTES,
+        out,
+        offsets,
+        edits,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    tags: markup.Names
+    entities: markup.Names
+    windows_1252: Integers
+    is_lower: npt.NDArray[np.bool_]
+
+
+@lru_cache(maxsize=1)
+def _tables() -> _Tables:
+    numbers = [WINDOWS_1252.get(number, number) for number in range(0x80, 0xA0)]
+    last = max(point for point in range(0x20000) if chr(point).islower())
+    is_lower = np.array([chr(point).islower() for point in range(last + 1)])
+    return _Tables(_names(TAGS), _names(ENTITIES), np.array(numbers), is_lower)
+
+
+def _names(values: Mapping[str, str]) -> markup.Names:
+    names = [name.encode() for name in values]
+    data = np.frombuffer(b"".join(names), np.uint8).copy()
+    n_slots = 2 * len(names) + 1
+    slots = np.zeros(markup.NUMBERS * n_slots, np.int64)
+    stop = 0
+    for name, text in zip(names, values.values(), strict=True):
+        start, stop = stop, stop + len(name)
+        slot = markup.hash_of(data, start, stop) % n_slots
+        while slots[markup.NUMBERS * slot + 1]:
+            slot = (slot + 1) % n_slots
+        value = sum(ord(char) << markup.POINT_BITS * at for at, char in enumerate(text))
+        slots[markup.NUMBERS * slot : markup.NUMBERS * (slot + 1)] = start, stop, value
+    return markup.Names(data, slots)

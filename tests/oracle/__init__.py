@@ -1,0 +1,1 @@
+"""The plain twins of the detectors: slow, obvious, and without code of the product."""

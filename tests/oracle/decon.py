@@ -1,0 +1,647 @@
+"""The `decon` detector, slow and plain: the oracle.
+
+Everything the fast path does is done here once more with dictionaries and loops, in the order in
+which `docs/detector.md` tells it: text to tokens, the records that are indexed, the frequencies,
+the clusters in one document, the call. Nothing here is shared with the stages, and no shortcut of a
+stage may enter here: where the two differ, this one is right.
+
+Numbers are summed in a stated order (n-grams as they first occur in the field), so that two
+implementations can agree to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from decon_core.config.policy import TOLERANCE, Policy
+from tests.oracle.text import clean, normalized, without_markup
+
+EXACT_REPEAT = "exact repeat"
+
+Tokens = tuple[int, ...]
+Gram = tuple[int, ...]
+
+
+class Encoder(Protocol):
+    """What the detector needs of a tokenizer."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def is_white_space(self, token: int) -> bool: ...
+
+
+# 1. Text to tokens ------------------------------------------------------------------------------
+
+
+def canonical(text: str, policy: Policy) -> str:
+    """The cleaned text; where the policy asks for it, without mark-up, every word normalized."""
+    cleaned = clean(without_markup(text) if policy.strip_markup else text, policy.punctuation_chars)
+    if not policy.normalize_unicode:
+        return cleaned
+    words = cleaned.split(" ") if cleaned else []
+    return " ".join(piece for word in words for piece in normalized(word, policy.punctuation_chars))
+
+
+def tokenize(text: str | None, policy: Policy, encoder: Encoder) -> Tokens:
+    """Tokens of canonical text behind one leading space; none when nothing is left to tokenize."""
+    cleaned = canonical(text or "", policy)
+    return tuple(encoder.encode([" " + cleaned])[0]) if cleaned else ()
+
+
+def grams(tokens: Tokens, size: int) -> list[Gram]:
+    """Every n-gram, in order of position, repeats included."""
+    return [tokens[at : at + size] for at in range(len(tokens) - size + 1)]
+
+
+def unique(things: Iterable[Gram]) -> list[Gram]:
+    """Each once, in the order in which they first occur."""
+    return list(dict.fromkeys(things))
+
+
+# 2. The index -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Record:
+    """One normalized eval entry: a question, maybe an answer, maybe a passage."""
+
+    benchmark: str
+    split: str
+    instance: int
+    question: str
+    answer: str | None = None
+    passage: str | None = None
+    is_correct: bool | None = None
+    fingerprint: str | None = None  # none: taken to be unlike any other
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record that is indexed, as tokens. An absent component has none."""
+
+    record: Record
+    question: Tokens
+    answer: Tokens
+    passage: Tokens
+
+
+def question_grams(entry: Entry, policy: Policy) -> list[Gram]:
+    """Unique n-grams of the question; one shorter than an n-gram is a single short one."""
+    return unique(grams(entry.question, policy.ngram_size)) or [entry.question]
+
+
+def has_short_answer(entry: Entry, policy: Policy) -> bool:
+    return 0 < len(entry.answer) <= policy.short_answer_token_threshold
+
+
+def answer_grams(entry: Entry, policy: Policy) -> list[Gram]:
+    """Unique n-grams of a long answer. A short one is searched as a run of tokens instead."""
+    if has_short_answer(entry, policy):
+        return []
+    return unique(grams(entry.answer, policy.answer_ngram_size))
+
+
+def passage_grams(entry: Entry, policy: Policy) -> list[Gram]:
+    return unique(grams(entry.passage, policy.passage_ngram_size))
+
+
+def why_dropped(
+    record: Record, policy: Policy, encoder: Encoder, seen: set[tuple[str, str]]
+) -> str | None:
+    """Why a record cannot be indexed, or None. `seen` collects what was there before it."""
+    parts = (record.passage, record.question, record.answer)
+    joined = canonical(" ".join(part for part in parts if part), policy)
+    tokens = encoder.encode([" " + joined])[0] if joined else []
+    if sum(not encoder.is_white_space(token) for token in tokens) < policy.eval_min_token_length:
+        return "too few tokens"
+    if len(set(joined.split(" "))) < policy.eval_min_unique_word_count:
+        return "too few different words"
+    if policy.eval_dedup and record.fingerprint is not None:
+        identity = (record.benchmark, record.fingerprint)
+        if identity in seen:
+            return EXACT_REPEAT
+        seen.add(identity)
+    if not canonical(record.question, policy):
+        return "empty question"
+    return None
+
+
+def entry_of(record: Record, policy: Policy, encoder: Encoder) -> Entry:
+    return Entry(
+        record=record,
+        question=tokenize(record.question, policy, encoder),
+        answer=tokenize(record.answer, policy, encoder) if policy.index_answers else (),
+        passage=tokenize(record.passage, policy, encoder) if policy.index_passages else (),
+    )
+
+
+def index_records(records: Iterable[Record], policy: Policy, encoder: Encoder) -> list[Entry]:
+    """The records that are kept, tokenized, in their order."""
+    seen: set[tuple[str, str]] = set()
+    return [
+        entry_of(record, policy, encoder)
+        for record in records
+        if why_dropped(record, policy, encoder, seen) is None
+    ]
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """How many records hold what: all that idf needs. Two of them add up."""
+
+    n_records: int = 0
+    question: Mapping[Gram, int] = field(default_factory=dict)
+    answer: Mapping[Gram, int] = field(default_factory=dict)
+    passage: Mapping[Gram, int] = field(default_factory=dict)
+    # Fields (question, answer, passage of any record) that hold a token.
+    token: Mapping[int, int] = field(default_factory=dict)
+
+    def __add__(self, other: Frequencies) -> Frequencies:
+        return Frequencies(
+            self.n_records + other.n_records,
+            Counter(self.question) + Counter(other.question),
+            Counter(self.answer) + Counter(other.answer),
+            Counter(self.passage) + Counter(other.passage),
+            Counter(self.token) + Counter(other.token),
+        )
+
+    def idf(self, document_frequency: int) -> float:
+        return math.log(self.n_records / document_frequency)
+
+
+def count(entries: Iterable[Entry], policy: Policy) -> Frequencies:
+    """Frequencies of a set of indexed records."""
+    n_records = 0
+    question: Counter[Gram] = Counter()
+    answer: Counter[Gram] = Counter()
+    passage: Counter[Gram] = Counter()
+    token: Counter[int] = Counter()
+    for entry in entries:
+        n_records += 1
+        question.update(question_grams(entry, policy))
+        answer.update(answer_grams(entry, policy))
+        passage.update(passage_grams(entry, policy))
+        for component in (entry.question, entry.answer, entry.passage):
+            token.update(set(component))
+    return Frequencies(n_records, question, answer, passage, token)
+
+
+@dataclass(frozen=True)
+class Index:
+    """Which records hold an n-gram, and how much each n-gram tells."""
+
+    entries: Sequence[Entry]
+    frequencies: Frequencies
+    policy: Policy
+    postings: Mapping[Gram, Sequence[int]]
+
+    def is_hot(self, gram: Gram) -> bool:
+        """So common among the records that meeting it says little: it never starts a cluster."""
+        limit = max(self.policy.hot_ngram_records, 2 * math.isqrt(self.frequencies.n_records))
+        return self.frequencies.question[gram] > limit
+
+
+def build_index(
+    entries: Sequence[Entry], policy: Policy, frequencies: Frequencies | None = None
+) -> Index:
+    """An index over these entries. Frequencies from elsewhere (a frozen snapshot) may be given."""
+    postings: defaultdict[Gram, list[int]] = defaultdict(list)
+    for number, entry in enumerate(entries):
+        for gram in question_grams(entry, policy):
+            postings[gram].append(number)
+    return Index(entries, frequencies or count(entries, policy), policy, dict(postings))
+
+
+# 3. Clusters in one document --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where one record's question n-grams crowd together in a document."""
+
+    number: int  # of the entry
+    matched: frozenset[Gram]
+    start: int  # first and last n-gram position
+    end: int
+
+
+@dataclass
+class _Trace:
+    """What a walk remembers about one record."""
+
+    matched: set[Gram]
+    start: int
+    end: int
+    misses: int = 0
+
+
+def expand(document: Sequence[Gram], seed: int, numbers: Iterable[int], index: Index) -> _Expansion:
+    """Grow a cluster from the n-gram at `seed` to both sides, for these records that hold it."""
+    traces = {number: _Trace({document[seed]}, seed, seed) for number in numbers}
+    _walk(document, range(seed - 1, -1, -1), traces, index)
+    for trace in traces.values():
+        trace.misses = 0  # matches and boundaries stay
+    last = _walk(document, range(seed + 1, len(document)), traces, index)
+    clusters = [
+        Cluster(number, frozenset(trace.matched), trace.start, trace.end)
+        for number, trace in sorted(traces.items())
+    ]
+    return _Expansion(clusters, seed if last is None else last)
+
+
+@dataclass(frozen=True)
+class _Expansion:
+    clusters: list[Cluster]
+    right_end: int  # the last position that the right walk looked at
+
+
+def _walk(
+    document: Sequence[Gram], positions: range, traces: dict[int, _Trace], index: Index
+) -> int | None:
+    """Walk until every record has missed too often; the last position looked at, if any."""
+    active = set(traces)
+    last = None
+    for position in positions:
+        if not active:
+            break
+        last = position
+        gram = document[position]
+        shared = active.intersection(index.postings.get(gram, ()))
+        for number in shared:
+            trace = traces[number]
+            if gram not in trace.matched:
+                trace.matched.add(gram)
+                trace.misses = 0
+            trace.start = min(trace.start, position)
+            trace.end = max(trace.end, position)
+        for number in active - shared:
+            traces[number].misses += 1
+        limit = index.policy.question_max_consecutive_misses
+        active -= {number for number in active - shared if traces[number].misses >= limit}
+    return last
+
+
+def sampled_clusters(document: Sequence[Gram], index: Index) -> Iterator[Cluster]:
+    """The reference implementation's way: look at every m-th position, resume behind a cluster."""
+    position = 0
+    while position < len(document):
+        gram = document[position]
+        if gram not in index.postings:
+            position += index.policy.sample_every_m_tokens
+        elif index.is_hot(gram):
+            position += 1
+        else:
+            expansion = expand(document, position, index.postings[gram], index)
+            yield from expansion.clusters
+            position = max(position, expansion.right_end + 1)
+
+
+def exhaustive_clusters(document: Sequence[Gram], index: Index) -> Iterator[Cluster]:
+    """Every position may seed and every record is followed, whatever the others do.
+
+    Any hit of a record, new or not, keeps its cluster alive. So a cluster is a longest run of hits
+    with fewer than `question_max_consecutive_misses` positions between neighbours, and it needs one
+    hit that is not hot. It contains every cluster that a sampled seed inside it could have grown.
+    """
+    hits: defaultdict[int, list[int]] = defaultdict(list)
+    for position, gram in enumerate(document):
+        for number in index.postings.get(gram, ()):
+            hits[number].append(position)
+    for number in sorted(hits):
+        for run in _runs(hits[number], index.policy.question_max_consecutive_misses):
+            matched = frozenset(document[position] for position in run)
+            if not all(index.is_hot(gram) for gram in matched):
+                yield Cluster(number, matched, run[0], run[-1])
+
+
+def _runs(positions: Sequence[int], longest_step: int) -> Iterator[list[int]]:
+    run: list[int] = []
+    for position in positions:
+        if run and position - run[-1] > longest_step:
+            yield run
+            run = []
+        run.append(position)
+    if run:
+        yield run
+
+
+def narrower_clusters(
+    document: Sequence[Gram], cluster: Cluster, index: Index
+) -> list[tuple[int, int]]:
+    """Boundaries that the seeds inside an exhaustive cluster would have grown by the sampled rule.
+
+    That rule lets a record go after too many misses even while repeated n-grams go by, so its
+    clusters may be narrower; where the question ends decides where an answer is looked for.
+    """
+    found = []
+    for seed in range(cluster.start, cluster.end + 1):
+        gram = document[seed]
+        if cluster.number in index.postings.get(gram, ()) and not index.is_hot(gram):
+            grown = expand(document, seed, [cluster.number], index).clusters[0]
+            found.append((grown.start, grown.end))
+    return list(dict.fromkeys(found))
+
+
+# 4. From cluster to call ------------------------------------------------------------------------
+
+
+def decay(length: int, target: float, policy: Policy) -> float:
+    """1.0 for short texts, `target` for long ones, a straight line in between."""
+    start, end = policy.perfect_match_decay_start, policy.perfect_match_decay_end
+    if length <= start:
+        return 1.0
+    if length >= end:
+        return target
+    return 1.0 - (1.0 - target) * (length - start) / (end - start)
+
+
+def reaches(value: float, threshold: float) -> bool:
+    """At least the threshold, as on paper: binary rounding of a sum must not keep it below."""
+    return value >= threshold - TOLERANCE
+
+
+def least_question_overlap(policy: Policy) -> float:
+    """Below this even a perfect answer and passage could not reach the threshold."""
+    return max(0.0, (policy.contamination_score_threshold - 0.3) / 0.7)
+
+
+def share_of_idf(
+    wanted: Sequence[Gram],
+    found: Iterable[Gram],
+    frequency: Mapping[Gram, int],
+    frequencies: Frequencies,
+) -> float:
+    """idf of what was found over idf of all that was wanted; 0.0 when nothing carries weight."""
+    found = set(found)
+    part = whole = 0.0
+    for gram in wanted:
+        weight = frequencies.idf(frequency[gram])
+        whole += weight
+        if gram in found:
+            part += weight
+    return part / whole if whole > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """How much of an answer or a passage stands near the question, and between which tokens."""
+
+    overlap: float = 0.0
+    start: int = -1
+    stop: int = -1
+
+
+NOT_FOUND = Found()
+
+
+def question_end(start: int, end: int, question: Tokens, policy: Policy) -> int:
+    """The last token of the question: a cluster longer than it may already hold the answer."""
+    cluster_tokens = end + policy.ngram_size - start
+    excess = max(0, cluster_tokens - len(question))
+    return end + policy.ngram_size - 1 - excess
+
+
+def find_short_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> Found:
+    """The answer as an exact run of tokens that starts soon after the question."""
+    frequencies = index.frequencies
+    weight = 0.0
+    for token in dict.fromkeys(entry.answer):  # not sum(): from Python 3.12 on it rounds otherwise
+        weight += frequencies.idf(frequencies.token[token])
+    if weight <= 0:
+        return NOT_FOUND
+    size = len(entry.answer)
+    for start in range(q_end + 1, q_end + 1 + index.policy.short_answer_window_length):
+        if tokens[start : start + size] == entry.answer:
+            return Found(1.0, start, start + size)
+    return NOT_FOUND
+
+
+def find_long_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> Found:
+    """The share of the answer's n-grams that lie in a window right after the question."""
+    policy = index.policy
+    size = policy.answer_ngram_size
+    window = max(2 * len(entry.answer), policy.min_long_answer_window)
+    stop = min(q_end + 1 + window, len(tokens))
+    wanted = answer_grams(entry, policy)
+    looked_for = set(wanted)
+    positions = [
+        at for at in range(q_end + 1, stop - size + 1) if tokens[at : at + size] in looked_for
+    ]
+    if not positions:
+        return NOT_FOUND
+    found = {tokens[at : at + size] for at in positions}
+    overlap = share_of_idf(wanted, found, index.frequencies.answer, index.frequencies)
+    return Found(overlap, positions[0], positions[-1] + size)
+
+
+def find_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> Found:
+    if has_short_answer(entry, index.policy):
+        return find_short_answer(tokens, q_end, entry, index)
+    return find_long_answer(tokens, q_end, entry, index)
+
+
+def find_passage(tokens: Tokens, start: int, entry: Entry, index: Index) -> Found:
+    """The share of the passage's n-grams met when walking left from the question."""
+    policy = index.policy
+    size = policy.passage_ngram_size
+    window = max(2 * len(entry.passage), policy.min_passage_distance)
+    wanted = passage_grams(entry, policy)
+    looked_for = set(wanted)
+    positions: list[int] = []
+    misses = 0
+    for at in range(start - 1 - size, max(start - 1 - window, 0) - 1, -1):
+        if tokens[at : at + size] in looked_for:
+            positions.append(at)
+            misses = 0
+        elif positions:
+            misses += 1
+            if misses > policy.passage_max_consecutive_misses:
+                break
+    if not positions:
+        return NOT_FOUND
+    found = {tokens[at : at + size] for at in positions}
+    overlap = share_of_idf(wanted, found, index.frequencies.passage, index.frequencies)
+    return Found(overlap, positions[-1], positions[0] + size)
+
+
+# 5. The score -----------------------------------------------------------------------------------
+
+
+def question_confidence(n_unique_grams: int) -> float:
+    return 0.5 + 0.5 * n_unique_grams / 20 if n_unique_grams < 20 else 1.0
+
+
+def answer_confidence(n_unique_tokens: int) -> float:
+    return 0.5 + 0.5 * n_unique_tokens / 4 if n_unique_tokens < 4 else 1.0
+
+
+def weights(entry: Entry, policy: Policy) -> tuple[float, float, float]:
+    """Weights of question, answer and passage; what confidence takes away goes to the others."""
+    c_q = question_confidence(len(question_grams(entry, policy)))
+    if entry.answer and entry.passage:
+        lost = 0.7 * (1 - c_q)
+        answer, passage = 0.2 + lost / 2, 0.1 + lost / 2
+        c_a = answer_confidence(len(set(entry.answer)))
+        return 0.7 * c_q, answer * c_a, passage + answer * (1 - c_a)
+    if entry.answer:
+        return 0.75 * c_q, 0.25 + 0.75 * (1 - c_q), 0.0
+    if entry.passage:
+        return 0.85 * c_q, 0.0, 0.15 + 0.85 * (1 - c_q)
+    return 1.0, 0.0, 0.0
+
+
+def base_score(
+    entry: Entry, question: float, answer: float, passage: float, policy: Policy
+) -> float:
+    """Weighted overlaps, before the length penalty."""
+    present = [question]
+    present += [answer] if entry.answer else []
+    present += [passage] if entry.passage else []
+    if all(overlap == 1.0 for overlap in present):
+        return 1.0  # the weights sum to one; rounding must not cost a perfect match its standing
+    w_q, w_a, w_p = weights(entry, policy)
+    return min(1.0, w_q * question + w_a * answer + w_p * passage)
+
+
+def total_length(entry: Entry) -> int:
+    """Tokens of question and passage, different tokens of the answer."""
+    return len(entry.question) + len(set(entry.answer)) + len(entry.passage)
+
+
+def penalized(score: float, length: int, policy: Policy) -> float:
+    """The score of a short item must be earned: scaled down unless it is perfect."""
+    threshold = policy.contamination_score_threshold
+    required = decay(length, threshold, policy)
+    if score == 1.0 or required <= threshold:
+        return score
+    return score * threshold / required
+
+
+# 6. Question-only ------------------------------------------------------------------------------
+
+
+def is_question_only(entry: Entry, question: float, passage: Found, policy: Policy) -> bool:
+    """Whether a record whose question passed the gates would be a leak without its answer.
+
+    Asked of a record that is no leak. Its question is judged as a record of its own; where it has
+    an answer and a passage, so are its question and passage, with as much of the passage as the
+    document holds.
+    """
+    if not entry.answer and not entry.passage:
+        return False
+    if _is_leak_of_length(question, len(entry.question), policy):
+        return True
+    if not entry.answer or passage == NOT_FOUND:
+        return False
+    base = base_score(replace(entry, answer=()), question, 0.0, passage.overlap, policy)
+    length = len(entry.question) + passage.stop - passage.start
+    return _is_leak_of_length(base, length, policy)
+
+
+def _is_leak_of_length(base: float, length: int, policy: Policy) -> bool:
+    """Whether a record of so many tokens would be indexed, and reach the threshold."""
+    is_indexed = length >= policy.eval_min_token_length
+    score = penalized(base, length, policy)
+    return is_indexed and reaches(score, policy.contamination_score_threshold)
+
+
+# 7. What is reported ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Match:
+    """One record found in one place of one document."""
+
+    number: int  # of the entry
+    start: int  # n-gram positions, both included
+    end: int
+    n_matched: int
+    question_overlap: float
+    answer: Found
+    passage: Found
+    base_score: float
+    score: float
+    is_question_only: bool = False  # else a leak
+
+
+def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Index) -> Match | None:
+    """The match that a cluster amounts to, if it is a leak, or question-only and these are kept."""
+    policy = index.policy
+    entry = index.entries[cluster.number]
+    wanted = question_grams(entry, policy)
+    overlap = share_of_idf(wanted, cluster.matched, index.frequencies.question, index.frequencies)
+    least = least_question_overlap(policy)
+    required = max(least, decay(len(entry.question), least, policy))
+    if not reaches(overlap, required):
+        return None
+
+    bounds = [(cluster.start, cluster.end)]
+    if policy.sampling == "exhaustive" and (entry.answer or entry.passage):
+        bounds += narrower_clusters(document, cluster, index)
+    answer = passage = NOT_FOUND
+    for start, end in bounds:
+        if entry.answer:
+            q_end = question_end(start, end, entry.question, policy)
+            answer = _better(answer, find_answer(tokens, q_end, entry, index))
+        if entry.passage:
+            passage = _better(passage, find_passage(tokens, start, entry, index))
+
+    base = base_score(entry, overlap, answer.overlap, passage.overlap, policy)
+    score = penalized(base, total_length(entry), policy)
+    is_leak = reaches(score, policy.contamination_score_threshold)
+    is_without_answer = not is_leak and is_question_only(entry, overlap, passage, policy)
+    if not is_leak and not (policy.keep_question_only and is_without_answer):
+        return None
+    return Match(
+        number=cluster.number,
+        start=cluster.start,
+        end=cluster.end,
+        n_matched=len(cluster.matched),
+        question_overlap=overlap,
+        answer=answer,
+        passage=passage,
+        base_score=base,
+        score=score,
+        is_question_only=is_without_answer,
+    )
+
+
+def _better(first: Found, second: Found) -> Found:
+    return second if second.overlap > first.overlap else first
+
+
+def detect(tokens: Tokens, index: Index) -> list[Match]:
+    """Every record found in a document, in order of position and record; one per cluster."""
+    policy = index.policy
+    if len(tokens) < 2 * policy.ngram_size:
+        return []
+    document = grams(tokens, policy.ngram_size)
+    clusters = sampled_clusters if policy.sampling == "reference" else exhaustive_clusters
+    found = [call(tokens, document, cluster, index) for cluster in clusters(document, index)]
+    best: dict[tuple[int, int, int], Match] = {}
+    for match in filter(None, found):  # two seeds may have grown to the same boundaries
+        place = (match.start, match.number, match.end)
+        if place not in best or match.score > best[place].score:
+            best[place] = match
+    return [best[place] for place in sorted(best)]
+
+
+def report(matches: Iterable[Match], index: Index) -> list[Match]:
+    """One entry per benchmark item and place: leaks first, then the best record, the correct
+    choice, the first."""
+    best: dict[tuple[str, str, int, int], Match] = {}
+
+    def rank(match: Match) -> tuple[bool, float, bool, int]:
+        is_correct = index.entries[match.number].record.is_correct
+        return not match.is_question_only, match.score, is_correct is True, -match.number
+
+    for match in matches:
+        record = index.entries[match.number].record
+        item = (record.benchmark, record.split, record.instance, match.start)
+        if item not in best or rank(match) > rank(best[item]):
+            best[item] = match
+    return list(best.values())

@@ -1,0 +1,24 @@
+"""The oracle shares no code with what it judges."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+# Settings, and tables of facts: which characters look alike, which names entities have.
+SHARED = {"decon_core.config.policy", "decon_core.text.characters"}
+
+
+@pytest.mark.parametrize("name", ["decon", "rules", "text"])
+def test_the_oracle_imports_settings_and_tables_and_no_code_of_the_stages(name):
+    tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    ours = {module for module in modules if module.split(".")[0] in ("decon_core", "decon_assets")}
+    assert ours <= SHARED
+    assert {module for module in modules if module.startswith("tests.")} <= {"tests.oracle.text"}

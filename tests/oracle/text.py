@@ -1,0 +1,153 @@
+"""Text to canonical text, slow and plain: the oracle of `text.py`, `words.py` and `markup.py`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from decon_core.text.characters import (
+    ENTITIES,
+    IGNORABLE,
+    LOOK_ALIKES,
+    MOST_SPACES,
+    MOST_WIDE_BYTES,
+    SIGNS,
+    TAGS,
+    WINDOWS_1252,
+)
+
+WHITE_SPACE_RUN = re.compile(
+    r"[\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
+)
+
+
+def clean(text: str, punctuation: str) -> str:
+    """Lower case, punctuation to spaces, runs of white space to one space, trimmed."""
+    lowered = text.lower()
+    without = "".join(" " if char in punctuation else char for char in lowered)
+    return WHITE_SPACE_RUN.sub(" ", without).strip(" ")
+
+
+def normalized(word: str, punctuation: str) -> list[str]:
+    """The words that a lower-case word becomes when look-alike spellings are made one."""
+    signs = "".join(SIGNS.get(ord(char), char) for char in word)
+    visible = "".join(char for char in signs if ord(char) not in IGNORABLE)
+    lowered = unicodedata.normalize("NFKC", visible).lower()
+    visible = "".join(char for char in lowered if ord(char) not in IGNORABLE)
+    composed = unicodedata.normalize("NFKC", visible)
+    signs = "".join(SIGNS.get(ord(char), char) for char in composed)
+    cut = "".join(" " if char in punctuation else char for char in signs)
+    words = [piece for piece in WHITE_SPACE_RUN.sub(" ", cut).split(" ") if piece]
+    return [
+        unicodedata.normalize("NFKC", "".join(LOOK_ALIKES.get(ord(char), char) for char in piece))
+        if any("a" <= char <= "z" for char in piece)
+        else piece
+        for piece in words
+    ]
+
+
+# Mark-up ----------------------------------------------------------------------------------------
+
+_W = r"[ \t\n\f\r]"
+_VALUE = r"""(?:"[^"<]*+"|'[^'<]*+'|[^ \t\n\f\r"'<>=`]++)"""
+_ATTRIBUTE = rf"""{_W}++[^ \t\n\f\r"'<>=`/]++{_W}*+={_W}*+{_VALUE}"""
+_TAG = re.compile(rf"</?([A-Za-z0-9]++)((?:{_ATTRIBUTE})*+){_W}*+/?>")
+_QUOTED = re.compile(rf"""={_W}*("[^"<]*"|'[^'<]*')""")
+_COMMENT = re.compile("<!--([^<>]*)-->")
+_NAMED = re.compile("([A-Za-z0-9]+);")
+_NUMBERED = re.compile("#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+_LINE_END = re.compile("[-\u2010\u00ad]\r?\n[ \t]*")
+
+_Change = tuple[str, int]  # what stands for a piece of mark-up, and where the text goes on
+
+
+def without_markup(text: str) -> str:
+    """From left to right: what is mark-up, replaced; what replaces it is not looked at again."""
+    pieces = []
+    at = 0
+    while at < len(text):
+        change = _change_at(text, at)
+        pieces.append(change[0] if change else text[at])
+        at = change[1] if change else at + 1
+    return "".join(pieces)
+
+
+def _change_at(text: str, at: int) -> _Change | None:
+    if text[at] == "<":
+        return _tag(text, at) or _comment(text, at)
+    if text[at] == "&":
+        return _entity(text, at + 1)
+    if text[at] == "%":
+        return _escapes(text, at)
+    return _hyphen(text, at)
+
+
+def _tag(text: str, at: int) -> _Change | None:
+    """A tag of HTML: nothing within a line, else a space. One that holds text is kept."""
+    tag = _TAG.match(text, at)
+    if not tag or tag[1] not in TAGS or any(map(_holds_text, _QUOTED.findall(tag[2]))):
+        return None
+    return TAGS[tag[1]], tag.end()
+
+
+def _comment(text: str, at: int) -> _Change | None:
+    comment = _COMMENT.match(text, at)
+    return ("", comment.end()) if comment and not _holds_text(comment[1]) else None
+
+
+def _holds_text(text: str) -> bool:
+    n_wide = sum(len(char.encode()) for char in text if not char.isascii())
+    return len(re.findall(_W, text)) > MOST_SPACES or n_wide > MOST_WIDE_BYTES
+
+
+def _entity(text: str, at: int) -> _Change | None:
+    """What stands behind `&`; `&amp;` before an entity is another `&`."""
+    change = _one_entity(text, at)
+    while change and text[at : at + 4] in ("amp;", "AMP;"):
+        inner = _one_entity(text, at + 4)
+        if not inner:
+            break
+        change, at = inner, at + 4
+    return change
+
+
+def _one_entity(text: str, at: int) -> _Change | None:
+    named = _NAMED.match(text, at)
+    if named:
+        return (ENTITIES[named[1]], named.end()) if named[1] in ENTITIES else None
+    numbered = _NUMBERED.match(text, at)
+    if not numbered:
+        return None
+    point = int(numbered[1], 16) if numbered[1] else int(numbered[2])
+    point = WINDOWS_1252.get(point, point)
+    if point == 0 or point > 0x10FFFF or 0xD800 <= point < 0xE000:
+        return None
+    return chr(point), numbered.end()
+
+
+def _escapes(text: str, at: int) -> _Change | None:
+    """A character of URL-encoded text: where no white space parts two escapes or more."""
+    before = re.split(_W, text[:at])[-1]
+    behind = re.split(_W, text[at:])[0]
+    if len(_ESCAPE.findall(before + behind)) < 2:
+        return None
+    content = b""
+    while escape := _ESCAPE.match(text, at):
+        at = escape.end()
+        content += bytes([int(escape[1], 16)])
+        try:
+            char = content.decode()
+        except UnicodeDecodeError:
+            if len(content) == 4:
+                return None
+            continue
+        return (char, at) if (char >= " " and char != "\x7f") or char in "\t\n\r" else None
+    return None
+
+
+def _hyphen(text: str, at: int) -> _Change | None:
+    """A hyphen before a line break, with both, between lower-case letters."""
+    hyphen = _LINE_END.match(text, at)
+    is_word = hyphen and at and text[at - 1].islower() and text[hyphen.end() :][:1].islower()
+    return ("", hyphen.end()) if hyphen and is_word else None
