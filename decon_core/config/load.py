@@ -29,7 +29,7 @@
     [policy]
     contamination_score_threshold = 0.8
 
-    [[mixture]]                         # optional, and as many as are wanted: see variants.py
+    [[mixture]]                         # optional, and as many as are wanted: see mixtures.py
     name = "decontaminated"
 
     [[blend]]                           # optional: see blends.py

@@ -2,7 +2,7 @@
 
 A part is content-addressed by its records, the indexing settings and the idf snapshot, saved once
 and mapped into memory. It holds document frequencies, not weights: a weight is `ln(N / df)`, and
-the two integers are the same on every machine. `search.py` joins parts to what a scan searches.
+the two integers are the same on every machine. `union.py` joins parts to what a scan searches.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     <out>/<source>/<shard>-simple-0.80.jsonl
     <out>/manifest.json     which file is about which shard of which source
 
-Only what counts as a leak by `decon`, the reference's rule, is in them; compat.py says how they
-differ from the reference's own.
+Only what counts as a leak by `decon`, the reference's rule, is in them; decon_jsonl.py says how
+they differ from the reference's own.
 """
 
 from __future__ import annotations

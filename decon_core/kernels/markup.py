@@ -1,4 +1,4 @@
-"""Texts without tags, entities, URL-encoding, hyphens at line ends. Twin: `reference_text.py`.
+"""Texts without tags, entities, URL-encoding, hyphens at line ends. Twin: `tests/oracle/text.py`.
 
 Few bytes can begin any of these, so they are found first, many bytes at a time; what lies between
 is copied. Every change takes bytes away or keeps their number, so a text never becomes longer.

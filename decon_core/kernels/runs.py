@@ -2,7 +2,8 @@
 
 Everything is exact. What is usual (few n-grams in common) is followed hit by hit; where a document
 or a text repeats itself, hits are as many as the product of the two, and a machine that knows all
-substrings of one side takes their place: its work grows with the sum. Twins: `reference_rules.py`.
+substrings of one side takes their place: its work grows with the sum. Twins:
+`tests/oracle/rules.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Canonical text is what is tokenized and compared: lower case, punctuation gone, words separated by
 single spaces; and, where a `Form` asks for it, each word normalized. A person wants to see the
 original, so every canonical character knows where it came from. The plain versions of `clean` and
-`canonical` are in `reference_text.py` and `reference.py`; property tests compare them.
+`canonical` are in `tests/oracle/text.py` and `decon.py` there; property tests compare them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """New words of a batch in one spelling, where a text has several that look alike.
 
-`normalized_words` in `text.py` says what becomes of a word. Most words beyond ASCII it leaves as
-they are, and of those Python need not look at each: a table of characters tells them apart, by
+`normalized_words` in `canonical.py` says what becomes of a word. Most words beyond ASCII it leaves
+as they are, and of those Python need not look at each: a table of characters tells them apart, by
 Unicode's rule for what is normalized already (UAX #15, "Detecting Normalization Forms").
 """
 

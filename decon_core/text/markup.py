@@ -1,6 +1,6 @@
 """Texts without mark-up, and where what is left of them stood.
 
-`docs/detector.md` defines mark-up; the plain version is in `reference_text.py`. Texts
+`docs/detector.md` defines mark-up; the plain version is in `tests/oracle/text.py`. Texts
 that have none are given back as they are.
 """
 

@@ -1,4 +1,4 @@
-"""Text to canonical text, slow and plain: the oracle of `text.py`, `words.py` and `markup.py`."""
+"""Text to canonical text, slow and plain: the oracle of `decon_core/text`."""
 
 from __future__ import annotations
 
