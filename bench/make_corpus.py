@@ -1,6 +1,6 @@
 """Shards of any size with benchmark items hidden in them, from a little text.
 
-    python bench/make_corpus.py --texts FOLDER --evals FOLDER --mb 120 OUT
+    python -m bench.make_corpus --texts FOLDER --evals FOLDER --mb 120 OUT
 
 `--texts` holds .zip archives of .txt files, .txt files, or shards with a field `text`. What was
 hidden where is written beside OUT, as OUT-truth.jsonl.
