@@ -73,7 +73,7 @@ def run(checkout: Path, world: Path) -> Products:
         shutil.rmtree(folder, ignore_errors=True)
     home.mkdir()
     program = checkout.resolve() / ".venv" / "bin" / "decon-assets"
-    command = [program, "run", "--config", world / "decon.toml"]
+    command = [str(program), "run", "--config", str(world / "decon.toml")]
     subprocess.run(
         command,
         check=True,
@@ -133,8 +133,8 @@ def make_worlds(work: Path, after: Path, evals: Path, texts: Path, mb: float) ->
     corpus = real / "corpus"
     make_corpus(corpus, texts=texts, evals=evals, mb=mb, n_shards=6, n_hidden=300, seed=1)
     program = after.resolve() / ".venv" / "bin" / "decon-assets"
-    init = [program, "init", "--corpus", corpus, "--evals", real / "evals"]
-    subprocess.run([*init, "--out", real / "init.toml"], check=True, stdout=subprocess.DEVNULL)
+    init = [str(program), "init", "--corpus", str(corpus), "--evals", str(real / "evals")]
+    subprocess.run([*init, "--out", str(real / "init.toml")], check=True, stdout=subprocess.DEVNULL)
     (real / "decon.toml").write_text(_CONFIG)
     return [sample, real]
 
