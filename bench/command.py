@@ -454,7 +454,7 @@ def _run_ours(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own files
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise InputError(
             Problem(

@@ -119,7 +119,7 @@ def _step(grid: Grid, name: str, command: Sequence[str]) -> None:
     grid.say(f"{name} …")
     started = time.monotonic()
     program = str(Path(sys.executable).with_name("decon-assets"))
-    done = subprocess.run(  # noqa: S603 - our own program
+    done = subprocess.run(
         [program, *command],
         env={**os.environ, **grid.environment},
         stdout=subprocess.PIPE,

@@ -85,7 +85,7 @@ def _webserver(environment: Mapping[str, str], log: Path) -> Iterator[str]:
         *("-m", "decon_assets.definitions", "-h", "127.0.0.1", "-p", str(port), "--read-only"),
     ]
     with log.open("wb") as file:
-        process = subprocess.Popen(  # noqa: S603 - our own program
+        process = subprocess.Popen(
             command,
             env={**os.environ, **environment},
             stdout=file,
