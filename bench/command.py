@@ -23,7 +23,7 @@ from bench.table import Line, Page, markdown
 from decon_assets.cli.command import Command, Say
 from decon_core.errors import InputError, Problem
 from decon_core.scan.workers import usable_cores
-from decon_core.storage.store import aside
+from decon_core.storage.store import atomic_path
 
 DESCRIPTION = """\
 Measure rate and peak memory of every stage, of whole scans with one and two workers, and of the
@@ -171,7 +171,7 @@ def bench(options: argparse.Namespace, say: Say) -> int:
         text = text or markdown(_Work(options, Path(folder), say).page())
     say(f"\n{text}")
     if options.out:
-        with aside(options.out) as draft:
+        with atomic_path(options.out) as draft:
             draft.write_text(text, encoding="utf-8")
         say(f"written to {options.out}")
     return 0

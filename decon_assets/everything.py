@@ -20,8 +20,8 @@ from dagster import (
     op,
 )
 
-from decon_assets.failures import told_failures
-from decon_assets.instance.home import COMMAND_LINE_TAGS, alone_with, show_in_timeline
+from decon_assets.failures import dagster_failures
+from decon_assets.instance.home import COMMAND_LINE_TAGS, locked_instance, show_in_timeline
 from decon_assets.resources import Decon
 from decon_assets.runner.interrupts import watch_interrupts
 
@@ -54,7 +54,7 @@ def _from_the_ui(context: OpExecutionContext, decon: Decon) -> None:
     # It brings half of the core, and a code location has to be there within a second.
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
-    with told_failures(), alone_with(context.instance):
+    with dagster_failures(), locked_instance(context.instance):
         pipeline = Pipeline(decon.path(), context.instance, context.log.info)
         try:
             pipeline.run()

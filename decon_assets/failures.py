@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from dagster import Failure, MetadataValue, RetryRequested
 
-from decon_core.errors import DeconError, told
+from decon_core.errors import DeconError, format_problems
 from decon_core.storage.paths import network_errors
 
 _MOST_RETRIES = 2
@@ -26,14 +26,14 @@ _PASSING = {
 
 
 @contextmanager
-def told_failures() -> Iterator[None]:
+def dagster_failures() -> Iterator[None]:
     """Turn the core's errors into failures that Dagster shows in full; retry what may pass."""
     try:
         yield
     except DeconError as error:
         raise Failure(
             description=f"{type(error).__name__}: {error}",
-            metadata={"problems": MetadataValue.md(told(error.problems, bullet="- "))},
+            metadata={"problems": MetadataValue.md(format_problems(error.problems, bullet="- "))},
             allow_retries=False,
         ) from error
     except network_errors() as error:

@@ -13,18 +13,18 @@ NOT_TODAYS = (
 )
 
 
-def is_report_todays(config: Config) -> bool:
+def is_report_current(config: Config) -> bool:
     """Whether corpus, benchmarks and policy, as they lie there, are those of the report."""
-    return not moved_on(config, open_store(config))
+    return not changes_since_report(config, open_store(config))
 
 
-def moved_on(config: Config, store: Store) -> list[Problem]:
+def changes_since_report(config: Config, store: Store) -> list[Problem]:
     """What the report in a store does not know of: files, settings, verdicts, products."""
-    from decon_core.inventory import blender_of, plan
+    from decon_core.inventory import blender_of, plan_registration
     from decon_core.report.verify import moved_since_report
 
     try:
-        today = plan(config, store)
+        today = plan_registration(config, store)
         moved = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
         moved += [Problem(path, "new or changed", "a registered shard") for path in today.new]
         moved += [Problem(now, "another name", f"{was}, as before") for was, now in today.renamed]

@@ -35,7 +35,7 @@ from decon_core.inventory import benchmarks_of, blender_of, current_versions, st
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
-from decon_core.scan.tiles import gaps_of, lacking_of, missing_tiles, scan_fingerprint
+from decon_core.scan.tiles import gaps_of, missing_by_shard, missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
 RANGE_START = "dagster/asset_partition_range_start"
@@ -67,7 +67,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Known:
+class Materialized:
     """What Dagster knows: the keys of each dimension in their order, and what was materialized."""
 
     instance: DagsterInstance
@@ -84,13 +84,13 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Today:
+class State:
     """A configuration, what it names today, and what the store and Dagster have of it."""
 
     config: Config
     store: Store
     packs: tuple[Pack, ...]
-    known: Known
+    known: Materialized
 
     @cached_property
     def benchmarks(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Today:
         return {pack: frozenset(names) for pack, names in lacking.items()}
 
 
-def requests(today: Today, asset: str, *, most_cells: int = MOST_CELLS) -> list[Request]:
+def requests(today: State, asset: str, *, most_cells: int = MOST_CELLS) -> list[Request]:
     """The runs that would bring an asset up to date, with all that is before it as it is.
 
     Whatever lies in the store but is not known to Dagster is asked for, too: that costs next to
@@ -142,7 +142,7 @@ def requests(today: Today, asset: str, *, most_cells: int = MOST_CELLS) -> list[
 _FIRST = STAGES[:3]  # nothing goes on without all of these
 
 
-def next_requests(today: Today, asked: Mapping[str, str]) -> tuple[list[Request], dict[str, str]]:
+def next_requests(today: State, asked: Mapping[str, str]) -> tuple[list[Request], dict[str, str]]:
     """The runs of the first stage that lacks anything that was not asked for as things are.
 
     With them, for the next time: of each run that was asked for and is still to be made, what
@@ -163,13 +163,13 @@ def next_requests(today: Today, asked: Mapping[str, str]) -> tuple[list[Request]
     return [], still
 
 
-def unscanned_or_unknown(today: Today) -> dict[str, set[str]]:
+def unscanned_or_unknown(today: State) -> dict[str, set[str]]:
     """Of every pack the benchmarks to ask for: not scanned, or not known to Dagster as scanned."""
     return _with_unknown(today, "scan", today.unscanned)
 
 
 def grid_requests(
-    today: Today, asset: str, lacking: Mapping[str, Collection[str]], *, most_cells: int
+    today: State, asset: str, lacking: Mapping[str, Collection[str]], *, most_cells: int
 ) -> list[Request]:
     """The runs for these cells of an asset by packs and something else: few, and none too large."""
     other = _GRIDS[asset][0]
@@ -186,7 +186,7 @@ def grid_requests(
 
 
 def _with_unknown(
-    today: Today, asset: str, lacking: Mapping[str, Collection[str]]
+    today: State, asset: str, lacking: Mapping[str, Collection[str]]
 ) -> dict[str, set[str]]:
     """Cells that lack something, and those that were never materialized on this instance."""
     known = set(today.known.materialized(asset))
@@ -202,7 +202,7 @@ def _with_unknown(
     }
 
 
-def _unmixed(today: Today) -> dict[str, set[str]]:
+def _unmixed(today: State) -> dict[str, set[str]]:
     builder = today.builder
     return {
         pack.name: {
@@ -212,7 +212,7 @@ def _unmixed(today: Today) -> dict[str, set[str]]:
     }
 
 
-def _unindexed(today: Today) -> list[str]:
+def _unindexed(today: State) -> list[str]:
     index = index_fingerprint(today.store, today.config.policy)
     return [
         version.benchmark
@@ -221,11 +221,11 @@ def _unindexed(today: Today) -> list[str]:
     ]
 
 
-def _unblended(today: Today) -> list[str]:
+def _unblended(today: State) -> list[str]:
     return [one.name for one in today.blender.blends if not today.blender.stands(one)]
 
 
-def _uncleaned(today: Today) -> list[str]:
+def _uncleaned(today: State) -> list[str]:
     return [
         version.benchmark
         for version in today.builder.versions
@@ -233,18 +233,18 @@ def _uncleaned(today: Today) -> list[str]:
     ]
 
 
-def _is_uncounted(today: Today) -> bool:
+def _is_uncounted(today: State) -> bool:
     """Whether common n-grams have to be frozen, and can be."""
     gaps = gaps_of(today.store, today.packs, today.versions, today.scan)
     if not all(gap.is_refused for gap in gaps):
         return False
     return not has_common(
         *(today.store, today.packs, today.versions, today.config.policy, today.scan),
-        lacking_of(gaps),
+        missing_by_shard(gaps),
     )
 
 
-def _is_unreported(today: Today) -> bool:
+def _is_unreported(today: State) -> bool:
     return not is_current(today.blender, today.config.showing)
 
 
@@ -253,19 +253,19 @@ def _is_unpaged(store: Store) -> bool:
     return store.report.is_file() and not all(path.is_file() for path in store.of_report)
 
 
-_WHOLES: Mapping[str, Callable[[Today], bool]] = {
+_WHOLES: Mapping[str, Callable[[State], bool]] = {
     "idf_snapshot": lambda today: not today.store.current_snapshot.is_file(),
     "common_ngrams": _is_uncounted,
     "report": _is_unreported,
     "report_page": lambda today: _is_unpaged(today.store),
 }
-_LINES: Mapping[str, tuple[str, Callable[[Today], Collection[str]]]] = {
+_LINES: Mapping[str, tuple[str, Callable[[State], Collection[str]]]] = {
     "records": (BENCHMARK, lambda today: stale_benchmarks(today.config, today.store)),
     "index": (BENCHMARK, _unindexed),
     "blend": (BLEND, _unblended),
     "clean_benchmark": (BENCHMARK, _uncleaned),
 }
-_GRIDS: Mapping[str, tuple[str, Callable[[Today], Mapping[str, Collection[str]]]]] = {
+_GRIDS: Mapping[str, tuple[str, Callable[[State], Mapping[str, Collection[str]]]]] = {
     "scan": (BENCHMARK, lambda today: today.unscanned),
     "mixture": (MIXTURE, _unmixed),
 }

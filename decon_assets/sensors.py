@@ -28,12 +28,12 @@ from dagster import (
 from decon_assets.partitions import STAGES
 from decon_assets.resources import Decon
 from decon_core.config.load import Config
-from decon_core.errors import DeconError, told
+from decon_core.errors import DeconError, format_problems
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code location may
-    from decon_assets.planning import Request, Today
+    from decon_assets.planning import Request, State
 
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every run that is asked for: the state of the files that it is for
@@ -110,7 +110,7 @@ def step(
     news: str,
     n_at_work: int,
     refusal: str,
-    today: "Callable[[], Today]",
+    today: "Callable[[], State]",
 ) -> Step:
     """From what is known and what is there to what to do next."""
     from decon_assets.planning import Request, next_requests
@@ -169,7 +169,7 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
             today=lambda: _today(context, config, decon.open_store()[1]),
         )
     except DeconError as error:  # a person has to mend it; the tick itself is as it should be
-        now = Step(cursor, why_nothing=told(error.problems))
+        now = Step(cursor, why_nothing=format_problems(error.problems))
     return SensorResult(
         run_requests=[
             RunRequest(job_name=JOBS[request.asset].name, tags={**request.tags, FILES_TAG: files})
@@ -217,8 +217,8 @@ def _registered_at(context: SensorEvaluationContext) -> float:
     return event.timestamp if event else 0.0
 
 
-def _today(context: SensorEvaluationContext, config: Config, store: Store) -> "Today":
-    from decon_assets.planning import Known, Today
+def _today(context: SensorEvaluationContext, config: Config, store: Store) -> "State":
+    from decon_assets.planning import Materialized, State
     from decon_core.inventory import list_packs
 
-    return Today(config, store, tuple(list_packs(store)), Known(context.instance))
+    return State(config, store, tuple(list_packs(store)), Materialized(context.instance))

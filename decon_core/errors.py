@@ -40,7 +40,7 @@ class Problem:
 _MOST_TOLD = 20
 
 
-def told(problems: Sequence[Problem], *, bullet: str = "") -> str:
+def format_problems(problems: Sequence[Problem], *, bullet: str = "") -> str:
     """Problems as lines of text; of very many the first, and how many more there are."""
     lines = [f"{bullet}{problem}" for problem in problems[:_MOST_TOLD]]
     if len(problems) > _MOST_TOLD:
@@ -54,7 +54,7 @@ class DeconError(Exception):
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        super().__init__(told(self.problems))
+        super().__init__(format_problems(self.problems))
 
     def __reduce__(self) -> tuple[type[DeconError], tuple[tuple[Problem, ...]]]:
         return type(self), (self.problems,)  # crosses process pools with its problems

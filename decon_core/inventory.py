@@ -274,7 +274,7 @@ def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
 
 
 @dataclass(frozen=True)
-class PackPlan:
+class RegistrationPlan:
     """What the packs should be today, and which of the registered ones have to go."""
 
     current: list[Pack]
@@ -284,7 +284,7 @@ class PackPlan:
     renamed: list[tuple[str, str]]  # shards under another name than they were registered with
 
 
-def plan(config: Config, store: Store) -> PackPlan:
+def plan_registration(config: Config, store: Store) -> RegistrationPlan:
     """Compare the registered packs with the corpus as it lies on disk. Changes nothing."""
     before = list_packs(store)
     known = {shard.path: shard for pack in before for shard in pack.shards}
@@ -315,7 +315,7 @@ def plan(config: Config, store: Store) -> PackPlan:
         if (shard.source, shard.name, shard.fingerprint) not in held
     ]
     names = [(old.path, new.path) for old, new in renamed]
-    return PackPlan(current, retired, sorted(gone), sorted(new), sorted(names))
+    return RegistrationPlan(current, retired, sorted(gone), sorted(new), sorted(names))
 
 
 def _renamed(before: Iterable[Pack], current: Iterable[Pack]) -> list[tuple[Shard, Shard]]:
@@ -378,13 +378,13 @@ def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
     return numbers
 
 
-def register_packs(config: Config, store: Store, *, may_retire: bool = False) -> PackPlan:
+def register_packs(config: Config, store: Store, *, may_retire: bool = False) -> RegistrationPlan:
     """Bring the packs in line with the corpus.
 
     A pack that goes takes its mixtures along, or its documents would stay among the clean ones.
     When most of the corpus is gone that is more likely a mount that is missing, and needs a word.
     """
-    found = plan(config, store)
+    found = plan_registration(config, store)
     if not may_retire:
         require_most_there(found, store)
     for pack in found.current:
@@ -397,7 +397,7 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
     return found
 
 
-def require_most_there(found: PackPlan, store: Store) -> None:
+def require_most_there(found: RegistrationPlan, store: Store) -> None:
     """Raise where most registered shards are gone."""
     n_registered = sum(len(pack.shards) for pack in list_packs(store))
     if len(found.gone) > max(1, n_registered // 2):

@@ -14,12 +14,12 @@ from dagster import (
 )
 from pydantic import Field
 
-from decon_assets.assets.findings import finding, tell_of_other
+from decon_assets.assets.findings import report_for_other_asset, result_of
 from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.lineage import columns
-from decon_assets.assets.metadata import OWNERS, Teller, preview, record_preview
-from decon_assets.failures import told_failures
+from decon_assets.assets.metadata import OWNERS, PartitionReporter, preview, record_preview
+from decon_assets.failures import dagster_failures
 from decon_assets.partitions import benchmarks, in_order
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import Version, current_version, save_records
@@ -54,8 +54,8 @@ GROUP = "benchmarks"
 )
 def records(context: AssetExecutionContext, decon: Decon) -> None:
     """A benchmark as question, answer and passage: one row per record, one table per version."""
-    with told_failures(), decon.writable_store() as (config, store):
-        teller = Teller(context)
+    with dagster_failures(), decon.writable_store() as (config, store):
+        teller = PartitionReporter(context)
         n_items = 0
         for name in in_order(context):
             benchmark = benchmark_of(config, name)
@@ -77,7 +77,9 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
         if store.current_snapshot.is_file():
             # A corrected benchmark does not materialize the snapshot, which would check it.
             told_of = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
-            tell_of_other(context, *told_of, finding(outdated_members(store), is_warning=True))
+            report_for_other_asset(
+                context, *told_of, result_of(outdated_members(store), is_warning=True)
+            )
         context.log.info(
             f"{counted(len(context.partition_keys), 'benchmark')}, {counted(n_items, 'item')}"
         )
@@ -119,7 +121,7 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
     Adding or changing a benchmark never moves it, so no other benchmark's score changes. It is
     counted once; after that, materializing it again keeps it, unless `refreeze` is set.
     """
-    with told_failures(), decon.writable_store() as (settings, store):
+    with dagster_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context, settings, store)
         members = settings.snapshot or tuple(benchmarks_of(settings))
         if config.refreeze or not store.current_snapshot.is_file():
@@ -173,7 +175,7 @@ def _anew(before: str, now: str) -> str:
 )
 def index(context: AssetExecutionContext, decon: Decon) -> None:
     """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         snapshot = current_snapshot(store, config.policy)
         versions = [current_version(store, name) for name in in_order(context)]
@@ -205,7 +207,7 @@ def _tell_of_index(
     dropped: Mapping[str, Mapping[str, int]],
 ) -> None:
     """Of each benchmark, what each rule can find of it. Looked up for all of a run at once."""
-    teller = Teller(context)
+    teller = PartitionReporter(context)
     seen = visibilities(store, versions, config.policy)
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:

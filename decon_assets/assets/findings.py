@@ -13,12 +13,12 @@ from dagster import (
 
 from decon_assets.assets.metadata import preview
 from decon_core.errors import Problem
-from decon_core.storage.verified import Looked
+from decon_core.storage.verified import Inspection
 
 _PROBLEM_WIDTH = 400  # a path or a remedy that is cut off helps nobody
 
 
-def finding(
+def result_of(
     problems: Sequence[Problem], *, is_warning: bool = False, **metadata: MetadataValue | int | str
 ) -> AssetCheckResult:
     """A check's result: it passes when there is no problem."""
@@ -42,21 +42,23 @@ def finding(
     )
 
 
-def looked(found: Looked, *, is_warning: bool = False) -> AssetCheckResult:
+def result_of_inspection(found: Inspection, *, is_warning: bool = False) -> AssetCheckResult:
     """The result of a look that leaves out what was right and has not changed."""
     told = {"looked_at": found.n_looked_at, "right_and_unchanged": found.n_as_before}
-    return finding(found.problems, is_warning=is_warning, **told)
+    return result_of(found.problems, is_warning=is_warning, **told)
 
 
-def tell_without_step(context: AssetExecutionContext, check: str, result: AssetCheckResult) -> None:
+def report_before_failure(
+    context: AssetExecutionContext, check: str, result: AssetCheckResult
+) -> None:
     """Tell a check's result from within a step that is going to fail.
 
     Dagster leaves out the checks of such a step, and what it did make would go unchecked.
     """
-    tell_of_other(context, context.asset_key, check, result)
+    report_for_other_asset(context, context.asset_key, check, result)
 
 
-def tell_of_other(
+def report_for_other_asset(
     context: AssetExecutionContext, asset: AssetKey, check: str, result: AssetCheckResult
 ) -> None:
     """Report the result of a check of an asset that this step does not make."""

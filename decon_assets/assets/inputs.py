@@ -11,7 +11,7 @@ from dagster import (
 from pydantic import Field
 
 from decon_assets.assets.metadata import OWNERS
-from decon_assets.failures import told_failures
+from decon_assets.failures import dagster_failures
 from decon_assets.partitions import benchmarks, packs
 from decon_assets.resources import Decon
 
@@ -70,7 +70,7 @@ def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryCon
     """
     from decon_assets.assets.registration import register
 
-    with told_failures():
+    with dagster_failures():
         registered = register(
             decon.path(), context.instance, may_retire=config.retire, echo=context.log.info
         )

@@ -6,33 +6,33 @@ its other tiles are used: `scan` then reports these results from within its step
 
 from dagster import AssetCheckResult
 
-from decon_assets.assets.findings import finding, looked
+from decon_assets.assets.findings import result_of, result_of_inspection
 from decon_assets.assets.metadata import preview
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.inventory import benchmarks_of, list_packs
-from decon_core.quality.canaries import fly
+from decon_core.quality.canaries import run_canaries
 from decon_core.quality.store_faults import changed_faults_of_scan
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import Store
 
 
-def look_for_canaries(config: Config, store: Store) -> AssetCheckResult:
+def inspect_canaries(config: Config, store: Store) -> AssetCheckResult:
     """The result of `canaries_are_found`."""
     try:
         versions = _indexed(config, store)
-        flight = fly(store, versions, config.policy, workers=wanted_workers())
+        flight = run_canaries(store, versions, config.policy, workers=wanted_workers())
     except DeconError as error:
-        return finding(error.problems)
+        return result_of(error.problems)
     problems = [*flight.lost]
     if versions and not flight.planted:
         found = "no item that any rule can see"
         problems.append(Problem("all benchmarks", found, "some: else a scan finds nothing"))
     blind = [{"benchmark": name, "rule": rule} for name, rule in flight.blind]
-    return finding(
+    return result_of(
         problems,
         planted=len(flight.planted),
         documents=flight.n_documents,
@@ -40,11 +40,13 @@ def look_for_canaries(config: Config, store: Store) -> AssetCheckResult:
     )
 
 
-def look_at_ledgers(config: Config, store: Store) -> AssetCheckResult:
+def inspect_ledgers(config: Config, store: Store) -> AssetCheckResult:
     """The result of `ledger_is_complete`."""
     fingerprint = scan_fingerprint(store, config.policy)
     versions = _indexed(config, store)
-    return looked(changed_faults_of_scan(store, list_packs(store), versions, fingerprint))
+    return result_of_inspection(
+        changed_faults_of_scan(store, list_packs(store), versions, fingerprint)
+    )
 
 
 def _indexed(config: Config, store: Store) -> list[Version]:

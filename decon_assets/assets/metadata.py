@@ -38,7 +38,7 @@ def column_schema(schema: pa.Schema) -> Mapping[str, Any]:
     return {"dagster/column_schema": TableSchema(columns=columns)}
 
 
-class Teller:
+class PartitionReporter:
     """Tells of partitions one by one, until there are too many of them in one run."""
 
     def __init__(self, context: AssetExecutionContext) -> None:

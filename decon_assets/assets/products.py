@@ -18,15 +18,15 @@ from dagster import (
 )
 
 from decon_assets.assets.benchmarks import records
-from decon_assets.assets.findings import looked, tell_without_step
+from decon_assets.assets.findings import report_before_failure, result_of_inspection
 from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.lineage import columns
-from decon_assets.assets.metadata import OWNERS, Teller, preview
+from decon_assets.assets.metadata import OWNERS, PartitionReporter, preview
 from decon_assets.assets.plots import leak_rates, scores
 from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
-from decon_assets.failures import told_failures
+from decon_assets.failures import dagster_failures
 from decon_assets.partitions import (
     BENCHMARK,
     MOST_CELLS,
@@ -104,7 +104,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     asks about, or rows of it could not be read; a control, while any pack of its source was not.
     What is refused does not keep the others of a run from being built.
     """
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
         keys = [halves_of_share(key) for key in in_order(context)]
@@ -112,7 +112,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
         wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
         errors: list[DeconError] = []
         built: list[str] = []
-        teller = Teller(context)
+        teller = PartitionReporter(context)
         summaries: list[Summary] = []
         for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
             try:
@@ -142,7 +142,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
             for done in built:  # of a step that fails, Dagster would show all partitions as failed
                 context.log_event(AssetMaterialization(context.asset_key, partition=done))
             found = changed_damage(store, config.mixtures, list_packs(store))
-            tell_without_step(context, "mixture_adds_up", looked(found))
+            report_before_failure(context, "mixture_adds_up", result_of_inspection(found))
         if len(errors) == 1:
             raise errors[0]
         if errors:
@@ -191,13 +191,13 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
     Refused while any pack's share of its mixture is not there, or there is no room for the items.
     What is refused does not keep the others of a run from being built.
     """
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         blender = blender_of(config, store)
         wanted = [blend_named(config.blends, name) for name in in_order(context)]
         problems: list[Problem] = []
         built: list[BlendSummary] = []
-        teller = Teller(context)
+        teller = PartitionReporter(context)
         for one, found in build_blends(blender, wanted, workers=wanted_workers()):
             if isinstance(found, DeconError):
                 problems += [
@@ -220,8 +220,10 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
             f"{sum(one.n_test_texts for one in built):,} test items"
         )
         if problems:
-            tell_without_step(
-                context, "blend_adds_up", looked(changed_blend_damage(store, config.blends))
+            report_before_failure(
+                context,
+                "blend_adds_up",
+                result_of_inspection(changed_blend_damage(store, config.blends)),
             )
             raise IncompleteError(dict.fromkeys(problems))
 
@@ -257,10 +259,10 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
 
     Refused while any shard was not scanned against it, or rows could not be read.
     """
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
-        teller = Teller(context)
+        teller = PartitionReporter(context)
         n_items = n_left = n_questions = 0
         versions = (current_version(builder.store, name) for name in in_order(context))
         for summary in build_clean_benchmarks(builder, versions):
@@ -302,7 +304,7 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
 
     Shards that could not be scanned are listed in it, and it is marked as incomplete.
     """
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         versions = current_versions(config, store)
         packs = list_packs(store)
@@ -382,7 +384,7 @@ def report_page(context: AssetExecutionContext, decon: Decon) -> None:
     from decon_core.report.publish.files import CARD, SUMMARY, write_published
     from decon_core.report.publish.summary import summary_of
 
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         folder = store.report.parent
         write_page(store.report, store.report_page)

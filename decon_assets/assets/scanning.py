@@ -15,14 +15,14 @@ from dagster import (
 )
 
 from decon_assets.assets.benchmarks import index
-from decon_assets.assets.findings import tell_without_step
+from decon_assets.assets.findings import report_before_failure
 from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.lineage import columns
-from decon_assets.assets.looks import look_at_ledgers, look_for_canaries
-from decon_assets.assets.metadata import OWNERS, RATE, Teller, preview
+from decon_assets.assets.looks import inspect_canaries, inspect_ledgers
+from decon_assets.assets.metadata import OWNERS, RATE, PartitionReporter, preview
 from decon_assets.assets.plots import scores
-from decon_assets.failures import told_failures
+from decon_assets.failures import dagster_failures
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves, in_order
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import Version, current_version
@@ -36,7 +36,13 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.mixtures.needs import require_scanned
 from decon_core.scan.scanner import ScanSummary, scan_packs
-from decon_core.scan.tiles import count_cell, gaps_of, lacking_of, missing_tiles, scan_fingerprint
+from decon_core.scan.tiles import (
+    count_cell,
+    gaps_of,
+    missing_by_shard,
+    missing_tiles,
+    scan_fingerprint,
+)
 from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import Store
 from decon_core.wording import counted
@@ -73,7 +79,7 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
     runs. A cell whose index is missing fails: it never counts as clean. One that fails takes no
     other with it.
     """
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         total = ScanSummary()
         problems: list[Problem] = []
@@ -90,8 +96,8 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
             total.seconds += part.seconds
         if problems:
             _tell_of_whole_cells(context, config, store)
-            tell_without_step(context, "canaries_are_found", look_for_canaries(config, store))
-            tell_without_step(context, "ledger_is_complete", look_at_ledgers(config, store))
+            report_before_failure(context, "canaries_are_found", inspect_canaries(config, store))
+            report_before_failure(context, "ledger_is_complete", inspect_ledgers(config, store))
             raise CorpusError(dict.fromkeys(problems))
         _describe(context, config, store, total)
 
@@ -185,7 +191,7 @@ def _describe(
     told = [halves(key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in told)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in told})
-    teller = Teller(context)
+    teller = PartitionReporter(context)
     for key, (pack, benchmark) in zip(keys, told, strict=True):
         if teller.is_done:
             break
@@ -231,7 +237,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
     Shards that could not be read are left out.
     Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
     """
-    with told_failures(), decon.writable_store() as (config, store):
+    with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         versions = current_versions(config, store)
         name = scan_fingerprint(store, config.policy)
@@ -247,7 +253,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
             config.policy,
             index=index_fingerprint(store, config.policy),
             scan=name,
-            lacking=lacking_of(gaps),
+            lacking=missing_by_shard(gaps),
         )
         most = table.sort_by([("share", "descending")]).slice(0, _MOST_ROWS_TOLD)
         context.log.info(f"{table.num_rows} n-grams are common")

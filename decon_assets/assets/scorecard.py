@@ -22,7 +22,7 @@ from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import OWNERS, preview
 from decon_assets.assets.products import GROUP
-from decon_assets.failures import told_failures
+from decon_assets.failures import dagster_failures
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import load_records
 from decon_core.config.policy import RULES
@@ -77,7 +77,7 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
     from decon_core.quality.scorecard.page import recall_table
     from decon_core.quality.scorecard.run import run_scorecard
 
-    with told_failures(), decon.writable_store() as (settings, store):
+    with dagster_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context, settings, store, asset="scorecard")
         versions = current_versions(settings, store)
         folder = store.scorecard

@@ -3,7 +3,7 @@
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.benchmarks import idf_snapshot, index, records
-from decon_assets.assets.findings import finding, looked
+from decon_assets.assets.findings import result_of, result_of_inspection
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import current_version
@@ -11,7 +11,7 @@ from decon_core.errors import Problem
 from decon_core.index.idf import outdated_members
 from decon_core.index.parts import has_part, index_fingerprint, open_part
 from decon_core.inventory import benchmarks_of
-from decon_core.quality.requirements import seen_of, shortfalls
+from decon_core.quality.requirements import shortfalls, visibilities_of
 from decon_core.quality.store_faults import changed_faults_of_records
 
 
@@ -22,7 +22,7 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
     No number is that of two items.
     """
     with decon.writable_store() as (config, store):
-        return looked(changed_faults_of_records(store, [*benchmarks_of(config)]))
+        return result_of_inspection(changed_faults_of_records(store, [*benchmarks_of(config)]))
 
 
 @asset_check(asset=idf_snapshot)
@@ -32,7 +32,7 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
     A snapshot that is not stays in force until it is frozen anew. Also checked with `records`.
     """
     _, store = decon.open_store()
-    return finding(outdated_members(store), is_warning=True)
+    return result_of(outdated_members(store), is_warning=True)
 
 
 @asset_check(asset=index, blocking=True)
@@ -55,7 +55,7 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
             blind.append(Problem(name, "no indexable record", "at least one"))
     # Lost records must not flow on. A benchmark that no rule can see is reported as such: nothing
     # of it is ever called clean.
-    return finding([*problems, *blind], is_warning=not problems)
+    return result_of([*problems, *blind], is_warning=not problems)
 
 
 @asset_check(asset=index, blocking=True)
@@ -65,9 +65,9 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     Of a benchmark that is not required, a smaller share is a warning.
     """
     config, store = decon.open_store()
-    seen = seen_of(config, store, benchmarks_of(config))
+    seen = visibilities_of(config, store, benchmarks_of(config))
     blocking = shortfalls(config, (one for one in seen if one.benchmark in config.required))
     others = shortfalls(config, (one for one in seen if one.benchmark not in config.required))
     rows = [one.told for one in sorted(seen, key=lambda one: one.share)]
     problems = [*blocking, *others]
-    return finding(problems, is_warning=not blocking, indexability=preview(rows))
+    return result_of(problems, is_warning=not blocking, indexability=preview(rows))

@@ -2,14 +2,14 @@
 
 from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.findings import finding, looked
+from decon_assets.assets.findings import result_of, result_of_inspection
 from decon_assets.assets.products import blend, mixture, report
-from decon_assets.freshness import moved_on
+from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
 from decon_core.blends.verify import changed_blend_damage
 from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.inventory import builder_of, current_versions, list_packs, plan
+from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
 from decon_core.mixtures.control import Matched
 from decon_core.mixtures.standing import MANIFEST
 from decon_core.mixtures.verify import changed_damage
@@ -24,7 +24,7 @@ from decon_core.wording import counted
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents in are documents out plus documents removed, and the bytes are those written."""
     with decon.writable_store() as (config, store):
-        return looked(changed_damage(store, config.mixtures, list_packs(store)))
+        return result_of_inspection(changed_damage(store, config.mixtures, list_packs(store)))
 
 
 @asset_check(asset=mixture)
@@ -47,14 +47,14 @@ def controls_match(decon: Decon) -> AssetCheckResult:
                         f"{counted(matched.n_drawn_tokens, 'token')}",
                         f"{matched.n_documents} and {matched.n_tokens}",
                     )
-    return finding([*problems.values()], is_warning=True)
+    return result_of([*problems.values()], is_warning=True)
 
 
 @asset_check(asset=blend, blocking=True)
 def blend_adds_up(decon: Decon) -> AssetCheckResult:
     """Texts written are documents drawn, less those replaced, plus test items; bytes as written."""
     with decon.writable_store() as (config, store):
-        return looked(changed_blend_damage(store, config.blends))
+        return result_of_inspection(changed_blend_damage(store, config.blends))
 
 
 @asset_check(asset=report)
@@ -64,14 +64,14 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
     So are all items and shares of mixtures, and what was found adds up.
     """
     config, store = decon.open_store()
-    today = plan(config, store)
+    today = plan_registration(config, store)
     problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
     problems += [Problem(path, "not registered", "a registered shard") for path in today.new]
     try:
         versions = current_versions(config, store)
         scan = scan_fingerprint(store, config.policy)
     except DeconError as error:
-        return finding([*problems, *error.problems])
+        return result_of([*problems, *error.problems])
     problems += [
         Problem(
             f"{one.pack.name}: {one.shard.name}",
@@ -81,7 +81,7 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
         )
         for one in gaps_of(store, list_packs(store), versions, scan)
     ]
-    return finding([*problems, *_faults_of_report(config, store)])
+    return result_of([*problems, *_faults_of_report(config, store)])
 
 
 def _faults_of_report(config: Config, store: Store) -> list[Problem]:
@@ -98,7 +98,7 @@ def report_is_todays(decon: Decon) -> AssetCheckResult:
     A clock could not tell: a report is right as long as nothing moved that it tells of.
     """
     config, store = decon.open_store()
-    return finding(moved_on(config, store), is_warning=True)
+    return result_of(changes_since_report(config, store), is_warning=True)
 
 
 @asset_check(asset=report)
@@ -108,6 +108,6 @@ def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
         try:
             found = drift_of(store, config.drift)
         except DeconError as error:
-            return finding(error.problems, is_warning=True)
+            return result_of(error.problems, is_warning=True)
         compared = found.n_compared if found.has_before else "no report before"
-        return finding(found.problems, is_warning=True, benchmarks_compared=compared)
+        return result_of(found.problems, is_warning=True, benchmarks_compared=compared)

@@ -2,8 +2,8 @@
 
 from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.findings import looked
-from decon_assets.assets.looks import look_at_ledgers, look_for_canaries
+from decon_assets.assets.findings import result_of_inspection
+from decon_assets.assets.looks import inspect_canaries, inspect_ledgers
 from decon_assets.assets.scanning import scan
 from decon_assets.resources import Decon
 from decon_core.inventory import list_packs
@@ -15,14 +15,14 @@ from decon_core.scan.tiles import scan_fingerprint
 def canaries_are_found(decon: Decon) -> AssetCheckResult:
     """Items planted on purpose into shards of their own are found by the scan, by every rule."""
     with decon.writable_store() as (config, store):
-        return look_for_canaries(config, store)
+        return inspect_canaries(config, store)
 
 
 @asset_check(asset=scan, blocking=True)
 def ledger_is_complete(decon: Decon) -> AssetCheckResult:
     """Of every shard with tiles all rows are accounted for, and the tiles are that shard's."""
     with decon.writable_store() as (config, store):
-        return look_at_ledgers(config, store)
+        return inspect_ledgers(config, store)
 
 
 @asset_check(asset=scan)
@@ -31,7 +31,7 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
         found = changed_unread_rows(store, list_packs(store), fingerprint)
-        return looked(found, is_warning=config.policy.unreadable == "drop")
+        return result_of_inspection(found, is_warning=config.policy.unreadable == "drop")
 
 
 @asset_check(asset=scan)
@@ -40,4 +40,4 @@ def text_is_utf8(decon: Decon) -> AssetCheckResult:
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
         found = changed_invalid_rows(store, list_packs(store), fingerprint)
-        return looked(found, is_warning=config.policy.invalid_utf8 != "block")
+        return result_of_inspection(found, is_warning=config.policy.invalid_utf8 != "block")

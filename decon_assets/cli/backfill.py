@@ -75,10 +75,10 @@ def backfill(options: argparse.Namespace, say: Say) -> int:
 def _scan(options: argparse.Namespace, say: Say) -> int:
     hand_down_workers(options)
     from decon_assets.instance.home import home_for, open_instance
-    from decon_assets.planning import Today, unscanned_or_unknown
+    from decon_assets.planning import State, unscanned_or_unknown
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
-    def wanted(today: Today) -> Mapping[str, Collection[str]]:
+    def wanted(today: State) -> Mapping[str, Collection[str]]:
         benchmarks = _chosen("benchmark", today.benchmarks, options.benchmark)
         packs = _chosen("pack", [pack.name for pack in today.packs], options.pack)
         lacking = unscanned_or_unknown(today)

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from decon_assets.cli.command import Command, Say, add_config, add_workers
-from decon_assets.cli.folders import name_of, undeclared
+from decon_assets.cli.folders import name_of, undeclared_folders
 from decon_assets.cli.terminal.tables import text_table
 from decon_assets.runner.active_run import active_run
 from decon_core.blends.account import account_of
@@ -25,7 +25,7 @@ from decon_core.config.blends import Blend, blend_named
 from decon_core.config.load import load_config
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
-from decon_core.errors import DeconError, Problem, told
+from decon_core.errors import DeconError, Problem, format_problems
 from decon_core.inventory import blender_of
 from decon_core.mixtures.standing import MANIFEST
 from decon_core.scan.workers import wanted_workers
@@ -71,7 +71,7 @@ def blend(options: argparse.Namespace, say: Say) -> int:
     chosen = [blend_named(blender.blends, name) for name in names] or list(blender.blends)
     if options.what == "list":
         say(text_table(_ROW, [_row(blender, one) for one in chosen]))
-        for line in undeclared(folder, {one.name for one in blender.blends}):
+        for line in undeclared_folders(folder, {one.name for one in blender.blends}):
             say(line)
         return 0
     problems: list[Problem] = []
@@ -83,7 +83,7 @@ def blend(options: argparse.Namespace, say: Say) -> int:
         say(_verdict(blender, one, found))
         problems += found.problems
     if problems:
-        sys.stderr.write(f"\n{told(problems)}\n")
+        sys.stderr.write(f"\n{format_problems(problems)}\n")
     if problems and (run := active_run(options.config)):
         sys.stderr.write(f"{run}\n")
     return 1 if problems else 0

@@ -11,7 +11,7 @@ from decon_assets.cli.command import Command, Say
 from decon_assets.cli.terminal.tables import text_table
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import coverage_of
-from decon_core.storage.store import aside, write_plain_json
+from decon_core.storage.store import atomic_path, write_plain_json
 
 if TYPE_CHECKING:
     from decon_core.compare.differences import Comparison
@@ -79,7 +79,7 @@ def compare(options: argparse.Namespace, say: Say) -> int:
         write_plain_json(options.json, found)
         say(f"\n{options.json}")
     if options.html:
-        with aside(options.html) as draft:
+        with atomic_path(options.html) as draft:
             draft.write_text(as_html(found, most=_MOST_WRITTEN), encoding="utf-8")
         say(f"\n{options.html}")
     return 1 if options.exit_code and not found["is_same"] else 0

@@ -15,7 +15,12 @@ from decon_core.config.load import Config
 from decon_core.config.open_store import open_store
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.inventory import benchmarks_of, plan, require_most_there, stale_benchmarks
+from decon_core.inventory import (
+    benchmarks_of,
+    plan_registration,
+    require_most_there,
+    stale_benchmarks,
+)
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 from decon_core.wording import counted
@@ -50,7 +55,7 @@ def cost_of(
     0012). What the backfill would refuse to do is refused here, too.
     """
     store = open_store(config)
-    today = plan(config, store)
+    today = plan_registration(config, store)
     if not may_retire:
         require_most_there(today, store)
     history = _history(home)

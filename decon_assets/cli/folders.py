@@ -22,7 +22,7 @@ def name_of(typed: str, folder: Path, *, what: str) -> str:
     return path.name
 
 
-def undeclared(folder: Path, known: Collection[str]) -> list[str]:
+def undeclared_folders(folder: Path, known: Collection[str]) -> list[str]:
     """Lines about folders of products that decon.toml had once."""
     found = sorted(folder.iterdir()) if folder.is_dir() else ()
     return [

@@ -12,7 +12,7 @@ from decon_assets.cli.command import Command, Say, add_config
 from decon_assets.cli.terminal.tables import text_table
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.errors import told
+from decon_core.errors import format_problems
 from decon_core.report.open import coverage_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _lean(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def _tell_what_is_left_out(account: Account) -> None:
     if account.problems:
-        sys.stderr.write(f"\nnot read, or not joined: {told(account.problems)}\n")
+        sys.stderr.write(f"\nnot read, or not joined: {format_problems(account.problems)}\n")
     if account.earlier:
         sys.stderr.write(f"\nruns that were repeated later: {', '.join(account.earlier)}\n")
     if account.others:

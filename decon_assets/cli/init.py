@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from decon_assets.cli.command import Command, Say, filled, filled_path
 from decon_core.config.load import load_config
 from decon_core.discovery.benchmarks import Written, survey_benchmarks
-from decon_core.discovery.corpus import Found, survey_corpus
+from decon_core.discovery.corpus import SourceFinding, survey_corpus
 from decon_core.discovery.settings import fields_left_out, settings_text
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
 from decon_core.inventory import benchmarks_of
-from decon_core.storage.store import aside
+from decon_core.storage.store import atomic_path
 from decon_core.wording import counted, size
 
 DESCRIPTION = """\
@@ -87,7 +87,7 @@ def _say_written(one: Written, say: Say) -> None:
 
 
 def _names(
-    found: Sequence[Found], recipes: Sequence[Path], written: Sequence[Written]
+    found: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[Written]
 ) -> Collection[str]:
     """The benchmarks that the files would name, from drafts: what is wrong with them is told."""
     with TemporaryDirectory() as place:
@@ -112,9 +112,9 @@ def _as_placed(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
 
 def _surveyed(
     corpus: Sequence[str], evals: Sequence[Path]
-) -> tuple[list[Found], list[str], list[Path], list[Written]]:
+) -> tuple[list[SourceFinding], list[str], list[Path], list[Written]]:
     problems: list[Problem] = []
-    found: list[Found] = []
+    found: list[SourceFinding] = []
     recipes: list[Path] = []
     written: list[Written] = []
     left_out: list[str] = []
@@ -146,7 +146,7 @@ def _write(texts: Mapping[Path, str]) -> None:
     """All of them, or none where one cannot be written."""
     with ExitStack() as drafts:
         for path, text in texts.items():
-            drafts.enter_context(aside(path)).write_text(text, encoding="utf-8")
+            drafts.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
 
 
 def _say_left_out(paths: Sequence[str], say: Say) -> None:

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 
 from decon_assets.cli.command import Command, Say, add_config, add_workers
-from decon_assets.cli.folders import name_of, undeclared
+from decon_assets.cli.folders import name_of, undeclared_folders
 from decon_assets.cli.terminal.tables import text_table
 from decon_assets.runner.active_run import active_run
 from decon_core.config.load import load_config
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.open_store import open_store
-from decon_core.errors import Problem, told
+from decon_core.errors import Problem, format_problems
 from decon_core.inventory import builder_of
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST
@@ -63,7 +63,7 @@ def mixture(options: argparse.Namespace, say: Say) -> int:
         say(text_table(_ROW, [_row(builder, one) for one in chosen]))
         for shard, problem in refused(builder.store, builder.packs):
             say(f"its pack waits: {shard.name} could not be scanned: {problem}")
-        for line in undeclared(folder, {one.name for one in builder.mixtures}):
+        for line in undeclared_folders(folder, {one.name for one in builder.mixtures}):
             say(line)
         return 0
     problems: list[Problem] = []
@@ -72,7 +72,7 @@ def mixture(options: argparse.Namespace, say: Say) -> int:
         say(_verdict(builder, one, found))
         problems += found.problems
     if problems:
-        sys.stderr.write(f"\n{told(problems)}\n")
+        sys.stderr.write(f"\n{format_problems(problems)}\n")
     if problems and (run := active_run(options.config)):
         sys.stderr.write(f"{run}\n")
     return 1 if problems else 0

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from decon_assets.cli.command import Command, Say, add_config
 from decon_assets.cli.terminal.tables import text_table
-from decon_assets.freshness import NOT_TODAYS, is_report_todays
+from decon_assets.freshness import NOT_TODAYS, is_report_current
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import incomplete_notice
-from decon_core.storage.store import aside, write_plain_json
+from decon_core.storage.store import atomic_path, write_plain_json
 
 if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits
@@ -140,7 +140,7 @@ def card(options: argparse.Namespace, say: Say) -> int:
     from decon_core.report.publish.files import CARD, SUMMARY, write_published
 
     summary = _summary(options)
-    if not options.report and not is_report_todays(load_config(options.config)):
+    if not options.report and not is_report_current(load_config(options.config)):
         sys.stderr.write(f"note: {NOT_TODAYS}\n")
     code = _code_of(summary)
     if not options.out:
@@ -166,7 +166,7 @@ def check(options: argparse.Namespace, say: Say) -> int:
 
     limits = _limits(options)
     summary = _summary(options)
-    is_todays = bool(options.report) or is_report_todays(load_config(options.config))
+    is_todays = bool(options.report) or is_report_current(load_config(options.config))
     cases = cases_of(summary, limits, is_todays=is_todays)
     if options.junit:
         _write(options.junit, junit_of(cases))
@@ -261,7 +261,7 @@ def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[st
 
 
 def _write(path: Path, text: str) -> None:
-    with aside(path) as draft:
+    with atomic_path(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 

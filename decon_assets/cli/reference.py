@@ -9,7 +9,7 @@ from pathlib import Path
 from decon_assets.cli.command import Command, Say, add_config
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.errors import told
+from decon_core.errors import format_problems
 
 DESCRIPTION = """\
 Exchange findings with AI2's decon, the reference implementation, whose reports are JSONL files, one
@@ -61,7 +61,7 @@ def _read(options: argparse.Namespace, say: Say) -> int:
     if read.others:
         say(f"{len(read.others):,} other files, not looked at: {', '.join(read.others[:3])}")
     if read.n_bad:
-        sys.stderr.write(f"{read.n_bad:,} lines skipped: {told(read.bad)}\n")
+        sys.stderr.write(f"{read.n_bad:,} lines skipped: {format_problems(read.bad)}\n")
     return 0
 
 

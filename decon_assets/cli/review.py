@@ -199,10 +199,10 @@ class _Desk:
     options: argparse.Namespace
 
     def append(self, pair: About, verdict: str, note: str) -> None:
-        from decon_core.report.review.said import line_of
+        from decon_core.report.review.said import verdict_line
 
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        line = line_of(pair, verdict, note=note, by=_by(self.options), at=at)
+        line = verdict_line(pair, verdict, note=note, by=_by(self.options), at=at)
         append_verdicts(self.file, [line])
 
 
@@ -261,13 +261,13 @@ def _pair_named(desk: _Desk, start: str) -> About:
 
 def _import(desk: _Desk, say: Say) -> int:
     from decon_core.report.review.found import Wanted
-    from decon_core.report.review.said import take
+    from decon_core.report.review.said import merge_verdicts
 
     file = desk.options.file
     if not file.is_file():
         raise InputError(Problem(str(file), "no such file", "verdicts, a JSON object a line"))
     lines = read_lines(file)
-    taken = take(lines, desk.verdicts, [one.pair for one in desk.report.pairs(Wanted())])
+    taken = merge_verdicts(lines, desk.verdicts, [one.pair for one in desk.report.pairs(Wanted())])
     if taken.lines:
         append_verdicts(desk.file, taken.lines)
     say(f"{len(lines)} lines: {taken.n_new} new, {taken.n_changed} changed, {taken.n_same} known")

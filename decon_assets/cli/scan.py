@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from decon_assets.cli.command import Command, Say, filled, filled_path, positive
 from decon_assets.cli.terminal.tables import text_table
 from decon_core.config.policy import PRESETS, QUESTIONS_LEFT_OUT, RULES, Policy
-from decon_core.errors import InputError, Problem, told
+from decon_core.errors import InputError, Problem, format_problems
 from decon_core.scan.workers import usable_cores
 from decon_core.wording import counted, have, hold, size
 
@@ -208,7 +208,7 @@ def scan(options: argparse.Namespace, say: Say) -> int:
         else:
             say(f"benchmarks without what leaked: {options.out / CLEAN_FOLDER}")
     if unread := [*outcome.failed, *outcome.unread]:
-        sys.stderr.write(f"\nnot read: {told(unread)}\n")
+        sys.stderr.write(f"\nnot read: {format_problems(unread)}\n")
     say(_looked_at(outcome))
     return _exit_code(options, outcome)
 

@@ -218,12 +218,12 @@ def _percent(share: float | None) -> float | None:
 
 
 def _write_page(card: Scorecard, path: Path) -> None:
-    from decon_core.storage.store import aside
+    from decon_core.storage.store import atomic_path
 
     picture = path.parent / "images" / f"{path.stem}.svg"
     page = card.page(image=picture.relative_to(path.parent).as_posix())
     for file, text in ((picture, card.picture()), (path, page)):
-        with aside(file) as draft:
+        with atomic_path(file) as draft:
             draft.write_text(text, encoding="utf-8")
 
 

@@ -241,7 +241,7 @@ def status(options: argparse.Namespace, say: Say) -> int:
         benchmarks_of,
         grid_warning,
         list_packs,
-        plan,
+        plan_registration,
         stale_benchmarks,
     )
     from decon_core.scan.tiles import missing_tiles, scan_fingerprint
@@ -254,7 +254,7 @@ def status(options: argparse.Namespace, say: Say) -> int:
     packs = list_packs(store)
     n_shards = sum(len(pack.shards) for pack in packs)
     say(f"{counted(len(packs), 'pack')}, {counted(n_shards, 'shard')} registered")
-    today = plan(config, store)
+    today = plan_registration(config, store)
     for path in today.gone:
         say(f"  {path}: gone or changed since it was registered")
     for path in today.new:

@@ -16,7 +16,7 @@ import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
 
 from decon_assets.instance.sqlite_history import has_own_storage, is_to_be_made, make_history
-from decon_core.storage.store import aside
+from decon_core.storage.store import atomic_path
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LOCK = "decon-assets.lock"  # held while a command runs anything
@@ -71,7 +71,7 @@ def ensure_home(home: Path) -> Path:
     found.mkdir(parents=True, exist_ok=True)
     settings = found / "dagster.yaml"
     if not settings.exists() or not settings.stat().st_size:  # empty: a creation that was cut off
-        with aside(settings) as draft:
+        with atomic_path(settings) as draft:
             draft.write_text(_SETTINGS)
     return found
 
@@ -80,7 +80,7 @@ def ensure_history(home: Path) -> None:
     """Create the history of a home, or create it anew where an earlier creation was cut off."""
     if has_own_storage(home) or not is_to_be_made(home):
         return
-    with _alone(home):
+    with _locked(home):
         if is_to_be_made(home):  # another process may have been quicker
             make_history(home)
 
@@ -92,11 +92,11 @@ def open_instance(home: Path) -> Iterator[DagsterInstance]:
     os.environ[HOME_VARIABLE] = str(found)
     ensure_history(found)
     with (
-        _alone(found),
+        _locked(found),
         _settings_of_commands(found) as settings,
         DagsterInstance.from_config(str(found), str(settings)) as instance,
     ):
-        _bury_dead_runs(instance)
+        _fail_dead_runs(instance)
         yield instance
 
 
@@ -120,7 +120,7 @@ def _settings_of_commands(home: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def _locked(home: Path) -> Iterator[None]:
     """Hold the folder's lock. The system takes it back when a process dies, however it dies."""
     with (home / LOCK).open("w") as file:
         try:
@@ -131,7 +131,7 @@ def _alone(home: Path) -> Iterator[None]:
         yield
 
 
-def _bury_dead_runs(instance: DagsterInstance) -> None:
+def _fail_dead_runs(instance: DagsterInstance) -> None:
     """Call failed what a killed command left "started".
 
     Whoever holds the lock knows that no other command line run is alive. Without this such a run
@@ -143,21 +143,21 @@ def _bury_dead_runs(instance: DagsterInstance) -> None:
         free_slots_of(instance, run.run_id)
 
 
-def bury_dead_commands(home: Path, instance: DagsterInstance) -> None:
+def fail_runs_of_dead_commands(home: Path, instance: DagsterInstance) -> None:
     """Call failed what killed commands left "started", unless a command is at work now."""
     with (home / "decon-assets.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        _bury_dead_runs(instance)
+        _fail_dead_runs(instance)
 
 
 @contextmanager
-def alone_with(instance: DagsterInstance) -> Iterator[None]:
+def locked_instance(instance: DagsterInstance) -> Iterator[None]:
     """Keep every command out of an instance that is open already."""
-    with _alone(Path(instance.root_directory)):
-        _bury_dead_runs(instance)
+    with _locked(Path(instance.root_directory)):
+        _fail_dead_runs(instance)
         yield
 
 

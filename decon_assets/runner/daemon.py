@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
 
-from decon_assets.instance.home import bury_dead_commands, free_slots_of
+from decon_assets.instance.home import fail_runs_of_dead_commands, free_slots_of
 from decon_core.errors import InputError, Problem
 
 _LOCK = "decon-daemon.lock"
@@ -26,8 +26,8 @@ def take_over(home: Path, say: Callable[[str], None]) -> None:
     """Make this process the home's only daemon, with nothing left over from the one before it."""
     become_sole_daemon(home)
     with DagsterInstance.from_config(str(home)) as instance:
-        bury_dead_commands(home, instance)
-        for run in bury_orphans(instance):
+        fail_runs_of_dead_commands(home, instance)
+        for run in fail_orphaned_runs(instance):
             say(f"run {run} was cut off with the daemon that started it; it is called failed")
 
 
@@ -53,7 +53,7 @@ def become_sole_daemon(home: Path) -> None:
     os.set_inheritable(descriptor, True)
 
 
-def bury_orphans(instance: DagsterInstance) -> list[str]:
+def fail_orphaned_runs(instance: DagsterInstance) -> list[str]:
     """Call failed what a dead daemon left "started"; their ids. Only for whoever holds the lock.
 
     Runs of a command line are not meant: they may be alive, and have a lock of their own.
@@ -61,11 +61,11 @@ def bury_orphans(instance: DagsterInstance) -> list[str]:
     begun = instance.get_runs(RunsFilter(statuses=_BEGUN))
     orphans = [run for run in begun if _LAUNCHED in run.tags]
     for run in orphans:
-        _bury(instance, run)
+        _fail(instance, run)
     return [run.run_id for run in orphans]
 
 
-def _bury(instance: DagsterInstance, run: DagsterRun) -> None:
+def _fail(instance: DagsterInstance, run: DagsterRun) -> None:
     free_slots_of(instance, run.run_id)
     if run.status is DagsterRunStatus.CANCELING:  # as somebody wished
         instance.report_run_canceled(run)

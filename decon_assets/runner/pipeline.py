@@ -27,7 +27,7 @@ from decon_assets.assets.registration import Registration, register_outside
 from decon_assets.graph import build_graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, show_in_timeline
 from decon_assets.instance.sqlite_history import write_quickly
-from decon_assets.planning import Known, Request, Today, grid_requests, requests
+from decon_assets.planning import Materialized, Request, State, grid_requests, requests
 from decon_assets.runner.interrupts import watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
 from decon_core.index.idf import current_snapshot, outdated_members, require_frozen_from
@@ -78,7 +78,7 @@ class Pipeline:
 
     def scan(
         self,
-        wanted: Callable[[Today], Mapping[str, Collection[str]]],
+        wanted: Callable[[State], Mapping[str, Collection[str]]],
         *,
         most_cells: int,
         may_retire: bool = False,
@@ -116,8 +116,10 @@ class Pipeline:
         for problem in outdated_members(registered.store):
             self._lines.line(f"  {problem}")
 
-    def _today(self, registered: Registration) -> Today:
-        return Today(registered.config, registered.store, registered.packs, Known(self._instance))
+    def _today(self, registered: Registration) -> State:
+        return State(
+            registered.config, registered.store, registered.packs, Materialized(self._instance)
+        )
 
     def _require(self, registered: Registration, asset: str) -> None:
         if refusals := self._do(registered, asset):

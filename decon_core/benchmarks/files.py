@@ -8,7 +8,7 @@ from pathlib import Path
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.benchmarks.recipe import LocalSource, Recipe
 from decon_core.errors import Problem, RecipeError
-from decon_core.storage.paths import RemotePath, found_by, place
+from decon_core.storage.paths import RemotePath, expand_glob, parse_path
 
 _PARTS = r"(?:[-_]\d+(?:-of-\d+)?)?\."
 
@@ -78,7 +78,7 @@ def _is_shared(recipe: Recipe) -> bool:
 def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool]:
     """The files, what was looked for, and whether their names depend on the split."""
     names_split = "{split}" in pattern
-    path = place(pattern.replace("{split}", split), base=base)
+    path = parse_path(pattern.replace("{split}", split), base=base)
     if any(mark in pattern for mark in "*?["):
         files = [file for file in _glob(path) if isinstance(file, RemotePath) or file.is_file()]
         return files, f"a file that matches {path}", names_split
@@ -99,7 +99,7 @@ def _by_prefix(path: Path, split: str, *, ends_in_folder: bool) -> tuple[list[Pa
 
 def _glob(path: Path) -> list[Path]:
     if isinstance(path, RemotePath):
-        return sorted((found for found, _ in found_by(str(path))), key=_natural)
+        return sorted((found for found, _ in expand_glob(str(path))), key=_natural)
     root = Path(path.anchor) if path.is_absolute() else Path()
     relative = path.relative_to(root) if path.is_absolute() else path
     return sorted(root.glob(str(relative)), key=_natural)

@@ -23,7 +23,7 @@ from decon_core.benchmarks.recipe import LocalSource, Recipe
 from decon_core.config.names import check_names
 from decon_core.errors import InputError, Problem, RecordError
 from decon_core.schemas import RECORDS
-from decon_core.storage.paths import is_set_aside
+from decon_core.storage.paths import is_hidden
 
 _RECIPES = (".yaml", ".yml")
 _EXAMPLE = "start from a recipe, if these are raw rows: docs/recipes.md"
@@ -43,7 +43,7 @@ def _files(path: Path) -> list[Path]:
     if path.is_file() and is_readable(path):
         return [path]
     files = [file for file in path.rglob("*") if file.is_file() and is_readable(file)]
-    files = [file for file in files if not is_set_aside(file.relative_to(path).parts)]
+    files = [file for file in files if not is_hidden(file.relative_to(path).parts)]
     if not files:
         found = "no such file or folder" if not path.exists() else "no benchmark file"
         expected = f"a recipe file (.yaml), or records in files that end in {known_endings()}"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from decon_core.benchmarks.fields import Row
 from decon_core.benchmarks.recipe import HubSource
 from decon_core.errors import Problem, RecipeError
-from decon_core.storage.paths import reaching
+from decon_core.storage.paths import naming_unreachable
 
 
 def read_hub_rows(
@@ -29,7 +29,7 @@ def read_hub_rows(
         ) from None
     place = f"{where}.hf_path {source.path!r}"
     try:
-        with _without_retries_told(), reaching(place):
+        with _without_retries_told(), naming_unreachable(place):
             rows = datasets.load_dataset(
                 source.path, name=config, split=split, revision=source.revision, streaming=True
             )
@@ -45,7 +45,7 @@ def read_hub_rows(
             )
         ) from error
     # Pictures and sounds are never compared; decoding them would need more packages.
-    with _without_retries_told(), reaching(place):
+    with _without_retries_told(), naming_unreachable(place):
         yield from rows.decode(enable=False)
 
 

@@ -41,12 +41,12 @@ from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.standing import MANIFEST, strays
+from decon_core.mixtures.standing import MANIFEST, unknown_files
 from decon_core.scan.workers import Advance, run_jobs
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import (
-    aside,
+    atomic_path,
     read_json,
     read_parquet,
     write_json,
@@ -99,7 +99,7 @@ class Blender:
             _keep_card(folder, standing)
             return _summary(standing, folder, was_there=True)
         plan = plan_blend(self.builder, blend)
-        with aside(folder, drafts=store.drafts) as draft:
+        with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
             written = _write(plan, draft, self.builder, workers, on_advance)
             manifest = {
@@ -284,7 +284,7 @@ def has_card(folder: Path, manifest: dict[str, Any]) -> bool:
 
 def _keep_card(folder: Path, manifest: dict[str, Any]) -> None:
     if not has_card(folder, manifest):
-        with aside(folder / CARD) as draft:
+        with atomic_path(folder / CARD) as draft:
             draft.write_bytes(sealed_page(card_of_blend(manifest)))
 
 
@@ -322,7 +322,7 @@ def blend_damage(folder: Path) -> list[Problem]:
         if not file.is_file() or hash_file(file) != content:
             remedy = "remove the folder; `decon-assets run` builds it anew"
             problems.append(Problem(str(file), "other bytes", "those that were written", remedy))
-    problems += strays(folder, {*files, MANIFEST, CARD})
+    problems += unknown_files(folder, {*files, MANIFEST, CARD})
     if not problems:
         problems += _unlisted(folder, manifest)
     return problems

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decon_core.mixtures.card import benchmarks_told, quoted, size_of, table_of
+from decon_core.mixtures.card import benchmarks_line, quoted, size_of, table_of
 
 Value = Mapping[str, Any]
 
@@ -178,4 +178,4 @@ def _files(manifest: Value) -> str:
 
 def _held_against(manifest: Value) -> str:
     mixture = manifest["mixture"]
-    return benchmarks_told({**manifest, **mixture})
+    return benchmarks_line({**manifest, **mixture})

@@ -48,7 +48,7 @@ class Item:
         return f"{self.benchmark}/{self.split}/{self.instance_index}{sub}"
 
 
-class Said(NamedTuple):
+class ItemText(NamedTuple):
     """A text, or a conversation: what is asked, and what is answered; either may be empty."""
 
     asked: str
@@ -163,15 +163,15 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
 # Texts --------------------------------------------------------------------------------------------
 
 
-def said_of(item: Item, part: str, contamination: Contamination, order: str) -> Said:
+def item_text(item: Item, part: str, contamination: Contamination, order: str) -> ItemText:
     """What an item says as source, target or in full.
 
     `order` decides in which order choices stand, where they are shuffled.
     """
     if part == "source":
-        return Said("\n".join(filter(None, (item.passage, item.question))), "")
+        return ItemText("\n".join(filter(None, (item.passage, item.question))), "")
     if part == "target":
-        return Said("", item.answer)
+        return ItemText("", item.answer)
     places = list(range(len(item.choices)))
     if contamination.shuffle_answers:
         places = shuffled(f"choices {item.name} {order}", len(places)).tolist()
@@ -193,7 +193,7 @@ def _letter(at: int) -> str:
     return _LETTERS[at] if at < len(_LETTERS) else str(at + 1)
 
 
-def _filled(template: str, values: Mapping[str, str]) -> Said:
+def _filled(template: str, values: Mapping[str, str]) -> ItemText:
     """A template with its values, cut before the answer; without lines whose values are empty."""
     asked: list[str] = []
     answered: list[str] = []
@@ -208,7 +208,7 @@ def _filled(template: str, values: Mapping[str, str]) -> Said:
             (answered or asked).append(literal)
             if name:
                 (answered if answered or name in _OF_ANSWER else asked).append(values[name])
-    return Said("".join(asked), "".join(answered))
+    return ItemText("".join(asked), "".join(answered))
 
 
 def parts_of(form: str) -> tuple[str, ...]:

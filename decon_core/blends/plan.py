@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from decon_core.blends.draw import Stream, draw_stream
 from decon_core.blends.insert import Insertions, insert, stream_room
-from decon_core.blends.items import Chosen, Item, choose_items, parts_of, said_of
+from decon_core.blends.items import Chosen, Item, choose_items, item_text, parts_of
 from decon_core.blends.material import Material, material_of
 from decon_core.config.blends import Blend, Contamination, is_for_training
 from decon_core.config.mixtures import mixture_named
@@ -169,5 +169,5 @@ class TokenCount:
     def of_items(self, items: Sequence[Item], contamination: Contamination) -> Integers:
         """A row for every item, with the length of each of its texts."""
         parts = parts_of(contamination.form)
-        texts = [said_of(item, part, contamination, "0").text for item in items for part in parts]
+        texts = [item_text(item, part, contamination, "0").text for item in items for part in parts]
         return self.of(texts).reshape(len(items), len(parts))

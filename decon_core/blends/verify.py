@@ -32,7 +32,7 @@ from decon_core.mixtures.verify import scan_again
 from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
-from decon_core.storage.verified import Looked, look, stamp_of_files
+from decon_core.storage.verified import Inspection, inspect_changed, stamp_of_files
 
 _MOST_TOLD = 20
 _REMEDY = "remove the folder; `decon-assets run` builds it anew"
@@ -40,7 +40,7 @@ _REMEDY = "remove the folder; `decon-assets run` builds it anew"
 Name = tuple[str, str, int]  # benchmark, split, row
 
 
-def changed_blend_damage(store: Store, blends: Sequence[Blend]) -> Looked:
+def changed_blend_damage(store: Store, blends: Sequence[Blend]) -> Inspection:
     """What does not add up in blends that were drawn, or touched, since they were looked at."""
     folders = {one.name: store.blend(one.name) for one in blends}
     stamps = {
@@ -48,7 +48,7 @@ def changed_blend_damage(store: Store, blends: Sequence[Blend]) -> Looked:
         for name, folder in folders.items()
         if (folder / MANIFEST).is_file()
     }
-    return look(store, "blends", stamps, lambda name: blend_damage(folders[name]))
+    return inspect_changed(store, "blends", stamps, lambda name: blend_damage(folders[name]))
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.blends.items import Item, Said, parts_of, said_of
+from decon_core.blends.items import Item, ItemText, item_text, parts_of
 from decon_core.blends.plan import Contaminated, Plan, PlannedPart, TokenCount
 from decon_core.config.blends import Contamination, Write
 from decon_core.config.load import Source
@@ -158,7 +158,7 @@ def _rows(job: PartJob, number: int) -> Generator[Row]:
 
 def row_of_text(text: TestText, source: Source) -> Row:
     """A row like those of a source, with nothing in it but a text of an item."""
-    said = said_of(text.item, text.part, text.contamination, str(text.copy))
+    said = item_text(text.item, text.part, text.contamination, str(text.copy))
     value: dict[str, Any] = {}
     _put(value, source.id or "id", text.id)
     if source.messages:
@@ -169,7 +169,7 @@ def row_of_text(text: TestText, source: Source) -> Row:
     return Row(source=source, shard="", number=-1, value=value, line=None)
 
 
-def _turns(said: Said, roles: Sequence[str]) -> list[dict[str, str]]:
+def _turns(said: ItemText, roles: Sequence[str]) -> list[dict[str, str]]:
     """What is asked by the user, what is answered by the assistant; or all of it by who is read."""
     turns = [("user", said.asked.rstrip()), ("assistant", said.answered)]
     if roles and not {"user", "assistant"} <= set(roles):

@@ -20,7 +20,7 @@ from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.inventory import benchmarks_of, list_packs, stale_benchmarks, verdicts_of
 from decon_core.mixtures.build import Builder
 from decon_core.report.database import write_database
-from decon_core.report.gather import at_hand, settings, write_matches
+from decon_core.report.gather import run_table, small_tables, write_matches
 from decon_core.scan.tiles import Gap, gaps_of, missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
@@ -138,5 +138,5 @@ def _judge(builder: Builder, database: Path, gaps: Sequence[Gap]) -> None:
 
 
 def _tables(reader: MatchReader, builder: Builder, gaps: Sequence[Gap]) -> dict[str, pa.Table]:
-    runs = settings(reader, _NO_TEXTS, "", gaps)
-    return {**at_hand(reader, builder.packs, gaps), "runs": runs}
+    runs = run_table(reader, _NO_TEXTS, "", gaps)
+    return {**small_tables(reader, builder.packs, gaps), "runs": runs}

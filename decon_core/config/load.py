@@ -73,7 +73,7 @@ from decon_core.config.policy import RULES, Policy
 from decon_core.config.settings import SettingsReader
 from decon_core.config.verdicts import CLEARING, DEFAULT_FILE
 from decon_core.errors import ConfigError, Problem
-from decon_core.storage.paths import RemotePath, found_by, is_url, place, use_options
+from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
 CONFIG_VARIABLE = "DECON_CONFIG"  # names the file for processes that others start
 DEFAULT_CONFIG = "decon.toml"
@@ -293,7 +293,7 @@ class _Reader(SettingsReader):
         work = section.get("work", _STORE)
         if is_url(work):
             self.wrong("store.work", work, "a folder of this machine")
-        kept = place(section.get("path", work), base=self._folder)
+        kept = parse_path(section.get("path", work), base=self._folder)
         if isinstance(kept, RemotePath):
             self._require_folder("store.work", self._folder / work)
             return self._folder / work, kept
@@ -320,7 +320,7 @@ class _Reader(SettingsReader):
         """Recipe files in the order in which they are named; of a glob by name, each file once."""
         found: list[Path] = []
         for pattern in self.names("evals.recipes", value, required=True) or ():
-            files = [place(pattern, base=self._folder)]
+            files = [parse_path(pattern, base=self._folder)]
             if glob.has_magic(pattern):
                 files = self._matching(pattern)
             if not files:
@@ -329,9 +329,9 @@ class _Reader(SettingsReader):
         return tuple(dict.fromkeys(found))
 
     def _matching(self, pattern: str) -> list[Path]:
-        path = place(pattern, base=Path(glob.escape(str(self._folder))))
+        path = parse_path(pattern, base=Path(glob.escape(str(self._folder))))
         if isinstance(path, RemotePath):
-            return [found for found, _ in found_by(str(path))]
+            return [found for found, _ in expand_glob(str(path))]
         return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
 
     def _packing(self, corpus: Mapping[str, Any]) -> Mapping[str, Packing]:

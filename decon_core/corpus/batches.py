@@ -22,9 +22,9 @@ from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import open_shard
 from decon_core.corpus.tables import rows_not_utf8, rows_of_table, table_batches
 from decon_core.kernels import json_lines
-from decon_core.kernels.arrays import room_for
+from decon_core.kernels.arrays import alloc_array
 from decon_core.storage.compression import LINE_FORMATS, format_of
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 
 _BLOCK_BYTES = 4 << 20
 
@@ -59,7 +59,7 @@ def read_blocks(
     shard: Shard, source: Source, *, block_bytes: int = _BLOCK_BYTES
 ) -> Iterator[Block]:
     """All rows of a shard, in order. Raises as `read_shard` does, after the same rows."""
-    path = place(shard.path)
+    path = parse_path(shard.path)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
             for block in line_blocks(file, path, block_bytes=block_bytes):
@@ -108,7 +108,7 @@ def read_lines(block: LineBlock, source: Source) -> Batch:
     n = block.n_lines
     line_starts = np.empty(n + 1, np.int64)
     again = partial(_row_of_line, block, line_starts, source)
-    text = room_for(block.n_bytes + json_lines.PADDING, np.uint8)
+    text = alloc_array(block.n_bytes + json_lines.PADDING, np.uint8)
     starts, stops, documents, unusual = np.empty((4, n), np.int64)
     n_documents, n_unusual, n_characters = json_lines.read_lines(
         block.lines,

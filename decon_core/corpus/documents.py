@@ -78,7 +78,7 @@ def id_of(value: Mapping[str, Any], source: Source) -> str | None:
     return identity and without_lone_surrogates(identity)
 
 
-def no_document(path: Path, row: int, found: str) -> Problem:
+def not_a_document(path: Path, row: int, found: str) -> Problem:
     """What to say of a row that was scanned, and cannot be taken apart now."""
     remedy = "register the corpus again (`decon-assets register`), or take the row out of it"
     return Problem(f"{path}: row {row}", found, "a document, as it was scanned", remedy)

@@ -20,13 +20,13 @@ from decon_core.corpus.documents import (
     InvalidUtf8,
     Unreadable,
     document_of,
-    no_document,
+    not_a_document,
 )
 from decon_core.corpus.shard_file import ShardFile, misnamed
 from decon_core.errors import CorpusError, Problem
-from decon_core.kernels.arrays import room_for
+from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
-from decon_core.storage.compression import DAMAGE, HEAD, compression_of, kind_of, pieces
+from decon_core.storage.compression import DAMAGE, HEAD, compression_of, read_chunks, sniff
 from decon_core.wording import counted
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -66,7 +66,7 @@ def line_blocks(file: ShardFile, path: Path, *, block_bytes: int) -> Iterator[Li
     cutter = _Cutter(block_bytes)
     damage: Exception | None = None
     try:
-        for number, piece in enumerate(pieces(cast("BinaryIO", file), compression_of(path))):
+        for number, piece in enumerate(read_chunks(cast("BinaryIO", file), compression_of(path))):
             if number == 0:
                 _require_lines(bytes(piece[:HEAD]), path)
             yield from cutter.blocks(piece)
@@ -101,7 +101,7 @@ def lines_of(block: LineBlock, rows: Sequence[int]) -> Iterator[tuple[int, int, 
 
 def _require_lines(head: bytes, path: Path) -> None:
     """Raise when what was compressed is no text but another file."""
-    found = kind_of(head)
+    found = sniff(head)
     if found and found[1]:
         kind, suffix = found
         raise CorpusError(misnamed(path.with_suffix(""), kind, suffix))
@@ -115,7 +115,7 @@ class _Cutter:
         self._block_bytes = block_bytes
         self._filled = 0
         self._searched = 0  # no line break before this
-        self._buffer = room_for(block_bytes + _BEHIND, np.uint8)
+        self._buffer = alloc_array(block_bytes + _BEHIND, np.uint8)
 
     def blocks(self, piece: memoryview) -> Iterator[LineBlock]:
         fresh = np.frombuffer(piece, np.uint8)
@@ -153,7 +153,7 @@ class _Cutter:
     def _move(self, start: int, size: int) -> None:
         """What is left, into a buffer of its own."""
         left = self._buffer[start : self._filled]
-        self._buffer = room_for(size + _BEHIND, np.uint8)
+        self._buffer = alloc_array(size + _BEHIND, np.uint8)
         self._buffer[: left.size] = left
         self._filled = left.size
 
@@ -257,6 +257,6 @@ def values_of_lines(
             value = json.loads(with_replacements(text))
         except (ValueError, RecursionError) as error:
             raise CorpusError(
-                no_document(path, row, f"a line that cannot be parsed ({error})")
+                not_a_document(path, row, f"a line that cannot be parsed ({error})")
             ) from None
         yield row, value

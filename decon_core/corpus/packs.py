@@ -20,11 +20,11 @@ from decon_core.storage.compression import FORMATS, compression_of, format_of
 from decon_core.storage.paths import (
     RemotePath,
     Stamp,
+    expand_glob,
     fixed_part,
-    found_by,
-    is_set_aside,
+    is_hidden,
     is_url,
-    place,
+    parse_path,
     stamp_of,
 )
 
@@ -86,37 +86,39 @@ def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> 
         if format_of(path) not in FORMATS
     ]
     if not found:
-        told = f"no file matches {place(source.path, base=folder)}"
+        told = f"no file matches {parse_path(source.path, base=folder)}"
         problems.append(Problem(f"source {source.name!r}", told, "at least one shard"))
     if problems:
         raise CorpusError(problems)
     # The folder itself may hold what looks like a wildcard.
     is_whole = is_url(source.path)
-    base = fixed_part(place(source.path)) if is_whole else folder / fixed_part(Path(source.path))
+    base = (
+        fixed_part(parse_path(source.path)) if is_whole else folder / fixed_part(Path(source.path))
+    )
     return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in found]
 
 
 def files_of(source: Source, *, folder: Path) -> list[tuple[Path, Stamp]]:
     """The files that a source's glob finds today, by path. None of them is opened."""
-    return sorted((place(path), stamp) for path, stamp in stamps_of(source, folder=folder))
+    return sorted((parse_path(path), stamp) for path, stamp in stamps_of(source, folder=folder))
 
 
 def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
     """The same as texts, in any order: of 100,000 files, paths take longer than the looking."""
-    pattern = place(source.path, base=Path(glob.escape(str(folder))))
+    pattern = parse_path(source.path, base=Path(glob.escape(str(folder))))
     if isinstance(pattern, RemotePath):
         n_fixed = len(fixed_part(pattern).parts)
         return [
             (str(path), stamp)
-            for path, stamp in found_by(str(pattern))
-            if not is_set_aside(path.parts[n_fixed:], pattern.parts[n_fixed:])
+            for path, stamp in expand_glob(str(pattern))
+            if not is_hidden(path.parts[n_fixed:], pattern.parts[n_fixed:])
         ]
     own = Path(source.path)
     n_fixed, named = len((folder / fixed_part(own)).parts), own.parts[len(fixed_part(own).parts) :]
     found = []
     for path in glob.glob(str(pattern), recursive=True):  # noqa: PTH207 - 100,000 paths as texts
         parts = path.split(os.sep)  # noqa: PTH206 - as above
-        if is_set_aside(parts[n_fixed:], named):
+        if is_hidden(parts[n_fixed:], named):
             continue
         status = os.stat(path)  # noqa: PTH116 - as above
         found.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))

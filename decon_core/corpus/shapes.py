@@ -54,7 +54,7 @@ def reading_of(rows: Sequence[Row]) -> tuple[Source, str] | None:
     """Where the text is, and why that is thought; nothing where no field can be one."""
     best: tuple[int, Source, str] | None = None
     for source, why in _candidates(rows):
-        n = n_read(source, rows)
+        n = count_read(source, rows)
         if n and (best is None or n > best[0]):
             best = n, source, why
     if best is None:
@@ -63,7 +63,7 @@ def reading_of(rows: Sequence[Row]) -> tuple[Source, str] | None:
     return replace(source, id=_id_of(rows)), why
 
 
-def n_read(source: Source, rows: Iterable[Row]) -> int:
+def count_read(source: Source, rows: Iterable[Row]) -> int:
     """How many of these rows are documents, read as a source says."""
     return sum(not isinstance(document_of(row, 0, source), Unreadable) for row in rows)
 
@@ -267,7 +267,7 @@ def _is_read_by_text(rows: Sequence[Row], usual: Source) -> bool:
     texts = [field for field in fields_of(rows) if "text" in field.kinds]
     n_characters = sum(field.n_characters for field in texts if field.name == "text")
     return (
-        2 * n_read(usual, rows) >= len(rows) > 0
+        2 * count_read(usual, rows) >= len(rows) > 0
         and n_characters >= _LEAST_CHARACTERS
         and not _layouts(rows, texts)
     )
@@ -317,10 +317,12 @@ def with_fields(source: Source, names: Sequence[str], rows: Sequence[Row]) -> So
     if source.roles:
         return None
     more = replace(source, text=in_reading_order((*own, *names)), messages=None)
-    return more if n_read(more, rows) >= n_read(source, rows) else None
+    return more if count_read(more, rows) >= count_read(source, rows) else None
 
 
-def none_read(path: Path, source: Source, n_rows: int, first: str, *, remedy: str = "") -> Problem:
+def no_row_read(
+    path: Path, source: Source, n_rows: int, first: str, *, remedy: str = ""
+) -> Problem:
     """A file of rows of which none is a document: the fields that it has, and what reads them.
 
     `first`: what is wrong with its first row. `remedy`: where the settings are written.

@@ -20,9 +20,9 @@ from decon_core.storage.compression import (
     TABLE_FORMATS,
     compression_of,
     format_of,
-    kind_of,
+    sniff,
 )
-from decon_core.storage.paths import RemotePath, place, reaching, stamp_of
+from decon_core.storage.paths import RemotePath, naming_unreachable, parse_path, stamp_of
 
 _HASHED_AT_ONCE = 1 << 22  # bytes
 _CHANGED = "register the corpus again (`decon-assets register`): a changed shard is another shard"
@@ -31,7 +31,7 @@ _CHANGED = "register the corpus again (`decon-assets register`): a changed shard
 @contextmanager
 def open_shard(shard: Shard) -> Iterator[ShardFile]:
     """The bytes of a shard. Raises at the end when they are not those that were registered."""
-    path = place(shard.path)
+    path = parse_path(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", _CHANGED))
     with path.open("rb") as file:
@@ -49,7 +49,7 @@ class ShardFile(io.RawIOBase):
         self._shard = shard
         self._digest = xxhash.xxh3_128()
         self._n_hashed = 0
-        self._opened = _as_it_lies(place(shard.path), file)
+        self._opened = _as_it_lies(parse_path(shard.path), file)
 
     def readable(self) -> bool:
         return True
@@ -65,7 +65,7 @@ class ShardFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer)
-        with reaching(self._shard.path):
+        with naming_unreachable(self._shard.path):
             n = self._file.readinto(view)  # type: ignore[attr-defined] # BinaryIO's stub lacks it
         # Readers may go back a few bytes; those were hashed already.
         fresh = self._file.tell() - self._n_hashed
@@ -93,7 +93,7 @@ class ShardFile(io.RawIOBase):
     def require_in_place(self) -> None:
         """Raise when this is not the file any more that the path leads to."""
         path = self._shard.path
-        if _as_it_lies(place(path)) != self._opened:
+        if _as_it_lies(parse_path(path)) != self._opened:
             raise CorpusError(
                 Problem(path, "a file written meanwhile", "an unchanged one", _CHANGED)
             )
@@ -110,7 +110,7 @@ def _as_it_lies(path: Path, file: BinaryIO | None = None) -> tuple[object, ...]:
 def _require_kind(head: bytes, path: Path) -> None:
     """Raise when a file is, by its first bytes, something else than its name says."""
     compression, form = compression_of(path), format_of(path)
-    found = kind_of(head)
+    found = sniff(head)
     if found is None:
         return  # damaged, or empty: the reader says so
     kind, suffix = found

@@ -14,7 +14,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import open_shard
 from decon_core.corpus.tables import rows_of_table, table_batches, values_of_table
 from decon_core.storage.compression import LINE_FORMATS, format_of
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 
 _LINES_AT_ONCE = 1 << 20  # bytes
 _TABLE_AT_ONCE = 4 << 20
@@ -26,7 +26,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
     The bytes are hashed as they are read, and a difference raises after the last row: whoever
     writes something must have seen the end first.
     """
-    path = place(shard.path)
+    path = parse_path(shard.path)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
             for block in line_blocks(file, path, block_bytes=_LINES_AT_ONCE):
@@ -43,7 +43,7 @@ def values_of(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Some rows of a shard, in order: of lines all fields, of tables those that hold a text."""
     wanted = sorted(rows)
-    path = place(shard.path)
+    path = parse_path(shard.path)
     if not wanted:
         return
     numbers = np.array(wanted, np.int64)

@@ -62,7 +62,7 @@ def decide(
     """
     score, is_enough, is_without_answer = judge(matches, policy)
     highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
-    said = said_of(matches["pair"], verdicts)
+    said = verdict_column(matches["pair"], verdicts)
     # Only `decon` tells places of a document apart.
     place = pl.when(pl.col("detector") == "decon").then(pl.col("question_start"))
     frame = pl.DataFrame(matches).with_columns(
@@ -113,7 +113,7 @@ def _chosen(frame: pl.DataFrame) -> pl.DataFrame:
     return in_order.unique(_ITEM, keep="first", maintain_order=True)
 
 
-def said_of(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
+def verdict_column(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
     """What a person said of each pair; null of most."""
     if not verdicts:
         return pa.nulls(len(pairs), pa.string())

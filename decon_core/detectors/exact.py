@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decon_core.detectors.found import Found, in_order
+from decon_core.detectors.found import Finding, in_order
 from decon_core.detectors.sharing import Screened
 from decon_core.index.verbatim import NAMES, WHOLE, Verbatim
 from decon_core.kernels import screen
 
 
-def count(screened: Screened, verbatim: Verbatim) -> list[Found]:
+def count(screened: Screened, verbatim: Verbatim) -> list[Finding]:
     """One row per document, record and text."""
     by_kind = sorted(
         _counted(screened, verbatim), key=lambda one: NAMES.index(one.looked_for or "")
@@ -25,7 +25,7 @@ def count(screened: Screened, verbatim: Verbatim) -> list[Found]:
     return in_order(by_kind)
 
 
-def _counted(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
+def _counted(screened: Screened, verbatim: Verbatim) -> Iterator[Finding]:
     wholes = screened.wholes
     named = wholes[:, : screen.PLACE]
     first = np.flatnonzero(np.append(True, (named[1:] != named[:-1]).any(axis=1))[: len(wholes)])
@@ -33,7 +33,7 @@ def _counted(screened: Screened, verbatim: Verbatim) -> Iterator[Found]:
     for (document, text, place), n in zip(wholes[first].tolist(), times.tolist(), strict=True):
         length = int(verbatim.texts.offsets[text + 1] - verbatim.texts.offsets[text])
         for use in verbatim.uses(text, WHOLE):
-            yield Found(
+            yield Finding(
                 document=document,
                 part=use.part,
                 record=use.record,

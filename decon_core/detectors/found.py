@@ -9,7 +9,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Finding:
     """One record found in one document. Spans are tokens, then bytes of the form compared."""
 
     document: int  # number in the batch
@@ -28,7 +28,7 @@ class Found:
     looked_for: str | None = None
 
 
-def in_order(found: Iterable[Found]) -> list[Found]:
+def in_order(found: Iterable[Finding]) -> list[Finding]:
     """By document and record; several of one record stay as they are.
 
     Texts are numbered through all benchmarks of a scan, which no tile may show.

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decon_core.config.policy import Policy, reaches
-from decon_core.detectors.found import Found
+from decon_core.detectors.found import Finding
 from decon_core.detectors.sharing import Shared
 from decon_core.index.verbatim import ANSWER, QUESTION, Verbatim
 
 _FIELDS = (QUESTION, ANSWER)
 
 
-def measure(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Found]:
+def measure(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Finding]:
     """All records of which a document holds enough of either field."""
     enough: set[tuple[int, int]] = set()
     for text in document.texts:
@@ -27,7 +27,7 @@ def measure(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Fo
         yield _found(document, verbatim, part, record)
 
 
-def _found(document: Shared, verbatim: Verbatim, part: int, record: int) -> Found:
+def _found(document: Shared, verbatim: Verbatim, part: int, record: int) -> Finding:
     texts = verbatim.fields(part, record)
     runs = [document.run_of(text) if text >= 0 else None for text in texts]
     lengths = [
@@ -42,7 +42,7 @@ def _found(document: Shared, verbatim: Verbatim, part: int, record: int) -> Foun
     better = max(_FIELDS, key=lambda field: scores[field] or 0.0)
     question, answer = runs
     matched = runs[better]
-    return Found(
+    return Finding(
         document=document.number,
         part=part,
         record=record,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from decon_core.config.policy import Policy
-from decon_core.detectors.found import Found, in_order
+from decon_core.detectors.found import Finding, in_order
 from decon_core.index.verbatim import QUESTION, Verbatim
 from decon_core.kernels import runs, screen
 from decon_core.text.word_cache import Ragged
@@ -26,11 +26,11 @@ class NgramAny:
         self._place = np.zeros((verbatim.n_rows, 2), np.int64)
         self._touched = np.empty(verbatim.n_rows, np.int64)
 
-    def find(self, documents: Ragged) -> list[Found]:
+    def find(self, documents: Ragged) -> list[Finding]:
         """All questions that share a run with a document."""
         return in_order(self._found(documents))
 
-    def _found(self, documents: Ragged) -> Iterator[Found]:
+    def _found(self, documents: Ragged) -> Iterator[Finding]:
         verbatim, texts = self._verbatim, self._verbatim.canonical
         shares = np.zeros(len(documents), np.uint8)
         screen.screen_runs(
@@ -67,9 +67,9 @@ class NgramAny:
         """Have the kernels compiled that only a document that shares something needs."""
         self._longest_runs(documents, 0, 0)
 
-    def _uses(self, number: int, text: int, run: int, first: int, length: int) -> Iterator[Found]:
+    def _uses(self, number: int, text: int, run: int, first: int, length: int) -> Iterator[Finding]:
         for use in self._verbatim.uses(text, (QUESTION,)):
-            yield Found(
+            yield Finding(
                 document=number,
                 part=use.part,
                 record=use.record,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy, reaches
-from decon_core.detectors.found import Found, in_order
+from decon_core.detectors.found import Finding, in_order
 from decon_core.detectors.sharing import Run, Shared
 from decon_core.index.ngram_counts import GramTable
 from decon_core.index.verbatim import QUESTION, Verbatim
@@ -27,12 +27,12 @@ Integers = npt.NDArray[np.int64]
 _LONG = 1 << 12  # tokens: to go through so many takes no longer than to look up what to leave out
 
 
-def align(document: Shared, verbatim: Verbatim, policy: Policy) -> list[Found]:
+def align(document: Shared, verbatim: Verbatim, policy: Policy) -> list[Finding]:
     """All prompts that a document shares enough of."""
     return in_order(_aligned(document, verbatim, policy))
 
 
-def _aligned(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Found]:
+def _aligned(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Finding]:
     aligning = _Aligning(document, verbatim, policy)
     for text in document.texts:
         uses = [*verbatim.uses(text, (QUESTION,))]
@@ -40,7 +40,7 @@ def _aligned(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[F
         if found is None:
             continue
         for use in uses:
-            yield Found(
+            yield Finding(
                 document=document.number,
                 part=use.part,
                 record=use.record,

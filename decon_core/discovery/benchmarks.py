@@ -19,7 +19,7 @@ from decon_core.config.names import folded
 from decon_core.corpus.first_rows import MOST_ROWS, Row, fields_of
 from decon_core.discovery.overlap import named_twice
 from decon_core.errors import DeconError, InputError, Problem, RecipeError
-from decon_core.storage.paths import is_set_aside
+from decon_core.storage.paths import is_hidden
 
 _RECIPES = (".yaml", ".yml")
 _SPLITS = ("train", "test", "validation", "valid", "val", "dev")
@@ -86,7 +86,7 @@ def _files(path: Path) -> list[Path]:
     files = [
         one.absolute()
         for one in found
-        if one.is_file() and not is_set_aside(one.relative_to(path).parts)
+        if one.is_file() and not is_hidden(one.relative_to(path).parts)
     ]
     if not any(is_readable(one) or one.suffix.lower() in _RECIPES for one in files):
         what = "no recipe and no benchmark file" if path.exists() else "no such file or folder"

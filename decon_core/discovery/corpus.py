@@ -13,18 +13,18 @@ from decon_core.config.load import Source
 from decon_core.config.names import folded
 from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
 from decon_core.corpus.packs import require_names_in_utf8, stamps_of
-from decon_core.corpus.shapes import n_read, reading_of
+from decon_core.corpus.shapes import count_read, reading_of
 from decon_core.discovery.overlap import named_twice
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import FORMATS, compression_of, format_of
-from decon_core.storage.paths import is_set_aside, is_url
+from decon_core.storage.paths import is_hidden, is_url
 from decon_core.wording import counted
 
 _FILES_LOOKED_INTO = 3  # of each kind of name: the first, the middle, the last
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceFinding:
     """Files that are one source, and why they are read as they are."""
 
     source: Source  # its path from the root of the file system on
@@ -53,7 +53,7 @@ class _Kind:
         return [row for one in self.samples for row in one.rows]
 
 
-def survey_corpus(typed: Sequence[str]) -> tuple[list[Found], list[str]]:
+def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]:
     """The sources in folders, files or globs, and what is left out; all problems in one error."""
     problems: list[Problem] = []
     kinds: list[_Kind] = []
@@ -117,9 +117,7 @@ def _files(place: str) -> tuple[Path, list[Path]]:
         root = Path(*path.parts[:wild]) if wild < len(path.parts) else path.parent
     named = path.parts[len(root.parts) :]
     visible = [
-        one
-        for one in found
-        if one.is_file() and not is_set_aside(one.relative_to(root).parts, named)
+        one for one in found if one.is_file() and not is_hidden(one.relative_to(root).parts, named)
     ]
     require_names_in_utf8(visible)
     return root, sorted(visible)
@@ -175,7 +173,7 @@ def _is_mixed(kind: _Kind) -> bool:
     """Whether a file, read as all of them together are, loses rows that it has alone."""
     reading = reading_of(kind.rows)
     return reading is not None and any(
-        n_read(reading[0], one.rows) < n_read(own[0], one.rows)
+        count_read(reading[0], one.rows) < count_read(own[0], one.rows)
         for one in kind.samples
         if (own := reading_of(one.rows))
     )
@@ -195,9 +193,9 @@ def _mixed(kind: _Kind) -> Problem:
     return Problem(str(kind.folder), told, "files of one name with fields of one kind", remedy)
 
 
-def _sources(kinds: Sequence[_Kind]) -> tuple[list[Found], list[Problem]]:
+def _sources(kinds: Sequence[_Kind]) -> tuple[list[SourceFinding], list[Problem]]:
     """Kinds of files that are read alike, together, as far as a pattern can say which they are."""
-    found: list[Found] = []
+    found: list[SourceFinding] = []
     problems: list[Problem] = []
     folders: defaultdict[tuple[Path, str], list[_Kind]] = defaultdict(list)
     for kind in kinds:
@@ -231,7 +229,7 @@ def _no_text(kind: _Kind) -> Problem:
     )
 
 
-def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[Found], list[Problem]]:
+def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[SourceFinding], list[Problem]]:
     files = tuple(sorted(path for kind in group for path in kind.files))
     samples = [one for kind in group for one in kind.samples]
     rows = [row for one in samples for row in one.rows]
@@ -246,10 +244,10 @@ def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[Found], list[Pr
         return [], [Problem(str(group[0].folder), told, "names that a pattern tells apart", remedy)]
     source, why = reading
     n_rows = len(rows) + sum(one.n_unreadable for one in samples)
-    n_readable = n_read(source, rows)
+    n_readable = count_read(source, rows)
     if 2 * n_readable < n_rows:
         return [], [_mostly_unreadable(files[0], source, n_rows, n_rows - n_readable)]
-    one = Found(
+    one = SourceFinding(
         replace(source, name=_name(group, alone=alone), path=pattern),
         files,
         sum(path.stat().st_size for path in files),
@@ -294,7 +292,7 @@ def _matches(pattern: str) -> list[Path]:
     return sorted(Path(path) for path, _ in found)
 
 
-def _with_names(found: Sequence[Found]) -> list[Found]:
+def _with_names(found: Sequence[SourceFinding]) -> list[SourceFinding]:
     """Names that can be partition keys, each once, whatever the folders are called."""
     taken: set[str] = set()
     named = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from decon_core.corpus.shapes import in_reading_order, left_out, texts_of
-from decon_core.discovery.corpus import Found
+from decon_core.discovery.corpus import SourceFinding
 from decon_core.wording import counted, size
 
 _CELLS_WANTED = 5_000  # half of what a grid may have: benchmarks join
@@ -41,7 +41,7 @@ def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
     return Packs(shards, has_bytes and n_bytes / _PACK_BYTES <= most, told)
 
 
-def settings_text(found: Sequence[Found], recipes: Sequence[Path], *, folder: Path) -> str:
+def settings_text(found: Sequence[SourceFinding], recipes: Sequence[Path], *, folder: Path) -> str:
     """The file; its paths start at `folder` where they lie below it."""
     n_shards, n_bytes = sum(len(one.files) for one in found), sum(one.n_bytes for one in found)
     packs = packs_for(n_shards, n_bytes, len(recipes))
@@ -67,7 +67,7 @@ _DROP = """\
 unreadable = "drop\""""
 
 
-def _source(one: Found, folder: Path) -> str:
+def _source(one: SourceFinding, folder: Path) -> str:
     """A [[corpus.source]], and what was seen of it."""
     source = one.source
     of_all = f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
@@ -95,7 +95,7 @@ def _source(one: Found, folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def fields_left_out(one: Found) -> list[str]:
+def fields_left_out(one: SourceFinding) -> list[str]:
     """What the source does not read, and what follows: a leak in there is not found."""
     answers, texts = left_out(one.source, one.fields)
     said = []
@@ -114,7 +114,7 @@ def fields_left_out(one: Found) -> list[str]:
     return said
 
 
-def _how_to_add(one: Found, names: Sequence[str]) -> str:
+def _how_to_add(one: SourceFinding, names: Sequence[str]) -> str:
     """The setting that reads them as well; only of fields that hold a text in every row."""
     own = texts_of(one.source) or (one.source.messages or "",)
     n_rows = one.n_rows - one.n_unreadable
@@ -130,7 +130,7 @@ def _quoted_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _told(one: Found) -> str:
+def _told(one: SourceFinding) -> str:
     told = [str(field) for field in one.fields[:_MOST_FIELDS_TOLD]]
     n_more = len(one.fields) - len(told)
     return f"Fields: {', '.join(told)}{f' and {n_more} more' if n_more else ''}."

@@ -36,7 +36,7 @@ from decon_core.corpus.first_rows import Row, sample
 from decon_core.corpus.packs import Pack, Shard, require_names_in_utf8, shard_at
 from decon_core.corpus.shapes import (
     as_option,
-    none_read,
+    no_row_read,
     source_for,
     unread_fields,
     with_fields,
@@ -60,22 +60,22 @@ from decon_core.mixtures.clean_evals import Leaked, write_clean_evals
 from decon_core.quality.integrity import remove_damaged
 from decon_core.quality.visibility import indexability
 from decon_core.report.rows import ONLY_SOURCE
-from decon_core.scan.scanner import Progress, let_go, scan_packs
+from decon_core.scan.scanner import Progress, clear_scanners, scan_packs
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.schemas import ENTRIES
 from decon_core.storage.compression import FORMATS, LINE_FORMATS, format_of
 from decon_core.storage.paths import (
     RemotePath,
+    expand_glob,
     fixed_part,
-    found_by,
-    is_set_aside,
+    is_hidden,
     is_url,
-    place,
+    parse_path,
     stamp_of,
 )
 from decon_core.storage.store import (
     Store,
-    aside,
+    atomic_path,
     read_json,
     remove,
     sweep_beside,
@@ -279,7 +279,7 @@ def _scan_folder(
         )
     except CorpusError as error:
         failed = error.problems
-    let_go()
+    clear_scanners()
     unread = {shard.name for _, shard, _ in missing_tiles(store, packs, versions, scan)}
     outcome = Outcome(
         failed=list(failed),
@@ -430,7 +430,7 @@ def corpus_files(path: str, out: Path) -> CorpusFiles:
     # An earlier answer below the corpus is no part of it.
     out = Path(os.path.abspath(out))  # noqa: PTH100 - not resolved: links keep their names
     found = [file for file in found if not file.is_relative_to(out)]
-    set_aside = {file for file in found if is_set_aside(file.relative_to(base).parts, named)}
+    set_aside = {file for file in found if is_hidden(file.relative_to(base).parts, named)}
     found = [file for file in found if file not in set_aside]
     require_names_in_utf8(found)
     shards = [file for file in found if format_of(file) in FORMATS]
@@ -468,15 +468,15 @@ def _local_files(path: str) -> _Found:
 
 
 def _remote_files(path: str) -> _Found:
-    corpus = place(path.rstrip("/"))
+    corpus = parse_path(path.rstrip("/"))
     if not isinstance(corpus, RemotePath):  # file://
         return _local_files(str(corpus))
     if not glob.has_magic(path) and corpus.is_dir():
-        return corpus, [file for file, _ in found_by(f"{corpus}/**")], ()
+        return corpus, [file for file, _ in expand_glob(f"{corpus}/**")], ()
     base = fixed_part(corpus)
     if not glob.has_magic(path):
         return base, [corpus] if corpus.is_file() else [], (corpus.name,)
-    return base, [file for file, _ in found_by(path)], corpus.parts[len(base.parts) :]
+    return base, [file for file, _ in expand_glob(path)], corpus.parts[len(base.parts) :]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -563,8 +563,8 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
     counts = _Counts(scanned.versions, request.policy.detectors)
     leaked = Leaked(request.policy)
     with (
-        aside(request.out / MATCHES_FILE) as matches,
-        aside(request.out / LEDGER_FILE) as ledger,
+        atomic_path(request.out / MATCHES_FILE) as matches,
+        atomic_path(request.out / LEDGER_FILE) as ledger,
         pq.ParquetWriter(matches, FOUND, compression="zstd") as writer,
         ledger.open("wb") as lines,
     ):
@@ -643,7 +643,7 @@ def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source
     if line["unreadable"] and not line["n_documents"]:
         first = line["unreadable"][0]
         told = f"the first: {first['reason']} ({first['detail']})"
-        outcome.unread.append(none_read(place(shard.path), source, line["n_rows"], told))
+        outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], told))
         outcome.n_rows_unread += line["n_rows"]
         outcome.n_bytes_unread += shard.n_bytes
     outcome.n_rows += line["n_rows"]
@@ -722,7 +722,7 @@ def _write_compat(request: Request, scanned: _Scanned) -> None:
     records = {
         version.benchmark: load_records(scanned.store, version) for version in scanned.versions
     }
-    with aside(request.out / COMPAT_FOLDER) as folder:
+    with atomic_path(request.out / COMPAT_FOLDER) as folder:
         folder.mkdir()
         for shard, source in scanned.shards:
             if shard.name in scanned.unread:

@@ -116,9 +116,9 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def rules_of(policy: Policy) -> clusters.Rules:
+def rules_of(policy: Policy) -> clusters.Thresholds:
     """A policy's numbers, down to the evidence floor: the threshold is applied later."""
-    return clusters.Rules(
+    return clusters.Thresholds(
         ngram_size=policy.ngram_size,
         answer_ngram_size=policy.answer_ngram_size,
         passage_ngram_size=policy.passage_ngram_size,

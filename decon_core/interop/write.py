@@ -17,7 +17,7 @@ from decon_core.errors import InputError, MissingError, Problem
 from decon_core.interop.decon_jsonl import report_name, write_report
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.needs import require_scanned
-from decon_core.storage.store import aside, write_json
+from decon_core.storage.store import atomic_path, write_json
 
 MANIFEST = "manifest.json"
 
@@ -34,7 +34,7 @@ def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None
         require_scanned(reader, pack, reader.versions)
     records = {one.benchmark: load_records(builder.store, one) for one in reader.versions}
     shards = []
-    with aside(out) as draft:
+    with atomic_path(out) as draft:
         for pack in builder.packs:
             source = pack.source
             for shard in pack.shards:

@@ -11,7 +11,7 @@ import pyarrow as pa
 Number = TypeVar("Number", bound=np.generic)
 
 
-def room_for(n: int, kind: type[Number]) -> npt.NDArray[Number]:
+def alloc_array(n: int, kind: type[Number]) -> npt.NDArray[Number]:
     """An array of so many numbers, not filled.
 
     From Arrow's pool, which keeps large and small apart: in the heap that numpy uses, what is found

@@ -63,7 +63,7 @@ class Index(NamedTuple):
     is_hot: Flags  # of each weight: whether its n-gram is too common to start a cluster
 
 
-class Rules(NamedTuple):
+class Thresholds(NamedTuple):
     """The numbers of a policy."""
 
     ngram_size: int
@@ -85,7 +85,7 @@ class Rules(NamedTuple):
     tolerance: float  # two shares closer than this are equal
 
 
-class Found(NamedTuple):
+class NearMatch(NamedTuple):
     """An answer or a passage near a question."""
 
     overlap: float
@@ -228,7 +228,7 @@ def _postings_of(number: int, index: Index) -> tuple[int, int]:
 
 
 @kernel
-def _gram_at(tokens: Numbers, at: int, index: Index, rules: Rules) -> int:
+def _gram_at(tokens: Numbers, at: int, index: Index, rules: Thresholds) -> int:
     spread = _spread(_digest(tokens, at, rules.ngram_size))
     bits = _filter_bits(spread)
     if index.filter[_scaled(spread, index.filter.size)] & bits != bits:
@@ -245,7 +245,7 @@ def find_runs(
     offsets: Integers,
     first_document: int,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     runs: Integers,
     last_seen: Numbers,
     first_serial: int,
@@ -453,13 +453,18 @@ def _share(weight_of: Numbers, weights: Floats, is_found: Flags) -> float:
 
 @inlined
 def _find_short_answer(
-    tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, index: Index, rules: Rules
-) -> Found:
+    tokens: Numbers,
+    q_end: int,
+    answer: Numbers,
+    weight_of: Numbers,
+    index: Index,
+    rules: Thresholds,
+) -> NearMatch:
     weight = 0.0
     for at in range(weight_of.size):
         weight += index.weights[np.int64(weight_of[at])]
     if weight <= 0:
-        return Found(0.0, NONE, NONE)
+        return NearMatch(0.0, NONE, NONE)
     last = min(q_end + rules.short_answer_window, tokens.size - answer.size)
     for start in range(q_end + 1, last + 1):
         is_same = True
@@ -468,14 +473,19 @@ def _find_short_answer(
                 is_same = False
                 break
         if is_same:
-            return Found(1.0, start, start + answer.size)
-    return Found(0.0, NONE, NONE)
+            return NearMatch(1.0, start, start + answer.size)
+    return NearMatch(0.0, NONE, NONE)
 
 
 @inlined
 def _find_long_answer(
-    tokens: Numbers, q_end: int, answer: Numbers, weight_of: Numbers, index: Index, rules: Rules
-) -> Found:
+    tokens: Numbers,
+    q_end: int,
+    answer: Numbers,
+    weight_of: Numbers,
+    index: Index,
+    rules: Thresholds,
+) -> NearMatch:
     size = rules.answer_ngram_size
     window = max(2 * answer.size, rules.long_answer_window)
     stop = min(q_end + 1 + window, tokens.size)
@@ -491,12 +501,14 @@ def _find_long_answer(
             if first == NONE:
                 first = at
     if first == NONE:
-        return Found(0.0, NONE, NONE)
-    return Found(_share(weight_of, index.weights, is_found), first, last + size)
+        return NearMatch(0.0, NONE, NONE)
+    return NearMatch(_share(weight_of, index.weights, is_found), first, last + size)
 
 
 @inlined
-def _find_answer(tokens: Numbers, q_end: int, number: int, index: Index, rules: Rules) -> Found:
+def _find_answer(
+    tokens: Numbers, q_end: int, number: int, index: Index, rules: Thresholds
+) -> NearMatch:
     answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
     weight_of = index.answer_weights[
         index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
@@ -507,7 +519,9 @@ def _find_answer(tokens: Numbers, q_end: int, number: int, index: Index, rules: 
 
 
 @inlined
-def _find_passage(tokens: Numbers, start: int, number: int, index: Index, rules: Rules) -> Found:
+def _find_passage(
+    tokens: Numbers, start: int, number: int, index: Index, rules: Thresholds
+) -> NearMatch:
     passage = index.passage_tokens[
         index.passage_offsets[number] : index.passage_offsets[number + 1]
     ]
@@ -536,20 +550,20 @@ def _find_passage(tokens: Numbers, start: int, number: int, index: Index, rules:
                 break
         at -= 1
     if last == NONE:
-        return Found(0.0, NONE, NONE)
-    return Found(_share(weight_of, index.weights, is_found), first, last + size)
+        return NearMatch(0.0, NONE, NONE)
+    return NearMatch(_share(weight_of, index.weights, is_found), first, last + size)
 
 
 # The call -----------------------------------------------------------------------------------------
 
 
 @kernel
-def _reaches(value: float, threshold: float, rules: Rules) -> bool:
+def _reaches(value: float, threshold: float, rules: Thresholds) -> bool:
     return value >= threshold - rules.tolerance
 
 
 @kernel
-def _decay(length: int, target: float, rules: Rules) -> float:
+def _decay(length: int, target: float, rules: Thresholds) -> float:
     if length <= rules.decay_start:
         return 1.0
     if length >= rules.decay_end:
@@ -595,7 +609,7 @@ def _base_score(
 
 
 @kernel
-def _penalized(base: float, length: int, rules: Rules) -> float:
+def _penalized(base: float, length: int, rules: Thresholds) -> float:
     required = _decay(length, rules.threshold, rules)
     if base == 1.0 or required <= rules.threshold:
         return base
@@ -603,7 +617,7 @@ def _penalized(base: float, length: int, rules: Rules) -> float:
 
 
 @kernel
-def _is_leak_of_length(base: float, length: int, rules: Rules) -> bool:
+def _is_leak_of_length(base: float, length: int, rules: Thresholds) -> bool:
     """Whether a record of so many tokens would be indexed, and reach the threshold."""
     score = _penalized(base, length, rules)
     return length >= rules.least_tokens and _reaches(score, rules.threshold, rules)
@@ -616,8 +630,8 @@ def _is_question_only(
     n_answer_tokens: int,
     has_passage: bool,
     overlap: float,
-    passage: Found,
-    rules: Rules,
+    passage: NearMatch,
+    rules: Thresholds,
 ) -> bool:
     """Whether a record whose question passed the gates would be a leak without its answer."""
     if n_answer_tokens == 0 and not has_passage:
@@ -639,7 +653,7 @@ def _judge(
     n_matched: int,
     overlap: float,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     whole: Integers,
     scores: Floats,
     n_out: int,
@@ -652,12 +666,12 @@ def _judge(
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = index.question_gram_offsets[question + 1] - index.question_gram_offsets[question]
     passage_before = NONE
-    passage = Found(0.0, NONE, NONE)
+    passage = NearMatch(0.0, NONE, NONE)
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
         entry = np.int64(index.entries[at])
         answer_number = np.int64(index.entry_answer[entry])
         passage_number = np.int64(index.entry_passage[entry])
-        answer = Found(0.0, NONE, NONE)
+        answer = NearMatch(0.0, NONE, NONE)
         length = n_tokens
         n_answer_tokens = 0
         if answer_number != NONE:
@@ -674,13 +688,13 @@ def _judge(
                 if found.overlap > answer.overlap:
                     answer = found
         if passage_number == NONE:
-            passage = Found(0.0, NONE, NONE)
+            passage = NearMatch(0.0, NONE, NONE)
         else:
             length += (
                 index.passage_offsets[passage_number + 1] - index.passage_offsets[passage_number]
             )
             if passage_number != passage_before:
-                passage = Found(0.0, NONE, NONE)
+                passage = NearMatch(0.0, NONE, NONE)
                 start_before = NONE
                 for number in range(bounds.shape[0]):
                     if bounds[number, 0] == start_before:
@@ -742,7 +756,7 @@ def _has_company(question: int, index: Index) -> bool:
 
 
 @inlined
-def _passes(overlap: float, question: int, index: Index, rules: Rules) -> bool:
+def _passes(overlap: float, question: int, index: Index, rules: Thresholds) -> bool:
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     required = max(rules.least_overlap, _decay(n_tokens, rules.least_overlap, rules))
     return _reaches(overlap, required, rules)
@@ -752,7 +766,7 @@ def _passes(overlap: float, question: int, index: Index, rules: Rules) -> bool:
 def _grams_of_question(
     question: int,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     table: Integers,
     values: Integers,
     grams: Integers,
@@ -779,7 +793,7 @@ def mark_matched(
     whole: Integers,
     questions: Integers,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     bit_offsets: Integers,
     bits: Flags,
 ) -> None:
@@ -877,7 +891,7 @@ def _judge_question(
     hit_places: Integers,
     hit_grams: Integers,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     whole: Integers,
     scores: Floats,
     n_out: int,
@@ -950,7 +964,7 @@ def judge_exhaustive(
     runs: Integers,
     first_run: int,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     sums: Floats,
     whole: Integers,
     scores: Floats,
@@ -1093,7 +1107,7 @@ def _walk(
 
 
 @kernel
-def _is_hot(gram: int, question: int, index: Index, rules: Rules) -> bool:
+def _is_hot(gram: int, question: int, index: Index, rules: Thresholds) -> bool:
     """Whether an n-gram is too common to start a cluster, in the part of this question."""
     first, stop = index.question_gram_offsets[question], index.question_gram_offsets[question + 1]
     own = np.empty(stop - first, np.int64)
@@ -1109,7 +1123,7 @@ def _judge_sampled(
     grams: Integers,
     part: int,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     trace_of: Integers,
     whole: Integers,
     scores: Floats,
@@ -1209,7 +1223,7 @@ def judge_sampled(
     runs: Integers,
     first_run: int,
     index: Index,
-    rules: Rules,
+    rules: Thresholds,
     trace_of: Integers,
     whole: Integers,
     scores: Floats,

@@ -20,7 +20,7 @@ from decon_core.corpus.documents import Document, document_of, id_of
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import values_of
 from decon_core.errors import ConfigError, Problem
-from decon_core.mixtures.choice import FOUND, Choice, reason_of
+from decon_core.mixtures.choice import FOUND, RowActions, reason_of
 from decon_core.mixtures.rewrite import Ids
 from decon_core.mixtures.rows import RowsOfShard
 from decon_core.storage.compression import create
@@ -46,7 +46,7 @@ def write_attributes(
     shard: Shard,
     source: Source,
     target: Path,
-    choice: Choice,
+    choice: RowActions,
     rows: Sequence[int],
     *,
     name: str,

@@ -35,12 +35,19 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.card import CARD, card_of, listed
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.needs import require_readable, require_scanned
-from decon_core.mixtures.standing import MANIFEST, Summary, damage, share_at, standing, summary_of
+from decon_core.mixtures.standing import (
+    MANIFEST,
+    Summary,
+    current_manifest,
+    manifest_faults,
+    share_at,
+    summary_of,
+)
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.scan.workers import Advance, run_jobs, useful_workers
 from decon_core.storage.checksums import sealed_page
-from decon_core.storage.store import Store, aside, write_json
+from decon_core.storage.store import Store, atomic_path, write_json
 
 # Counted up when a mixture of the same inputs comes out in another way: it is built again.
 _FORMAT = 3
@@ -70,13 +77,13 @@ class Builder:
         self._require(mixture, pack)
         fingerprint = self.fingerprint(mixture, pack)
         folder = self.store.mixture(mixture.name, pack.name)
-        manifest = standing(folder, fingerprint)
-        if manifest is not None and not damage(folder):
+        manifest = current_manifest(folder, fingerprint)
+        if manifest is not None and not manifest_faults(folder):
             self._keep_card(mixture)
             return summary_of(manifest, folder, was_there=True)
         drawn = self.draw_for(mixture, pack)
         rows = drawn.rows if drawn else {}
-        with aside(folder, drafts=self.store.drafts) as draft:
+        with atomic_path(folder, drafts=self.store.drafts) as draft:
             draft.mkdir(parents=True)
             writer = Writer(self.reader, mixture, pack, draft)
             accounts = [writer.write(shard, rows.get(shard.name, ())) for shard in shards]
@@ -98,7 +105,7 @@ class Builder:
     def stands(self, mixture: Mixture, pack: Pack) -> bool:
         """Whether a pack's share of a mixture is there, made from today's inputs."""
         folder = self.store.mixture(mixture.name, pack.name)
-        manifest = standing(folder, self.fingerprint(mixture, pack))
+        manifest = current_manifest(folder, self.fingerprint(mixture, pack))
         return manifest is not None and self._leads_to(mixture, manifest)
 
     def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
@@ -269,7 +276,7 @@ class Builder:
         self.store.drafts.mkdir(parents=True, exist_ok=True)
         card = self.card(mixture)
         while not path.is_file() or path.read_bytes() != sealed_page(card):
-            with aside(path, drafts=self.store.drafts) as draft:
+            with atomic_path(path, drafts=self.store.drafts) as draft:
                 draft.write_bytes(sealed_page(card))
             card = self.card(mixture)
 

@@ -120,7 +120,7 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
         _licenses(declared["licenses"]),
         _columns(),
         "## Counts\n\n" + _counts(shares),
-        "## Benchmarks\n\n" + benchmarks_told(settings),
+        "## Benchmarks\n\n" + benchmarks_line(settings),
         _verdicts(shares),
     ]
     if declared["take"] == "clean":
@@ -239,7 +239,7 @@ def _sum(shares: Iterable[Share], name: str) -> int:
     return sum(share.manifest["totals"].get(name, 0) for share in shares)
 
 
-def benchmarks_told(settings: Value) -> str:
+def benchmarks_line(settings: Value) -> str:
     if not settings["benchmarks"]:
         return "This mixture was held against none."
     policy, leaks = settings["policy"], settings["declared"]["leaks"]

@@ -57,7 +57,7 @@ class Sizes:
 
 
 @dataclass
-class Choice:
+class RowActions:
     """What becomes of the rows of a shard; those that it does not name stay as they are."""
 
     gone: dict[int, list[Reason]] = field(default_factory=dict)
@@ -83,14 +83,14 @@ def leaks_of(
 ) -> dict[int, list[dict[str, Any]]]:
     """The entries that count as leaks, or go with them, by row; of each row leaks first."""
     versions = reader.needed_by(mixture)
-    entries = counted(reader.entries(shard, versions, source=source), mixture)
+    entries = counted_leaks(reader.entries(shard, versions, source=source), mixture)
     found: dict[int, list[dict[str, Any]]] = {}
     for entry in sorted(entries, key=lambda entry: entry["is_question_only"]):
         found.setdefault(entry["row"], []).append(entry)
     return dict(sorted(found.items()))
 
 
-def counted(entries: pa.Table, mixture: Mixture) -> list[dict[str, Any]]:
+def counted_leaks(entries: pa.Table, mixture: Mixture) -> list[dict[str, Any]]:
     """The entries that count as leaks, or go with them, in their order."""
     is_called = pc.field("is_contaminated") | pc.field("is_question_only")
     called = entries.filter(is_called).to_pylist()
@@ -102,7 +102,7 @@ def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
     return all(entry["is_question_only"] for entry in entries)
 
 
-def choose(
+def choose_rows(
     reader: MatchReader,
     shard: Shard,
     source: Source,
@@ -110,12 +110,12 @@ def choose(
     sizes: Sizes,
     *,
     drawn: Sequence[int] = (),
-) -> Choice:
+) -> RowActions:
     """What a mixture does to a shard, as far as a scan can tell. Licenses stand in the rows.
 
     `drawn`: the rows that a control leaves out.
     """
-    choice = Choice()
+    choice = RowActions()
     ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
     for row in ledger["unreadable"]:
         detail = f"{row['reason']} ({row['detail']})"
@@ -136,7 +136,9 @@ def choose(
     return choice
 
 
-def refuse(choice: Choice, rows: Sequence[int], at_hand: Rows, mixture: Mixture) -> None:
+def drop_unlicensed(
+    choice: RowActions, rows: Sequence[int], at_hand: Rows, mixture: Mixture
+) -> None:
     """Leave out, of these documents, what stands under a license that the mixture does not take."""
     if mixture.licenses:
         for row, name in refused(at_hand, mixture.licenses, rows).items():
@@ -144,7 +146,7 @@ def refuse(choice: Choice, rows: Sequence[int], at_hand: Rows, mixture: Mixture)
 
 
 def _choose_by_leaks(
-    choice: Choice, leaks: dict[int, list[dict[str, Any]]], sizes: Sizes, mixture: Mixture
+    choice: RowActions, leaks: dict[int, list[dict[str, Any]]], sizes: Sizes, mixture: Mixture
 ) -> None:
     if mixture.take == "leaks":
         for row in sizes.rows.tolist():

@@ -28,7 +28,7 @@ from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.errors import DeconError
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.needs import require_readable, require_scanned
-from decon_core.storage.store import Store, aside, read_json, write_json
+from decon_core.storage.store import Store, atomic_path, read_json, write_json
 
 EVALS_FOLDER = "evals"
 TABLES_FOLDER = "parquet"
@@ -135,7 +135,7 @@ def write_clean_evals(
     `unseen` is told with it: what could not be read, and items that a rule cannot see, are not
     clean but unknown.
     """
-    with aside(folder) as draft:
+    with atomic_path(folder) as draft:
         draft.mkdir(parents=True)
         benchmarks = {
             version.benchmark: {
@@ -228,7 +228,7 @@ def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
     for pack, shard, entries in builder.reader.found(builder.packs, [version]):
         leaked.add(f"{pack.source.name}/{shard.name}", entries)
     folder = builder.store.clean_benchmark(version.benchmark)
-    with aside(folder, drafts=builder.store.drafts) as draft:
+    with atomic_path(folder, drafts=builder.store.drafts) as draft:
         draft.mkdir(parents=True)
         manifest = {
             "fingerprint": _fingerprint(builder, version),

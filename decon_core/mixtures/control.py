@@ -22,7 +22,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
-from decon_core.mixtures.choice import FOUND, Sizes, choose, leaks_of, refuse
+from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import RowsOfShard
 from decon_core.schemas import DRAWN
@@ -147,8 +147,8 @@ def _parted(
     What goes for another reason goes from both.
     """
     sizes = Sizes.of(reader.store, shard, reader.scan)
-    choice = choose(reader, shard, pack.source, treatment, sizes)
-    refuse(choice, sizes.rows.tolist(), RowsOfShard(shard, pack.source), treatment)
+    choice = choose_rows(reader, shard, pack.source, treatment, sizes)
+    drop_unlicensed(choice, sizes.rows.tolist(), RowsOfShard(shard, pack.source), treatment)
     leaks = [
         row
         for row, reasons in choice.gone.items()

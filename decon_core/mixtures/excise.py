@@ -14,12 +14,12 @@ from typing import Any
 
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
-from decon_core.corpus.documents import Document, Part, document_of, no_document
+from decon_core.corpus.documents import Document, Part, document_of, not_a_document
 from decon_core.errors import CorpusError
-from decon_core.mixtures.choice import Choice, Reason, counted, reason_of
+from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
 from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rows import Rows, Value
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 
 _MOST_ROUNDS = 5
 _ELEMENT = re.compile(r"(.*)\[(\d+)\]")
@@ -39,7 +39,7 @@ class Cut:
 
 
 def cut_out(
-    choice: Choice,
+    choice: RowActions,
     rows: Sequence[int],
     at_hand: Rows,
     source: Source,
@@ -63,7 +63,9 @@ def cut_out(
                 left = excised(*documents[row], source, entries, mixture)
             except RecursionError:
                 found = "lists or objects that are nested too deeply to be written anew"
-                raise CorpusError(no_document(place(at_hand.shard.path), row, found)) from None
+                raise CorpusError(
+                    not_a_document(parse_path(at_hand.shard.path), row, found)
+                ) from None
             made = document_of(left, row, source) if left is not None else None
             if left is None:
                 drop(row, "what leaked is no turn of it")
@@ -74,7 +76,7 @@ def cut_out(
         seen = rescan.look([documents[row][1] for row in pending if row in documents])
         sizes |= seen.sizes
         pending = {}
-        for entry in counted(seen.entries, mixture):
+        for entry in counted_leaks(seen.entries, mixture):
             pending.setdefault(entry["row"], []).append(entry)
             reasons[entry["row"]].append(reason_of(entry))
         if not pending:
@@ -88,11 +90,11 @@ def _documents(
     rows: Sequence[int], at_hand: Rows, source: Source
 ) -> Iterator[tuple[int, tuple[Value, Document]]]:
     """These rows, as they are."""
-    path = place(at_hand.shard.path)
+    path = parse_path(at_hand.shard.path)
     for row, value in at_hand.values(rows):
         found = document_of(value, row, source)
         if not isinstance(found, Document):
-            raise CorpusError(no_document(path, row, f"{found.reason} ({found.detail})"))
+            raise CorpusError(not_a_document(path, row, f"{found.reason} ({found.detail})"))
         yield row, (value, found)
 
 

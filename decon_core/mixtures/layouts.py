@@ -33,11 +33,11 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.rewrite import (
     Changes,
     Ids,
-    telling_columns,
+    naming_columns,
     with_values,
 )
 from decon_core.storage.compression import LINE_FORMATS, create, format_of
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 
 Kind = Literal["dolma", "parquet"]
 Value = dict[str, Any]
@@ -79,7 +79,7 @@ def rows_of(
 
     A row of `changed` says what stands there; of a table these are the columns that do.
     """
-    path = place(shard.path)
+    path = parse_path(shard.path)
     wanted = None if rows is None else np.array(rows, np.int64)
     read = _rows_of_lines if format_of(path) in LINE_FORMATS else _rows_of_table
     for row in read(shard, source, wanted, changed):
@@ -112,7 +112,7 @@ def _rows_of_lines(
     changed: Mapping[int, Value],
 ) -> Iterator[Row]:
     with open_shard(shard) as file:
-        for block in line_blocks(file, place(shard.path), block_bytes=_AT_ONCE):
+        for block in line_blocks(file, parse_path(shard.path), block_bytes=_AT_ONCE):
             numbers = _within(wanted, block.row, block.n_lines)
             for number, start, stop in lines_of(block, numbers):
                 line = block.lines[start:stop].tobytes().rstrip(b"\r\n")
@@ -175,13 +175,13 @@ def _rows_of_table(
     wanted: npt.NDArray[np.int64] | None,
     changed: Mapping[int, Value],
 ) -> Iterator[Row]:
-    path = place(shard.path)
+    path = parse_path(shard.path)
     first = 0
     with open_shard(shard) as file:
         for batch in table_batches(file, path, None, batch_bytes=_AT_ONCE):
             numbers = _within(wanted, first, batch.num_rows)
             if numbers:
-                with telling_columns(path):
+                with naming_columns(path):
                     values = _values(batch)
                     for number in set(numbers) & set(changed):
                         row = pa.Table.from_batches([batch.slice(number - first, 1)])

@@ -8,11 +8,11 @@ from typing import Any
 from decon_core.benchmarks.records import Version
 from decon_core.config.load import Source
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.shapes import none_read
+from decon_core.corpus.shapes import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import IncompleteError, MissingError, Problem
 from decon_core.scan.tiles import Gap, gaps_of
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 from decon_core.storage.store import read_json
 
 
@@ -55,7 +55,7 @@ def none_readable(shard: Shard, source: Source, rows: Sequence[dict[str, Any]]) 
     """A shard of which no row could be read: with its fields, and the setting that reads them."""
     first = f"the first: {rows[0]['reason']} ({rows[0]['detail']})"
     remedy = f", in a [[corpus.source]] for such files; it is in source {source.name!r} now"
-    return none_read(place(shard.path), source, len(rows), first, remedy=remedy)
+    return no_row_read(parse_path(shard.path), source, len(rows), first, remedy=remedy)
 
 
 def _invalid_row(shard: Shard, row: dict[str, Any]) -> Problem:

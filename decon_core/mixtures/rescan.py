@@ -16,7 +16,7 @@ from decon_core.decisions.leaks import entries_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.index.parts import index_fingerprint
 from decon_core.scan.matches import Columns
-from decon_core.scan.scanner import Scanner, in_order, prepare
+from decon_core.scan.scanner import Scanner, build_search_files, in_order
 from decon_core.schemas import ENTRIES
 from decon_core.storage.store import Store
 
@@ -48,7 +48,7 @@ class Rescan:
         self._verdicts = verdicts
         self._versions = in_order(versions)
         index = index_fingerprint(store, policy)
-        prepare(store, self._versions, policy, index=index, scan=scan)
+        build_search_files(store, self._versions, policy, index=index, scan=scan)
         self._scanner = Scanner(store, self._versions, policy, index, scan)
 
     def look(self, documents: Sequence[Document]) -> Seen:

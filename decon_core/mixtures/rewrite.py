@@ -36,7 +36,7 @@ from decon_core.corpus.shard_file import open_shard
 from decon_core.corpus.tables import open_arrow, readable, replaced_in_row, value_of
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import LINE_FORMATS, compression_of, create, format_of
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 
 _BLOCK_BYTES = 4 << 20
 
@@ -68,12 +68,12 @@ Decide = Callable[[LineBlock], Changes]
 
 def has_lines(shard: Shard) -> bool:
     """Whether a shard can be written block by block."""
-    return format_of(place(shard.path)) in LINE_FORMATS
+    return format_of(parse_path(shard.path)) in LINE_FORMATS
 
 
 def rewrite(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids:
     """Write what is left of a shard; the ids of all rows that were touched."""
-    path = place(shard.path)
+    path = parse_path(shard.path)
     form = format_of(path)
     if form in LINE_FORMATS:
         return rewrite_lines(shard, source, target, lambda _: changes)
@@ -81,12 +81,12 @@ def rewrite(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids
     with open_shard(shard) as file:
         file.require_unchanged()
         write = _rewrite_parquet if form == ".parquet" else _rewrite_arrow
-        with telling_columns(path):
+        with naming_columns(path):
             return write(path, source, target, changes)
 
 
 @contextmanager
-def telling_columns(path: Path) -> Iterator[None]:
+def naming_columns(path: Path) -> Iterator[None]:
     """Says of a table which columns are in the way."""
     try:
         yield
@@ -108,7 +108,7 @@ def rewrite_lines(shard: Shard, source: Source, target: Path, decide: Decide) ->
     """The same of a shard of lines, with what changes in a block told once the block is read."""
     target.parent.mkdir(parents=True, exist_ok=True)
     ids: Ids = {}
-    path = place(shard.path)
+    path = parse_path(shard.path)
     with open_shard(shard) as file, create(target, compression_of(target)) as out:
         for block in line_blocks(file, path, block_bytes=_BLOCK_BYTES):
             changes = decide(block)

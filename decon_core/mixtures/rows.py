@@ -15,7 +15,7 @@ from decon_core.corpus.batches import Batch, read_blocks, read_lines
 from decon_core.corpus.lines import LineBlock, values_of_lines
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import values_of
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 
 Value = dict[str, Any]
 
@@ -60,7 +60,7 @@ class RowsOfBlock:
         return _texts_in(read_lines(self.block, _reading(self.source, field)))
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
-        return values_of_lines(self.block, place(self.shard.path), rows)
+        return values_of_lines(self.block, parse_path(self.shard.path), rows)
 
 
 def _reading(source: Source, field: str) -> Source:

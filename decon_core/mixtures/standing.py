@@ -64,7 +64,7 @@ def summary_of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) ->
     )
 
 
-def standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
+def current_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
     """The manifest of a mixture that is there already, whole and from the same inputs."""
     path = folder / MANIFEST
     if not path.is_file() or not (folder / REMOVED_FILE).is_file():
@@ -98,7 +98,7 @@ def _share_of(folder: Path, _as_it_lies: tuple[int, ...]) -> Share:
     return Share(manifest, has_files, leaked_of(folder / REMOVED_FILE))
 
 
-def damage(folder: Path) -> list[Problem]:
+def manifest_faults(folder: Path) -> list[Problem]:
     """What does not add up in a pack's mixture: documents in and out, and the bytes on disk."""
     if not (folder / MANIFEST).is_file():
         return [Problem(str(folder), "no manifest", "a mixture")]
@@ -125,10 +125,12 @@ def damage(folder: Path) -> list[Problem]:
                     "remove the folder; `decon-assets run` builds it anew",
                 )
             )
-    return problems + strays(folder, {name for name, _ in written} | {REMOVED_FILE, MANIFEST})
+    return problems + unknown_files(
+        folder, {name for name, _ in written} | {REMOVED_FILE, MANIFEST}
+    )
 
 
-def strays(folder: Path, known: Collection[str]) -> list[Problem]:
+def unknown_files(folder: Path, known: Collection[str]) -> list[Problem]:
     """Files that a folder should not have: whoever reads all of it would read them, too."""
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     return [

@@ -22,11 +22,11 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, read_json, read_parquet
-from decon_core.storage.verified import Looked, look, stamp_of_files
+from decon_core.storage.verified import Inspection, inspect_changed, stamp_of_files
 
 _MOST_TOLD = 20
 
@@ -71,7 +71,7 @@ def verify(
     return found
 
 
-def changed_damage(store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]) -> Looked:
+def changed_damage(store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]) -> Inspection:
     """What does not add up in what was built, or was touched, since it was looked at last."""
     shares = [f"{one.name}/{pack.name}" for one in mixtures for pack in packs]
     folders = {share: store.mixture(*share.split("/")) for share in shares}
@@ -80,7 +80,7 @@ def changed_damage(store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pa
         for share, folder in folders.items()
         if (folder / MANIFEST).is_file()
     }
-    return look(store, "mixtures", stamps, lambda share: damage(folders[share]))
+    return inspect_changed(store, "mixtures", stamps, lambda share: manifest_faults(folders[share]))
 
 
 def scan_again(
@@ -113,7 +113,7 @@ def _of_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem
             "`decon-assets run` builds it anew",
         )
     else:
-        yield from damage(folder)
+        yield from manifest_faults(folder)
 
 
 def _of_card(builder: Builder, mixture: Mixture) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.attributes import attribute_file, stem_of, write_attributes
 from decon_core.mixtures.card import DATA
-from decon_core.mixtures.choice import Choice, Sizes, choose, refuse
+from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.rescan import Rescan
@@ -56,7 +56,9 @@ class Writer:
         """Write a shard as the mixture has it; its account."""
         _require_name(self._mixture, shard)
         sizes = Sizes.of(self._sight.store, shard, self._sight.scan)
-        choice = choose(self._sight, shard, self._pack.source, self._mixture, sizes, drawn=drawn)
+        choice = choose_rows(
+            self._sight, shard, self._pack.source, self._mixture, sizes, drawn=drawn
+        )
         fate = _Fate(sizes, choice)
         target = self._folder / file_of(self._mixture, shard)
         if target.exists():  # these have one ending, whatever their shards have
@@ -97,7 +99,7 @@ class Writer:
     def _settle(self, fate: _Fate, rows: range, at_hand: Rows) -> Changes:
         """What only the rows themselves can tell, of a stretch of them: then all is told."""
         mixture, choice = self._mixture, fate.choice
-        refuse(choice, fate.sizes.within(rows), at_hand, mixture)
+        drop_unlicensed(choice, fate.sizes.within(rows), at_hand, mixture)
         to_cut = [row for row in rows if row in choice.cut] if choice.cut else []
         cut = {}
         if to_cut:
@@ -118,7 +120,7 @@ class _Fate:
     """What becomes of the rows of a shard. Some of it is told only as they are written."""
 
     sizes: Sizes
-    choice: Choice
+    choice: RowActions
     cut: dict[int, Cut] = field(default_factory=dict)
 
     @property

@@ -57,7 +57,7 @@ class Canary(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Flight:
+class CanaryResult:
     """What became of the canaries of one scan."""
 
     planted: tuple[Canary, ...]
@@ -66,14 +66,16 @@ class Flight:
     lost: tuple[Problem, ...]
 
 
-def fly(store: Store, versions: Sequence[Version], policy: Policy, *, workers: int = 1) -> Flight:
+def run_canaries(
+    store: Store, versions: Sequence[Version], policy: Policy, *, workers: int = 1
+) -> CanaryResult:
     """Plant items of these benchmarks, scan, and say which were not found."""
     policy = replace(policy, leave_out_common=False)  # nothing is common in so few documents
     broken = list(_broken_parts(store, versions, policy))
     whole = [version for version in versions if version.benchmark not in {p.where for p in broken}]
     canaries, blind = _chosen(store, whole, policy)
     if not canaries:
-        return Flight((), blind, 0, tuple(broken))
+        return CanaryResult((), blind, 0, tuple(broken))
     with draft_folder(store.drafts, "canaries") as folder:
         documents = list(_documents(store, whole, canaries))
         pack = _written(folder / "shards", documents)
@@ -84,7 +86,7 @@ def fly(store: Store, versions: Sequence[Version], policy: Policy, *, workers: i
             for shard in pack.shards
             for problem in _lost(canaries, _scores(store, aside, shard, whole, policy), shard)
         ]
-    return Flight(canaries, blind, len(documents), (*broken, *lost))
+    return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
 
 
 def _broken_parts(store: Store, versions: Sequence[Version], policy: Policy) -> Iterator[Problem]:

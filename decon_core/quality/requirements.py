@@ -16,7 +16,7 @@ from decon_core.wording import counted
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
     """Required benchmarks of which rules see less than is demanded."""
-    return shortfalls(config, seen_of(config, store, config.required))
+    return shortfalls(config, visibilities_of(config, store, config.required))
 
 
 def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
@@ -31,7 +31,7 @@ def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
     ]
 
 
-def seen_of(config: Config, store: Store, names: Iterable[str]) -> list[Visibility]:
+def visibilities_of(config: Config, store: Store, names: Iterable[str]) -> list[Visibility]:
     """What each rule sees of those benchmarks that have an index."""
     index = index_fingerprint(store, config.policy)
     versions = [

@@ -21,11 +21,11 @@ from decon_core.storage.checksums import map_verified
 from decon_core.storage.store import Store, has_no_rows, no_rows, read_json, write_json
 from decon_core.storage.verified import (
     FORM,
-    Looked,
+    Inspection,
     Stamp,
     digest_of_files,
-    look,
-    noted,
+    inspect_changed,
+    read_note,
     stamp_of_files,
 )
 from decon_core.wording import counted
@@ -40,7 +40,7 @@ _MOST_ROWS_TOLD = 3
 # Records ------------------------------------------------------------------------------------------
 
 
-def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Looked:
+def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Inspection:
     """Of the benchmarks that were normalized, or touched, since they were looked at last."""
     said = {name: store.current_records(name) for name in benchmarks}
     stamps = {
@@ -48,7 +48,7 @@ def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Looked
         for name, path in said.items()
         if path.is_file()
     }
-    return look(store, "records", stamps, lambda name: faults_of_records(store, name))
+    return inspect_changed(store, "records", stamps, lambda name: faults_of_records(store, name))
 
 
 def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
@@ -119,7 +119,7 @@ def _numbers_used_twice(path: Path, table: pa.Table) -> Iterator[Problem]:
 
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
-) -> Looked:
+) -> Inspection:
     """Of the shards whose tiles are new, or lie otherwise than when they were looked at last.
 
     How many matches a tile had when it was first found right is kept: of its rows alone nobody
@@ -135,13 +135,13 @@ def changed_faults_of_scan(
         if folder.is_dir()
     }
     note = store.verified(f"matches-{scan}")
-    first = noted(note)
+    first = read_note(note)
     before = deepcopy(first)
 
     def faults(name: str) -> Iterator[Problem]:
         return faults_of_scan(store, shards[name], versions, scan, first.setdefault(name, {}))
 
-    found = look(store, "tiles", stamps, faults)
+    found = inspect_changed(store, "tiles", stamps, faults)
     first = {name: tiles for name, tiles in first.items() if tiles}
     if first != before:
         write_json(note, {"form": FORM, "right": first})
@@ -168,7 +168,7 @@ def faults_of_scan(
             yield from _faults_of_counts(store, shard, version, scan)
 
 
-def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looked:
+def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
     """Rows that could not be read, of shards whose ledger is new or names some.
 
     A backfill asks after each of its runs, and of 5,000 ledgers few are new then.
@@ -181,10 +181,10 @@ def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looke
         for row in read_json(ledgers[name])["unreadable"]:
             yield Problem(f"{shards[name].name}: row {row['row']}", row["reason"], "a document")
 
-    return look(store, "rows", stamps, faults)
+    return inspect_changed(store, "rows", stamps, faults)
 
 
-def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Looked:
+def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
     """Rows with bytes that are not UTF-8, of shards whose ledger is new or names some."""
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
     ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
@@ -195,7 +195,7 @@ def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Look
             place = f"{shards[name].name}: row {row['row']}"
             yield Problem(place, f"bytes that are not UTF-8 ({row['detail']})", "UTF-8")
 
-    return look(store, "utf8", stamps, faults)
+    return inspect_changed(store, "utf8", stamps, faults)
 
 
 def _stamp_of_ledger(path: Path) -> Stamp:

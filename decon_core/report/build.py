@@ -21,7 +21,13 @@ from decon_core.errors import MissingError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.needs import require_scanned
 from decon_core.report.database import form, write_database
-from decon_core.report.gather import at_hand, products, said, settings, write_matches
+from decon_core.report.gather import (
+    product_tables,
+    run_table,
+    small_tables,
+    verdict_table,
+    write_matches,
+)
 from decon_core.report.pairs import gather_pairs
 from decon_core.scan.tiles import Gap, gaps_of
 from decon_core.storage.checksums import is_whole
@@ -77,15 +83,15 @@ def build_report(
     reader = builder.reader
     gaps = _gaps(builder)
     _require_any_scanned(builder, gaps)
-    made, n_lacking = products(blender, showing)
-    tables = {**at_hand(reader, builder.packs, gaps), **made}
-    tables["runs"] = settings(reader, showing, _state(blender, showing, gaps), gaps)
+    made, n_lacking = product_tables(blender, showing)
+    tables = {**small_tables(reader, builder.packs, gaps), **made}
+    tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps), gaps)
     report, drafts = builder.store.report, builder.store.drafts
     # What a process that was killed leaves among the drafts is swept up by later runs.
     with draft_folder(drafts, "matches") as folder:
         matches = write_matches(reader, builder.packs, folder / "matches", gaps)
         tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
-        tables["verdicts"] = said(verdicts, tables["pairs"])
+        tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
         # A page of the report before could show what this one keeps to itself.
         for path in builder.store.of_report:
             remove(path)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.report.tables import TABLES
 from decon_core.storage.checksums import seal_database
-from decon_core.storage.store import aside
+from decon_core.storage.store import atomic_path
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
@@ -35,7 +35,7 @@ def write_database(
     `files`: for tables that are too large to be at hand, Parquet files of their rows. `drafts`:
     where it is written, and where it stays when the process is killed; else beside the path.
     """
-    with aside(path, drafts=drafts) as draft:
+    with atomic_path(path, drafts=drafts) as draft:
         with duckdb.connect(str(draft)) as connection:
             connection.execute(f"SET memory_limit = '{_MEMORY}'")
             connection.execute(f"SET temp_directory = '{_quoted(str(draft))}.spill'")

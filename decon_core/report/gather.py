@@ -31,7 +31,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.quality.visibility import indexability
 from decon_core.report.tables import ACCOUNT, TABLES
-from decon_core.scan.tiles import Gap, lacking_of
+from decon_core.scan.tiles import Gap, missing_by_shard
 from decon_core.scan.workers import run_jobs, wanted_workers
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
 from decon_core.storage.store import Store, read_json, read_parquet
@@ -47,7 +47,7 @@ _SHARDS_PER_JOB = 200
 _TILES_PER_WORKER = 5_000
 
 
-def at_hand(
+def small_tables(
     reader: MatchReader, packs: Sequence[Pack], gaps: Sequence[Gap] = ()
 ) -> dict[str, pa.Table]:
     """Everything that is small: benchmarks, items, shards, and what was read of them.
@@ -57,7 +57,7 @@ def at_hand(
     store, versions = reader.store, reader.versions
     seen = indexability(store, versions, reader.policy)
     common = COMMON.empty_table()
-    if has_common(store, packs, versions, reader.policy, reader.scan, lacking_of(gaps)):
+    if has_common(store, packs, versions, reader.policy, reader.scan, missing_by_shard(gaps)):
         common = current_common(store, reader.scan, reader.policy)[1]
     shards, unreadable, invalid = _shards(store, packs, reader.scan, _unread(gaps))
     return {
@@ -191,7 +191,7 @@ def _jobs(
     reader: MatchReader, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap]
 ) -> Iterator[_Job]:
     unread = _unread(gaps)
-    lacking = lacking_of(gaps)
+    lacking = missing_by_shard(gaps)
     shards = sorted(
         (pack.source.name, shard.name, pack.name, shard.fingerprint)
         for pack in packs
@@ -234,7 +234,7 @@ def _write(job: _Job) -> None:
 # Products -----------------------------------------------------------------------------------------
 
 
-def products(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], int]:
+def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], int]:
     """What every mixture and blend holds, and what it leaves out.
 
     And how many shards are in packs of which not every mixture is today's.
@@ -312,7 +312,7 @@ def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     return totals, sources, pa.concat_tables(items)
 
 
-def said(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
+def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     """What people said, and whether it is about anything that was found."""
     found = {*pairs["pair"].to_pylist()}
     rows = [
@@ -329,7 +329,7 @@ def said(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     return _table("verdicts", rows)
 
 
-def settings(
+def run_table(
     reader: MatchReader, showing: Showing, state: str, gaps: Sequence[Gap] = ()
 ) -> pa.Table:
     """The one row of `runs`."""

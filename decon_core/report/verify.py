@@ -13,7 +13,7 @@ from decon_core.errors import Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
-from decon_core.report.gather import settings
+from decon_core.report.gather import run_table
 from decon_core.report.open import opened, rows_of
 from decon_core.scan.tiles import gaps_of
 from decon_core.storage.store import read_json, read_parquet
@@ -113,7 +113,7 @@ def _moved(blender: Blender, showing: Showing) -> Iterator[Problem]:
 def _of_settings(
     builder: Builder, showing: Showing, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Problem]:
-    now = settings(builder.reader, showing, "").to_pylist()[0]
+    now = run_table(builder.reader, showing, "").to_pylist()[0]
     for row in rows_of(connection, "FROM runs"):
         for name, what in _SETTINGS.items():
             if row[name] != now[name]:

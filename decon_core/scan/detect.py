@@ -11,7 +11,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Detector
 from decon_core.detectors.exact import count
-from decon_core.detectors.found import Found, Span
+from decon_core.detectors.found import Finding, Span
 from decon_core.detectors.longest_match import measure
 from decon_core.detectors.ngram_any import NgramAny
 from decon_core.detectors.ratcliff import align
@@ -23,7 +23,7 @@ from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, Ragged
 
 
-class Rules:
+class DetectorSet:
     """All that one thread needs to judge documents. It holds scratch arrays."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Rules:
         if verbatim is None:
             return []
         screened = sharing.look(batch)
-        found: dict[str, list[Found]] = {"ratcliff": [], "longest_match": [], "exact": []}
+        found: dict[str, list[Finding]] = {"ratcliff": [], "longest_match": [], "exact": []}
         for document in sharing.shared(screened) if policy.compares_tokens else ():
             if "ratcliff" in policy.detectors:
                 found["ratcliff"] += align(document, verbatim, policy)
@@ -74,7 +74,7 @@ class Rules:
         ]
 
     def _table(
-        self, batch: Batch, found: Sequence[Found], rule: str, locate: Locate
+        self, batch: Batch, found: Sequence[Finding], rule: str, locate: Locate
     ) -> Iterable[Columns]:
         return [rule_columns(batch, found, rule, locate, self._policy.form)] if found else []
 
@@ -115,7 +115,7 @@ class _Words:
         self._encoder = encoder
 
     def locate(
-        self, number: int, text: str, rows: Sequence[Found]
+        self, number: int, text: str, rows: Sequence[Finding]
     ) -> list[tuple[Span | None, Span | None]]:
         places = self._encoder.places(number, text)
         return [(places.characters(*row.question) if row.question else None, None) for row in rows]
@@ -128,7 +128,7 @@ class _Bytes:
         self._sharing, self._screened = sharing, screened
 
     def locate(
-        self, number: int, text: str, rows: Sequence[Found]
+        self, number: int, text: str, rows: Sequence[Finding]
     ) -> list[tuple[Span | None, Span | None]]:
         content = self._screened.content(number)
         spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]

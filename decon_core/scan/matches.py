@@ -15,7 +15,7 @@ from decon_core.config.policy import RULES, Policy
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document
 from decon_core.detectors.decon import Matches
-from decon_core.detectors.found import Found, Span
+from decon_core.detectors.found import Finding, Span
 from decon_core.index.union import Search
 from decon_core.kernels import clusters
 from decon_core.scan.pair_ids import digest_of, pair_name
@@ -48,11 +48,11 @@ def match_columns(
 
 
 # Characters of a document behind its rows: of each one's question and answer.
-Locate = Callable[[int, str, Sequence[Found]], list[tuple[Span | None, Span | None]]]
+Locate = Callable[[int, str, Sequence[Finding]], list[tuple[Span | None, Span | None]]]
 
 
 def rule_columns(
-    batch: Batch, found: Sequence[Found], detector: str, locate: Locate, form: Form
+    batch: Batch, found: Sequence[Finding], detector: str, locate: Locate, form: Form
 ) -> Columns:
     """The same for rules that say what they found row by row, document after document."""
     columns: Columns = {

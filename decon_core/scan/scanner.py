@@ -37,11 +37,11 @@ from decon_core.index.union import build_search, open_search
 from decon_core.index.verbatim import build_verbatim, open_verbatim
 from decon_core.kernels import word_stream
 from decon_core.kernels.jit import is_new
-from decon_core.scan.detect import Rules
+from decon_core.scan.detect import DetectorSet
 from decon_core.scan.gram_counts import GramCounts, gram_counts
 from decon_core.scan.matches import LABELS, Columns, tile_of
-from decon_core.scan.tiles import lacking_tiles, missing_tiles, write_refusal
-from decon_core.scan.workers import advance, beside, run_jobs, usable_cores, useful_workers
+from decon_core.scan.tiles import missing_of_shard, missing_tiles, write_refusal
+from decon_core.scan.workers import advance, in_subprocess, run_jobs, usable_cores, useful_workers
 from decon_core.schemas import DOCUMENTS
 from decon_core.storage.store import Store, growing_parquet, remove, write_json, write_tile
 from decon_core.text.markup import compile_markup
@@ -203,11 +203,11 @@ def _jobs(
         if not asked.isdisjoint(lacking)
     ]
     for together in {job.versions for job in jobs}:
-        prepare(store, together, policy, index=index, scan=scan)
+        build_search_files(store, together, policy, index=index, scan=scan)
     return jobs
 
 
-def prepare(
+def build_search_files(
     store: Store, versions: tuple[Version, ...], policy: Policy, *, index: str, scan: str
 ) -> None:
     """Have what scanners map to memory built, unless it is there."""
@@ -233,7 +233,7 @@ def compile_kernels(job: ShardJob) -> None:
         scanner = _scanners_for(job)[0]
         tokens = scanner.compile_words()
         if is_new(word_stream.look_up) and not scanner.rules.is_ready_to_judge:
-            with beside(_compile_judging, job) if usable_cores() > 1 else nullcontext():
+            with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
                 compile_reader(job.source)
                 scanner.rules.compile_all_but_judging(tokens)
         compile_reader(job.source)
@@ -255,7 +255,7 @@ def scan_shard(job: ShardJob) -> ShardScan | None:
     """
     store = Store(job.root)
     with store.alone_on(job.scan, job.shard.fingerprint):
-        if not lacking_tiles(store, job.shard, job.versions, job.scan):
+        if not missing_of_shard(store, job.shard, job.versions, job.scan):
             advance(job.shard.n_bytes)
             return None
         try:
@@ -366,7 +366,7 @@ class Scanner:
         verbatim = None
         if policy.needs_texts:
             verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
-        self.rules = Rules(self.search, verbatim, policy, tokenizer)
+        self.rules = DetectorSet(self.search, verbatim, policy, tokenizer)
         self.encoder = Encoder(
             tokenizer,
             FixedVocabulary(self.search.ids),
@@ -442,7 +442,7 @@ def _scanners(
     return _Scanners(root, versions, policy, index, scan)
 
 
-def let_go() -> None:
+def clear_scanners() -> None:
     """Give up what is kept for a next scan: tables of words, above all."""
     _scanners.cache_clear()
 

@@ -34,13 +34,13 @@ def missing_tiles(
     missing = []
     for pack in packs:
         for shard in pack.shards:
-            lacking = lacking_tiles(store, shard, versions, scan)
+            lacking = missing_of_shard(store, shard, versions, scan)
             if lacking:
                 missing.append((pack, shard, lacking))
     return missing
 
 
-def lacking_tiles(
+def missing_of_shard(
     store: Store, shard: Shard, versions: Sequence[Version], scan: str
 ) -> list[Version]:
     """The versions that a shard was not scanned against yet.
@@ -96,7 +96,7 @@ def gaps_of(
     found = []
     for pack in packs:
         for shard in pack.shards:
-            lacking = lacking_tiles(store, shard, versions, scan)
+            lacking = missing_of_shard(store, shard, versions, scan)
             has_ledger = bool(versions) or store.ledger(scan, shard.fingerprint).is_file()
             if lacking or not has_ledger:
                 names = tuple(version.benchmark for version in lacking)
@@ -105,7 +105,7 @@ def gaps_of(
     return found
 
 
-def lacking_of(gaps: Iterable[Gap]) -> dict[str, frozenset[str]]:
+def missing_by_shard(gaps: Iterable[Gap]) -> dict[str, frozenset[str]]:
     """The benchmarks that shards lack, by the fingerprint of the shard."""
     return {gap.shard.fingerprint: frozenset(gap.lacking) for gap in gaps}
 

@@ -76,7 +76,7 @@ def advance(n: int) -> None:
 
 
 @contextmanager
-def beside(fn: Callable[[Job], None], job: Job) -> Iterator[None]:
+def in_subprocess(fn: Callable[[Job], None], job: Job) -> Iterator[None]:
     """Have a job done in a process of its own meanwhile, and wait for it.
 
     For what others find on the disk later: nothing comes back, and a failure is only lost time. Not

@@ -61,7 +61,7 @@ _KINDS = (
 HEAD = 16  # bytes that tell what a file is
 
 
-def kind_of(head: bytes) -> tuple[str, str] | None:
+def sniff(head: bytes) -> tuple[str, str] | None:
     """What a file is by its first bytes, and the suffix for that; nothing, if they do not tell."""
     if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
         return "a zstd file", ".zst"
@@ -100,7 +100,7 @@ def decompressed(file: BinaryIO, compression: str) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
 
 
-def pieces(file: BinaryIO, compression: str) -> Iterator[memoryview]:
+def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:
     """The uncompressed bytes behind an open file, some at a time; each is gone with the next.
 
     What can be read before the first damage comes first, whoever reads it.

@@ -37,12 +37,12 @@ from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.storage.paths import (
     RemotePath,
     Stamp,
-    listed,
+    list_files,
     scheme_of,
     stamp_of,
     uploads_are_whole,
 )
-from decon_core.storage.store import aside, read_json, remove, write_json
+from decon_core.storage.store import atomic_path, read_json, remove, write_json
 from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
@@ -196,7 +196,7 @@ class Mirror:
     def _fetch(self, names: Collection[str]) -> None:
         """Each appears whole, under its name, once it is there."""
         drafts = self.work / "drafts"
-        with aside(drafts / "fetched", drafts=drafts) as folder:
+        with atomic_path(drafts / "fetched", drafts=drafts) as folder:
             folder.mkdir(parents=True)
             parts = [folder / str(number) for number in range(len(names))]
             places = [self._key(name) for name in names]
@@ -234,7 +234,7 @@ class Mirror:
         self.work.mkdir(parents=True, exist_ok=True)
         with (self.work / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            there = {name: stamp for name, stamp in listed(self.kept).items() if is_kept(name)}
+            there = {name: stamp for name, stamp in list_files(self.kept).items() if is_kept(name)}
             here = files_in(self.work)
             # Nothing at all on one side is no word that all of it was removed: it was never there,
             # or is somewhere else.

@@ -77,27 +77,27 @@ class RemotePath(PosixPath):
         options = {"block_size": _BLOCK, "cache_type": "readahead"} if "b" in mode else {}
         if encoding:
             options["encoding"] = encoding
-        with reaching(self):
+        with naming_unreachable(self):
             file: IO[Any] = self.file_system.open(self.key, mode, **options)
         return file
 
     def read_bytes(self) -> bytes:
-        with reaching(self):
+        with naming_unreachable(self):
             return bytes(self.file_system.cat_file(self.key))
 
     def read_text(self, encoding: str | None = None, errors: str | None = None, *_: Any) -> str:
         return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
 
     def is_file(self, **_: Any) -> bool:
-        with reaching(self):
+        with naming_unreachable(self):
             return bool(self.file_system.isfile(self.key))
 
     def is_dir(self, **_: Any) -> bool:
-        with reaching(self):
+        with naming_unreachable(self):
             return bool(self.file_system.isdir(self.key))
 
     def exists(self, **_: Any) -> bool:
-        with reaching(self):
+        with naming_unreachable(self):
             return bool(self.file_system.exists(self.key))
 
     def absolute(self) -> RemotePath:
@@ -107,7 +107,7 @@ class RemotePath(PosixPath):
         return self
 
     def glob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # gives its own kind
-        return iter([path for path, _ in found_by(str(self / pattern))])
+        return iter([path for path, _ in expand_glob(str(self / pattern))])
 
     def rglob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # gives its own kind
         return self.glob(f"**/{pattern}")
@@ -169,7 +169,7 @@ class UnreachableError(OSError):
 
 
 @contextmanager
-def reaching(where: object) -> Iterator[None]:
+def naming_unreachable(where: object) -> Iterator[None]:
     """Turn what libraries raise about a network or a right into an error that names the place."""
     try:
         yield
@@ -243,7 +243,7 @@ def _number_and_remedy(error: BaseException) -> tuple[int, str]:
     return errno.EHOSTUNREACH, _CONNECT
 
 
-def place(text: str | Path, *, base: Path | None = None) -> Path:
+def parse_path(text: str | Path, *, base: Path | None = None) -> Path:
     """A path or URL as people write it, from a folder on unless it says itself where it is."""
     if isinstance(text, Path):
         return text
@@ -323,7 +323,7 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
 def stamp_of(path: Path) -> Stamp:
     """What tells, without reading it, that a file is still the one it was."""
     if isinstance(path, RemotePath):
-        with reaching(path):
+        with naming_unreachable(path):
             return _stamp(path.file_system.info(path.key))
     status = path.stat()
     return Stamp(status.st_size, status.st_mtime_ns, "")
@@ -349,11 +349,11 @@ def _nanoseconds(modified: object) -> int:
     return int.from_bytes(sha256(str(modified).encode()).digest()[:7]) if modified else 0
 
 
-def found_by(pattern: str) -> list[tuple[RemotePath, Stamp]]:
+def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
     """The files that a glob over a URL finds, by name. One listing, however many there are."""
     path = RemotePath(pattern)
     prefix = f"{scheme_of(pattern)}://"
-    with reaching(pattern):
+    with naming_unreachable(pattern):
         found = path.file_system.glob(path.key, detail=True)
     named = [
         (RemotePath(prefix + key.lstrip("/")), _stamp(info))
@@ -364,11 +364,11 @@ def found_by(pattern: str) -> list[tuple[RemotePath, Stamp]]:
     return sorted(one for one in named if not _is_hidden(one[0].parts[depth:]))
 
 
-def listed(folder: RemotePath) -> dict[str, Stamp]:
+def list_files(folder: RemotePath) -> dict[str, Stamp]:
     """All files below a folder, by their names from there on. One listing."""
     key = folder.key.rstrip("/")
     try:
-        with reaching(folder):
+        with naming_unreachable(folder):
             found = folder.file_system.find(key, detail=True)
     except FileNotFoundError:
         return {}
@@ -390,7 +390,7 @@ def _is_hidden(parts: tuple[str, ...]) -> bool:
 _OWN_MARKS = ("_", ".")
 
 
-def is_set_aside(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
+def is_hidden(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
     """Whether a file below a folder is bookkeeping by its name: one part begins with `_` or `.`.
 
     Spark, Hive, Arrow and this project's mixtures name their own files so (`_manifest.json`,

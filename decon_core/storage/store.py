@@ -328,7 +328,7 @@ def _leads_to(path: Path, file: int) -> bool:
 
 
 @contextmanager
-def aside(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
+def atomic_path(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
     """A name to write to; it becomes `path` when the block ends well, and vanishes when not.
 
     Works for files and for folders. A folder that stands in the way is replaced. What is left of a
@@ -386,7 +386,7 @@ def remove(path: Path) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """An object with its checksum as the last key."""
-    with aside(path) as draft:
+    with atomic_path(path) as draft:
         draft.write_bytes(_json(value))
 
 
@@ -399,7 +399,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 def write_plain_json(path: Path, value: object) -> None:
     """For other programs: the value alone, in a file that nothing here reads again."""
-    with aside(path) as draft:
+    with atomic_path(path) as draft:
         text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
         draft.write_text(text + "\n", encoding="utf-8")
 
@@ -426,7 +426,7 @@ def read_json(path: Path) -> Any:  # the caller knows what it wrote
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
-    with aside(path) as draft, parquet_writer(draft, table.schema) as writer:
+    with atomic_path(path) as draft, parquet_writer(draft, table.schema) as writer:
         writer.write_table(table)
 
 
@@ -473,7 +473,7 @@ def count_rows(path: Path, schema: pa.Schema) -> int:
 
 def write_tile(path: Path, table: pa.Table) -> None:
     """Without what columns mean: of most tiles, which have no rows, that would be two thirds."""
-    with aside(path) as draft:
+    with atomic_path(path) as draft:
         if not table.num_rows:
             draft.write_bytes(_empty_tile(table.schema.serialize().to_pybytes()))
             return
@@ -534,7 +534,7 @@ def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
 def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     """A file to write rows to as they come; how they were cut into tables leaves no trace in it."""
     waiting = schema.empty_table()
-    with aside(path) as draft, parquet_writer(draft, schema) as writer:
+    with atomic_path(path) as draft, parquet_writer(draft, schema) as writer:
 
         def write(table: pa.Table) -> None:
             nonlocal waiting
@@ -550,7 +550,7 @@ def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Tabl
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Tables of one schema in one file, each when it is needed."""
-    with aside(path) as draft, parquet_writer(draft, schema) as writer:
+    with atomic_path(path) as draft, parquet_writer(draft, schema) as writer:
         for table in tables:
             writer.write_table(table)
 
@@ -559,7 +559,7 @@ def write_arrow(path: Path, table: pa.Table) -> None:
     """Uncompressed Arrow IPC, so that readers can map it into memory."""
     metadata = {**(table.schema.metadata or {}), NAME: EMPTY}
     kept = table.replace_schema_metadata(metadata)
-    with aside(path) as draft:
+    with atomic_path(path) as draft:
         with (
             pa.OSFile(str(draft), "wb") as sink,
             pa.ipc.new_file(sink, kept.schema) as writer,

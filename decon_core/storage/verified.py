@@ -26,7 +26,7 @@ Faults = Callable[[str], Iterable[Problem]]
 
 
 @dataclass
-class Looked:
+class Inspection:
     """What a look found, and how much it could leave out."""
 
     problems: list[Problem] = field(default_factory=list)
@@ -34,18 +34,20 @@ class Looked:
     n_as_before: int = 0
 
 
-def look(store: Store, what: str, stamps: Mapping[str, Stamp], faults: Faults) -> Looked:
+def inspect_changed(
+    store: Store, what: str, stamps: Mapping[str, Stamp], faults: Faults
+) -> Inspection:
     """Look for faults in all that does not lie as it did when it was right."""
     path = store.verified(what)
-    known = noted(path)
-    found, right = Looked(), {}
+    known = read_note(path)
+    found, right = Inspection(), {}
     for name, stamp in stamps.items():
         if known.get(name) == stamp:
             found.n_as_before += 1
             right[name] = stamp
             continue
         found.n_looked_at += 1
-        problems = _told(faults, name)
+        problems = _faults_or_damage(faults, name)
         found.problems += problems
         if not problems:
             right[name] = stamp
@@ -54,7 +56,7 @@ def look(store: Store, what: str, stamps: Mapping[str, Stamp], faults: Faults) -
     return found
 
 
-def _told(faults: Faults, name: str) -> list[Problem]:
+def _faults_or_damage(faults: Faults, name: str) -> list[Problem]:
     """What is too damaged to be looked at is one of the faults."""
     try:
         return list(faults(name))
@@ -62,7 +64,7 @@ def _told(faults: Faults, name: str) -> list[Problem]:
         return list(error.problems)
 
 
-def noted(path: Path) -> dict[str, Any]:
+def read_note(path: Path) -> dict[str, Any]:
     """What a note says by name; what nobody can read was not verified."""
     try:
         value = read_json(path) if path.is_file() else {}

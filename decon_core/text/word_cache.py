@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import word_stream
-from decon_core.kernels.arrays import room_for
+from decon_core.kernels.arrays import alloc_array
 from decon_core.text.canonical import (
     WHITE_SPACE,
     Canonical,
@@ -181,7 +181,7 @@ class Encoder:
         token_offsets = np.zeros_like(offsets)
         room = (word_stream.MOST_NEAR + 1) * (values.size + 1)
         while True:
-            tokens = room_for(room, np.uint32)
+            tokens = alloc_array(room, np.uint32)
             if word_stream.expand(
                 values, offsets, table.arena, table.passing, tokens, token_offsets
             ):

@@ -8,7 +8,7 @@ from dagster import DagsterInstance, DagsterRunStatus
 from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
 from decon_assets.instance.home import COMMAND_LINE_TAG
-from decon_assets.runner.daemon import bury_orphans
+from decon_assets.runner.daemon import fail_orphaned_runs
 
 LAUNCHED = {".dagster/grpc_info": '{"socket": "/tmp/nowhere", "host": "localhost"}'}
 
@@ -21,10 +21,10 @@ def begun(instance: DagsterInstance, status: DagsterRunStatus, tags: dict[str, s
 def test_what_a_dead_daemon_left_is_called_failed_or_canceled_as_was_wished(instance):
     started = begun(instance, DagsterRunStatus.STARTED, LAUNCHED)
     canceling = begun(instance, DagsterRunStatus.CANCELING, LAUNCHED)
-    assert set(bury_orphans(instance)) == {started, canceling}
+    assert set(fail_orphaned_runs(instance)) == {started, canceling}
     assert instance.get_run_by_id(started).status is DagsterRunStatus.FAILURE
     assert instance.get_run_by_id(canceling).status is DagsterRunStatus.CANCELED
-    assert bury_orphans(instance) == []
+    assert fail_orphaned_runs(instance) == []
 
 
 def test_what_waits_what_is_done_and_what_a_command_line_runs_is_left_alone(instance):
@@ -35,7 +35,7 @@ def test_what_waits_what_is_done_and_what_a_command_line_runs_is_left_alone(inst
             DagsterRunStatus.STARTED
         ),
     }
-    assert bury_orphans(instance) == []
+    assert fail_orphaned_runs(instance) == []
     assert {run: instance.get_run_by_id(run).status for run in alive} == alive
 
 

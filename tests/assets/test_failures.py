@@ -7,7 +7,7 @@ from botocore.exceptions import EndpointConnectionError
 from dagster import AssetKey, DagsterEventType, asset, materialize
 
 from decon_assets import failures
-from decon_assets.failures import told_failures
+from decon_assets.failures import dagster_failures
 from decon_core.errors import CorpusError, Problem
 
 
@@ -19,7 +19,7 @@ def tries_of(error):
     def fails() -> None:
         nonlocal n_tries
         n_tries += 1
-        with told_failures():
+        with dagster_failures():
             raise error
 
     result = materialize([fails], raise_on_error=False)

@@ -6,7 +6,7 @@ from dagster import AssetCheckKey, AssetKey
 from decon_assets.assets.gates import BEFORE, BLOCKING
 from decon_assets.checks import CHECKS
 from decon_assets.definitions import build_definitions
-from decon_assets.planning import Known, Today, next_requests
+from decon_assets.planning import Materialized, State, next_requests
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
@@ -61,7 +61,7 @@ def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(
 def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monkeypatch):
     def asked_for(before):
         config, store = load_config(world.config_path), world.store
-        today = Today(config, store, tuple(list_packs(store)), Known(world.instance))
+        today = State(config, store, tuple(list_packs(store)), Materialized(world.instance))
         found, after = next_requests(today, before)
         return {request.asset for request in found}, after
 

@@ -18,7 +18,7 @@ from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import Source
 from decon_core.corpus.packs import find_shards
-from decon_core.storage.paths import UnreachableError, place, reaching
+from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
 
 SHARDS = "hf://datasets/mill/web"
 NOWHERE = "http://127.0.0.1:1"  # a port that refuses
@@ -181,7 +181,10 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
     ],
 )
 def test_each_kind_of_refusal_has_its_remedy(error, told):
-    with pytest.raises(UnreachableError, match=told) as caught, reaching(place(SHARDS)):
+    with (
+        pytest.raises(UnreachableError, match=told) as caught,
+        naming_unreachable(parse_path(SHARDS)),
+    ):
         raise error
     assert str(caught.value).startswith(f"{SHARDS}: found {type(error).__name__}")
     assert "\n" not in str(caught.value)

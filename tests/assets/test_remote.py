@@ -27,7 +27,7 @@ from decon_core.errors import ConfigError, CorpusError
 from decon_core.inventory import input_files, list_packs
 from decon_core.storage.compression import create
 from decon_core.storage.mirror import Mirror, files_in
-from decon_core.storage.paths import listed, place, use_options
+from decon_core.storage.paths import list_files, parse_path, use_options
 from decon_core.storage.store import Store
 
 BUCKET = "s3://mill"
@@ -122,7 +122,7 @@ def test_a_run_on_urls_makes_the_same_bytes_and_a_second_machine_scans_nothing(
     assert all(made[name] == by_hand[name] for name in documents)
 
     config = load_config(remote_world)
-    assert {*files_in(config.store)} == {*listed(config.kept)}
+    assert {*files_in(config.store)} == {*list_files(config.kept)}
 
     second = settings_for(tmp_path_factory.mktemp("second"), world, endpoint)
     said = run(second)
@@ -274,10 +274,10 @@ Mirror(Path(sys.argv[1]), place(sys.argv[2])).push()
 def test_a_push_that_was_killed_is_gone_on_with(world, s3, endpoint, tmp_path, n_sent):
     """Nothing was noted of what it did, and half of some files had been sent."""
     world.start()
-    work, kept = world.store.root, place(f"{BUCKET}/out")
+    work, kept = world.store.root, parse_path(f"{BUCKET}/out")
     command = [sys.executable, "-c", KILLED, str(work), str(kept), endpoint, str(n_sent)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert 0 < len(listed(kept)) < len(files_in(work))
+    assert 0 < len(list_files(kept)) < len(files_in(work))
     Mirror(work, kept).push()
     second = Mirror(tmp_path / "second", kept)
     second.pull()

@@ -4,7 +4,7 @@ from dagster import AssetKey, build_sensor_context
 
 from decon_assets.definitions import build_definitions
 from decon_assets.partitions import STAGES
-from decon_assets.planning import Known, Request, Today, requests
+from decon_assets.planning import Materialized, Request, State, requests
 from decon_assets.resources import Decon
 from decon_assets.sensors import keep_up
 from decon_core.config.load import load_config
@@ -76,4 +76,4 @@ class Daemon:
 
 def world_today(world, instance):
     config = load_config(world.config_path)
-    return Today(config, world.store, tuple(list_packs(world.store)), Known(instance))
+    return State(config, world.store, tuple(list_packs(world.store)), Materialized(instance))

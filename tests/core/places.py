@@ -9,7 +9,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 
@@ -65,7 +65,7 @@ class Place:
     def rows(self, mixture, shard="s.jsonl", pack=None):
         """The rows of a shard as a mixture has it."""
         folder = self.build(mixture, pack).folder
-        assert damage(folder) == []
+        assert manifest_faults(folder) == []
         return [json.loads(line) for line in (folder / shard).read_bytes().splitlines()]
 
     def removed(self, mixture, pack=None):

@@ -20,7 +20,7 @@ from decon_core.blends.build import (
     blend_damage,
     build_blends,
 )
-from decon_core.blends.items import choose_items, said_of
+from decon_core.blends.items import choose_items, item_text
 from decon_core.blends.verify import verify_blend
 from decon_core.config.blends import Blend, Contamination, Phase
 from decon_core.config.load import Source
@@ -29,7 +29,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
 from decon_core.index.idf import freeze
-from decon_core.mixtures.standing import MANIFEST, damage
+from decon_core.mixtures.standing import MANIFEST, manifest_faults
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import read_json, write_json
@@ -320,7 +320,7 @@ def test_files_that_are_none_of_the_blends_are_told(place):
     assert "no manifest names" in problem.found
     pack = blender.builder.store.mixture("clean", place.packs[0].name)
     (pack / "zzz.jsonl").write_bytes(b"{}\n")
-    (problem,) = damage(pack)
+    (problem,) = manifest_faults(pack)
     assert "zzz.jsonl" in problem.where
 
 
@@ -587,7 +587,7 @@ def test_choices_stand_in_another_order_in_every_copy_and_the_letter_with_them(p
     orders = set()
     for item in items.seen:
         for copy in range(12):
-            said = said_of(item, "full", contamination, str(copy))
+            said = item_text(item, "full", contamination, str(copy))
             *_, a, b, c, d, answer = said.text.split("\n")
             choices = {line[0]: line[3:] for line in (a, b, c, d)}
             assert sorted(choices.values()) == sorted(item.choices)
@@ -602,17 +602,17 @@ def test_choices_stand_in_another_order_in_every_copy_and_the_letter_with_them(p
 def test_without_shuffling_choices_stand_as_in_the_benchmark(place):
     contamination, items = chosen(place, benchmarks=("mc",))
     item = items.seen[2]
-    said = said_of(item, "full", contamination, "0")
+    said = item_text(item, "full", contamination, "0")
     listed = [f"{letter}. {choice}" for letter, choice in zip("ABCD", item.choices, strict=True)]
     assert said.text.split("\n") == [item.question, *listed, f"Answer: C. {item.answer}"]
     assert said.asked.endswith("Answer: ")
-    assert said_of(item, "source", contamination, "0").text == item.question
-    assert said_of(item, "target", contamination, "0").text == item.answer
+    assert item_text(item, "source", contamination, "0").text == item.question
+    assert item_text(item, "target", contamination, "0").text == item.answer
 
 
 def test_a_template_says_it_as_the_test_does_and_drops_lines_with_nothing_in_them(place):
     template = "{passage}\nDeutsch: {question}\nEnglish: {answer}\n({letter})"
     contamination, items = chosen(place, template=template)
     item = items.seen[0]
-    said = said_of(item, "full", contamination, "0")
+    said = item_text(item, "full", contamination, "0")
     assert said.text == f"Deutsch: {item.question}\nEnglish: {item.answer}"

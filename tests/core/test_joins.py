@@ -9,7 +9,7 @@ import pytest
 from decon_core.config.policy import RULES, Policy
 from decon_core.decisions.leaks import entries_of_shard
 from decon_core.decisions.verdicts import NO_VERDICTS
-from decon_core.quality.canaries import fly
+from decon_core.quality.canaries import run_canaries
 from decon_core.quality.visibility import indexability
 from decon_core.scan.scanner import scan_packs
 from decon_core.text.tokenizers import load_tokenizer
@@ -136,7 +136,7 @@ def test_canaries_of_eight_tokens_are_found(bench):
     policy = Policy(detectors=RULES, eval_min_token_length=1, exact_threshold=0.01)
     bench.policy = policy
     versions = bench.prepare({"b": [(text, None, None) for text in EIGHT_TOKENS]})
-    flight = fly(bench.store, versions, policy)
+    flight = run_canaries(bench.store, versions, policy)
     assert flight.lost == ()
     assert {one.rule for one in flight.planted} >= set(COMPARED)
 

@@ -29,7 +29,7 @@ from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import Builder, build_shares
 from decon_core.mixtures.card import CARD, listed
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.verify import verify
 from decon_core.scan import workers as workers_module
 from decon_core.scan.scanner import scan_packs
@@ -95,7 +95,7 @@ class Place:
 
     def build(self, mixture, pack=None):
         summary = self.builder(mixture).build(mixture, pack or self.packs[0])
-        assert damage(summary.folder) == []
+        assert manifest_faults(summary.folder) == []
         return summary.folder
 
     def lines(self, file="s.jsonl.zst", mixture=DOLMA, pack=None):
@@ -626,7 +626,7 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
         path = folder / "data" / "s.parquet"
         made = pq.read_table(path).set_column(1, "text", [[row["text"] for row in rows]])
         pq.write_table(made, path)
-    assert [problem.found for problem in damage(folder)] == ["other bytes"]
+    assert [problem.found for problem in manifest_faults(folder)] == ["other bytes"]
     # With the bytes entered into the account, only a scan can tell.
     manifest = read_json(folder / MANIFEST)
     account = manifest["shards"][0]

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from decon_core.errors import InputError
 from decon_core.storage.mirror import Mirror, files_in, is_kept, is_unchanging, rank
-from decon_core.storage.paths import listed, place
+from decon_core.storage.paths import list_files, parse_path
 from decon_core.storage.store import remove
 
 
 @pytest.fixture
 def kept():
-    return place(f"memory://{uuid4().hex}/products")
+    return parse_path(f"memory://{uuid4().hex}/products")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def here(mirror):
 
 
 def there(kept):
-    return {name: (kept / name).read_text() for name in listed(kept) if is_kept(name)}
+    return {name: (kept / name).read_text() for name in list_files(kept) if is_kept(name)}
 
 
 def test_another_machine_gets_all_that_one_pushed(machine, other, kept):
@@ -213,7 +213,7 @@ def test_packs_that_were_retired_and_mixtures_that_were_rewritten_go_however_man
 def test_a_folder_that_was_kept_elsewhere_before_is_kept_here_as_a_whole(machine, tmp_path):
     write(machine, tiles__s__a="1")
     machine.push()
-    moved = Mirror(machine.work, place(f"memory://{uuid4().hex}"))
+    moved = Mirror(machine.work, parse_path(f"memory://{uuid4().hex}"))
     moved.pull()
     moved.push()
     assert there(moved.kept) == {"tiles/s/a": "1"}
@@ -303,7 +303,7 @@ def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes
     monkeypatch.setattr("decon_core.storage.mirror.uploads_are_whole", lambda _: is_whole)
     n = 0
     while True:
-        mirror = Mirror(tmp_path / str(n), place(f"memory://{uuid4().hex}"))
+        mirror = Mirror(tmp_path / str(n), parse_path(f"memory://{uuid4().hex}"))
         if first:
             world(mirror, first, ["p0", "p1"])
             mirror.push()
@@ -336,7 +336,7 @@ def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes
 def test_wherever_a_pull_breaks_off_the_folder_is_sound_and_the_next_pull_completes_it(
     tmp_path, cut_after
 ):
-    source = Mirror(tmp_path / "source", place(f"memory://{uuid4().hex}"))
+    source = Mirror(tmp_path / "source", parse_path(f"memory://{uuid4().hex}"))
     world(source, "1", ["p0", "p1"])
     source.push()
     for n in range(10**9):
@@ -372,7 +372,7 @@ steps = st.lists(
 @settings(max_examples=60)
 @given(steps)
 def test_prop_two_machines_end_alike_and_keep_what_nobody_removed(orders):
-    kept = place(f"memory://{uuid4().hex}")
+    kept = parse_path(f"memory://{uuid4().hex}")
     made: set[str] = set()
     removed: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:

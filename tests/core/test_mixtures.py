@@ -22,7 +22,7 @@ from decon_core.mixtures import rewrite as rewrite_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.needs import require_scanned
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.verify import verify
 from decon_core.scan import workers as workers_module
 from decon_core.storage.store import read_json, remove, write_json
@@ -490,7 +490,7 @@ def test_attributes_lead_a_mixer_that_reads_them_to_the_same_rows(leaky, make_wo
     assert (rows[0]["text"][start:stop], score) == (leaks[0][: stop - start], 1.0)
     assert start == len(before) + 1
     assert json.loads(told[1])["attributes"]["tags__license"] == [[0, len(rows[1]["text"]), 1.0]]
-    assert damage(folder) == []
+    assert manifest_faults(folder) == []
     assert verify(place.builder(tags), tags).problems == []
 
 

@@ -18,7 +18,7 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.idf import current_snapshot, freeze
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, damage
+from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.quality.truth import compare
 from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
@@ -70,7 +70,7 @@ def test_untouched_documents_keep_their_bytes_and_the_manifest_accounts_for_all(
     assert removed["n_tokens"] == 58
     counts = [shard[f"n_tokens_{way}"] for way in ("in", "out")]
     assert counts[0] - counts[1] == 58
-    assert damage(bench.store.mixture("decontaminated", pack.name)) == []
+    assert manifest_faults(bench.store.mixture("decontaminated", pack.name)) == []
 
 
 def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
@@ -127,7 +127,7 @@ def test_verify_sees_a_changed_byte(leaky):
     build(bench, pack, versions)
     out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
     out.write_bytes(out.read_bytes().replace(b"spacing", b"Spacing"))
-    (problem,) = damage(bench.store.mixture("decontaminated", pack.name))
+    (problem,) = manifest_faults(bench.store.mixture("decontaminated", pack.name))
     assert problem.found == "other bytes"
 
 
@@ -319,7 +319,7 @@ def test_a_mixture_that_was_damaged_is_built_again(leaky):
     for damaged in (b"cut", out.read_bytes().swapcase()):
         out.write_bytes(damaged)
         assert not build(bench, pack, versions).was_there
-        assert damage(bench.store.mixture("decontaminated", pack.name)) == []
+        assert manifest_faults(bench.store.mixture("decontaminated", pack.name)) == []
 
 
 def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):

@@ -14,7 +14,7 @@ from decon_core.errors import MissingError, StaleError
 from decon_core.report.review.found import Call, Wanted, open_report
 from decon_core.report.review.precision import Tally, estimate, tally, wilson
 from decon_core.report.review.queue import in_order, of_calls, without_verdict
-from decon_core.report.review.said import line_of, take
+from decon_core.report.review.said import merge_verdicts, verdict_line
 from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
 from decon_core.report.review.show import Paint, page
 
@@ -174,7 +174,7 @@ def test_a_report_that_is_not_there_or_of_another_form_is_refused(tmp_path, repo
 def test_a_line_says_of_what_it_is_and_where_that_was_seen(report):
     with report(pair(7)) as opened:
         (about,) = opened.pairs(Wanted())
-    assert line_of(about, "leak", by="ada") == {
+    assert verdict_line(about, "leak", by="ada") == {
         "pair": key(7),
         "fingerprint": key(1007),
         "verdict": "leak",
@@ -200,7 +200,7 @@ def test_a_line_says_of_what_it_is_and_where_that_was_seen(report):
 def test_what_was_said_before_does_not_come_over_what_was_said_after(at, n_older):
     said = Verdict(pair=key(0), fingerprint=key(1), verdict="leak", at="2026-11-22T05:00:00+00:00")
     line = {"pair": key(0), "fingerprint": key(1), "verdict": "template", "at": at}
-    taken = take([line], Verdicts({key(0): said}), [key(0)])
+    taken = merge_verdicts([line], Verdicts({key(0): said}), [key(0)])
     assert (taken.n_older, taken.n_changed, len(taken.lines)) == (n_older, 1 - n_older, 1 - n_older)
 
 
@@ -218,7 +218,7 @@ def test_of_lines_from_elsewhere_only_what_says_something_else_is_taken():
         line(5, "leak", note="new"),
     ]
     standing = saying({0: "leak", 1: "leak", 4: "leak", 5: "leak"})
-    taken = take(lines, standing, [key(number) for number in (0, 1, 3, 4, 5)])
+    taken = merge_verdicts(lines, standing, [key(number) for number in (0, 1, 3, 4, 5)])
     assert [(one["pair"], one["verdict"]) for one in taken.lines] == [
         (key(1), "template"),
         (key(2), "unsure"),

@@ -4,7 +4,7 @@ import pytest
 
 from decon_core.config.policy import PUNCTUATION
 from decon_core.report.score_gap.items import Item, Items
-from decon_core.report.score_gap.tasks import Said, task_of
+from decon_core.report.score_gap.tasks import TaskMapping, task_of
 
 
 def items(benchmark, *configs):
@@ -51,7 +51,7 @@ def test_a_name_that_only_resembles_one_is_none(name):
 
 
 def test_what_a_person_says_goes_first():
-    said = [Said("hendrycksTest-*", "mmlu", "test"), Said("gsm8k", "arc", None)]
+    said = [TaskMapping("hendrycksTest-*", "mmlu", "test"), TaskMapping("gsm8k", "arc", None)]
     task = task_of("hendrycksTest-anatomy", said, BENCHMARKS)
     assert (task.benchmark, task.config, task.split) == ("mmlu", "anatomy", "test")
     assert task.setting == "hendryckstest"

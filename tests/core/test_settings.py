@@ -10,7 +10,7 @@ from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.inventory import benchmarks_of
-from decon_core.storage.paths import place
+from decon_core.storage.paths import parse_path
 
 GOOD = """
 [evals]
@@ -254,8 +254,8 @@ def test_options_of_a_file_system_that_no_path_is_on_are_refused(
 
 
 def test_a_scheme_may_be_written_in_any_case():
-    assert str(place("S3://Bucket/S3")) == "s3://Bucket/S3"
-    assert place("MEMORY://x/a.jsonl").key == place("memory://x/a.jsonl").key
+    assert str(parse_path("S3://Bucket/S3")) == "s3://Bucket/S3"
+    assert parse_path("MEMORY://x/a.jsonl").key == parse_path("memory://x/a.jsonl").key
 
 
 def test_the_reference_preset_is_the_published_rule_under_the_names_of_before(monkeypatch):

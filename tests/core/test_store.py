@@ -15,7 +15,7 @@ from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.checksums import is_whole, require_whole, sealed_page
 from decon_core.storage.store import (
     Store,
-    aside,
+    atomic_path,
     growing_parquet,
     has_no_rows,
     read_arrow,
@@ -34,7 +34,7 @@ def leftovers(folder):
 
 def test_a_file_appears_only_when_its_block_ends_well(tmp_path):
     path = tmp_path / "deep" / "a.json"
-    with pytest.raises(RuntimeError), aside(path) as draft:
+    with pytest.raises(RuntimeError), atomic_path(path) as draft:
         draft.write_text("half")
         raise RuntimeError
     assert not path.exists()
@@ -46,7 +46,7 @@ def test_a_file_appears_only_when_its_block_ends_well(tmp_path):
 def test_a_failed_rewrite_keeps_what_was_there(tmp_path):
     path = tmp_path / "a.json"
     write_json(path, {"is": "old"})
-    with pytest.raises(RuntimeError), aside(path) as draft:
+    with pytest.raises(RuntimeError), atomic_path(path) as draft:
         draft.write_text("new")
         raise RuntimeError
     assert read_json(path) == {"is": "old"}
@@ -55,11 +55,11 @@ def test_a_failed_rewrite_keeps_what_was_there(tmp_path):
 def test_a_folder_replaces_another_whole(tmp_path):
     path = tmp_path / "mixture"
     for content in ("old", "new"):
-        with aside(path) as draft:
+        with atomic_path(path) as draft:
             draft.mkdir()
             (draft / content).write_text(content)
     assert [file.name for file in path.iterdir()] == ["new"]
-    with pytest.raises(RuntimeError), aside(path) as draft:
+    with pytest.raises(RuntimeError), atomic_path(path) as draft:
         draft.mkdir()
         raise RuntimeError
     assert [file.name for file in path.iterdir()] == ["new"]

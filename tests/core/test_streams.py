@@ -12,9 +12,9 @@ from decon_core.storage.compression import (
     compression_of,
     create,
     format_of,
-    kind_of,
     open_bytes,
-    pieces,
+    read_chunks,
+    sniff,
 )
 
 BODY = b"".join(b"line %d \xc3\xa9\n" % number for number in range(50_000))
@@ -100,12 +100,12 @@ def test_something_else_behind_the_end_raises(tmp_path, compression):
 def test_pieces_are_all_that_can_be_read_before_the_damage(tmp_path, compression):
     path = written(tmp_path / f"a{compression}")
     with path.open("rb") as file:
-        assert b"".join(map(bytes, pieces(file, compression))) == BODY
+        assert b"".join(map(bytes, read_chunks(file, compression))) == BODY
     if compression:
         path.write_bytes(path.read_bytes()[:-3])
         got = b""
         with pytest.raises(DAMAGE), path.open("rb") as file:
-            for piece in pieces(file, compression):
+            for piece in read_chunks(file, compression):
                 got += piece
         assert BODY.startswith(got)
 
@@ -159,7 +159,7 @@ def test_few_bytes_that_stand_for_very_many_are_unpacked_a_step_at_a_time(tmp_pa
     path = written(tmp_path / f"a{compression}", body)
     assert path.stat().st_size < len(body) / 500
     with path.open("rb") as file:
-        sizes = [len(piece) for piece in pieces(file, compression)]
+        sizes = [len(piece) for piece in read_chunks(file, compression)]
     assert sum(sizes) == len(body)
     assert max(sizes) <= 1 << 18
 
@@ -175,7 +175,7 @@ def test_few_bytes_that_stand_for_very_many_are_unpacked_a_step_at_a_time(tmp_pa
     ],
 )
 def test_a_file_is_known_by_its_first_bytes(tmp_path, name, kind):
-    assert kind_of(written(tmp_path / name).read_bytes()[:HEAD]) == kind
-    assert kind_of(b"\x50\x2a\x4d\x18\x00\x00\x00\x00") == ("a zstd file", ".zst")
-    assert kind_of(b"") is None
-    assert kind_of(bytes(16)) is None
+    assert sniff(written(tmp_path / name).read_bytes()[:HEAD]) == kind
+    assert sniff(b"\x50\x2a\x4d\x18\x00\x00\x00\x00") == ("a zstd file", ".zst")
+    assert sniff(b"") is None
+    assert sniff(bytes(16)) is None

@@ -6,7 +6,7 @@ import pytest
 
 from decon_core.errors import Problem, StaleError
 from decon_core.storage.store import Store
-from decon_core.storage.verified import look, stamp_of_files
+from decon_core.storage.verified import inspect_changed, stamp_of_files
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def looked(tmp_path):
 
     def ask(stamps):
         asked.clear()
-        found = look(store, "numbers", stamps, faults)
+        found = inspect_changed(store, "numbers", stamps, faults)
         return list(asked), [problem.found for problem in found.problems], found
 
     ask.path = store.verified("numbers")

@@ -9,7 +9,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError
 from decon_core.scan.workers import (
     WORKERS_VARIABLE,
-    beside,
+    in_subprocess,
     usable_cores,
     useful_workers,
     wanted_workers,
@@ -53,15 +53,15 @@ def test_many_small_shards_are_worth_workers_when_many_files_are_written_of_them
 
 
 def test_a_job_beside_is_done_when_its_block_ends(tmp_path):
-    with beside(os.mkdir, str(tmp_path / "made")):
+    with in_subprocess(os.mkdir, str(tmp_path / "made")):
         pass
     assert (tmp_path / "made").is_dir()
-    with beside(os.mkdir, str(tmp_path / "no" / "such" / "folder")):
+    with in_subprocess(os.mkdir, str(tmp_path / "no" / "such" / "folder")):
         pass  # lost time, and nothing else
 
 
 def test_nobody_waits_for_a_job_beside_when_the_block_fails():
     started = time.monotonic()
-    with pytest.raises(RuntimeError), beside(time.sleep, 3600):
+    with pytest.raises(RuntimeError), in_subprocess(time.sleep, 3600):
         raise RuntimeError
     assert time.monotonic() - started < 1800  # however loaded the machine is

@@ -20,7 +20,7 @@ from decon_core.config.load import Source
 from decon_core.quality.scorecard.edits import Turn
 from decon_core.quality.scorecard.plan import Plan, Planting, seeded
 from decon_core.storage.compression import create
-from decon_core.storage.store import aside
+from decon_core.storage.store import atomic_path
 
 TRUTH_FILE = "truth.jsonl"
 TRUTH = pl.Schema(
@@ -86,7 +86,7 @@ def write_world(
     queue = _Hosts(hosts, most_host_characters)
     order = _order(plan, n_background)
     n_background = 0
-    with aside(out) as draft:
+    with atomic_path(out) as draft:
         draft.mkdir()
         shards = _Shards(draft, documents_per_shard)
         with create(draft / TRUTH_FILE, "") as truth:

@@ -36,7 +36,7 @@ from decon_core.quality.scorecard.page import markdown, svg
 from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import scan_fingerprint
-from decon_core.storage.store import Store, aside, remove, write_json
+from decon_core.storage.store import Store, atomic_path, remove, write_json
 from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"
@@ -101,7 +101,7 @@ def run_scorecard(
         f"{counted(_n_indexed(records, planned), 'item')}, "
         f"{len(planned.held_out):,} more held out"
     )
-    with aside(out) as draft:
+    with atomic_path(out) as draft:
         draft.mkdir()
         world = write_world(planned, hosts, draft / PLANTED_FOLDER, n_background=n_background)
         on_step(

@@ -16,7 +16,7 @@ from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
 from decon_core.report.html.pairs import chunks, columns
 from decon_core.report.html.sections import overview
 from decon_core.storage.checksums import seal_page
-from decon_core.storage.store import aside
+from decon_core.storage.store import atomic_path
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")
@@ -28,7 +28,7 @@ _DATA = '<script type="text/plain" class="data" data-name="{name}">{packed}</scr
 def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> None:
     """The page of a report. The same report gives the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
-    with aside(page) as draft:
+    with atomic_path(page) as draft:
         with draft.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(_pieces(facts))
         seal_page(draft)

@@ -14,7 +14,7 @@ from decon_core.report.review.found import About
 Line = Mapping[str, Any]
 
 
-def line_of(pair: About, verdict: str, *, note: str = "", by: str = "", at: str = "") -> Line:
+def verdict_line(pair: About, verdict: str, *, note: str = "", by: str = "", at: str = "") -> Line:
     """A line about a pair; what nobody said is not in it."""
     told = {"note": note, "by": by, "at": at}
     return {
@@ -31,7 +31,7 @@ def line_of(pair: About, verdict: str, *, note: str = "", by: str = "", at: str 
 
 
 @dataclass
-class Taken:
+class Merged:
     """What lines from elsewhere come to beside the verdicts that stand."""
 
     lines: list[Line] = field(default_factory=list)  # that say something else than what stands
@@ -42,9 +42,9 @@ class Taken:
     n_unknown: int = 0  # of those: of pairs that the report does not have
 
 
-def take(lines: Sequence[Line], standing: Verdicts, known: Iterable[str]) -> Taken:
+def merge_verdicts(lines: Sequence[Line], standing: Verdicts, known: Iterable[str]) -> Merged:
     """Of lines about one pair the last one counts, here as in any file of verdicts."""
-    found = Taken()
+    found = Merged()
     pairs = {*known}
     for pair, line in {line["pair"]: line for line in lines}.items():
         before = standing.by_pair.get(pair)

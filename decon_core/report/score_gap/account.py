@@ -11,7 +11,7 @@ import numpy as np
 
 from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
-from decon_core.report.score_gap.find import Found, find_results
+from decon_core.report.score_gap.find import ResultFiles, find_results
 from decon_core.report.score_gap.gaps import Floats, chance_of, interval
 from decon_core.report.score_gap.items import (
     CLEAN,
@@ -25,7 +25,7 @@ from decon_core.report.score_gap.items import (
 )
 from decon_core.report.score_gap.join import Joined, join
 from decon_core.report.score_gap.results import Results, Sample
-from decon_core.report.score_gap.tasks import Task, parse_said, task_of
+from decon_core.report.score_gap.tasks import Task, parse_task_mappings, task_of
 
 NOT_JOINED = "not joined"
 
@@ -118,7 +118,7 @@ def score_gap(
 ) -> Account:
     """Read results, find their items in a report, and compare scores by verdict."""
     benchmarks, made_with = load_items(report)
-    said = parse_said(tasks, benchmarks)
+    said = parse_task_mappings(tasks, benchmarks)
     found = find_results(paths)
     account = _account(found, made_with)
     scores: _Scores = defaultdict(list)
@@ -139,7 +139,7 @@ def score_gap(
     return account
 
 
-def _account(found: Found, made_with: Mapping[str, object]) -> Account:
+def _account(found: ResultFiles, made_with: Mapping[str, object]) -> Account:
     return Account(
         report=made_with,
         problems=list(found.problems),

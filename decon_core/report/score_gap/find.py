@@ -30,7 +30,7 @@ _KNOWN = ", ".join(one.name for one in FORMATS)
 
 
 @dataclass
-class Found:
+class ResultFiles:
     """Everything that was read, and what was not."""
 
     results: list[Results] = field(default_factory=list)
@@ -39,9 +39,9 @@ class Found:
     earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
 
 
-def find_results(paths: Sequence[Path]) -> Found:
+def find_results(paths: Sequence[Path]) -> ResultFiles:
     """The results in files and below folders. A file that was named must hold some."""
-    found = Found()
+    found = ResultFiles()
     wrong: list[Problem] = []
     for path in dict.fromkeys(path.resolve() for path in paths):
         if not path.exists():
@@ -69,7 +69,7 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _read(file: Path, found: Found, *, is_named: bool) -> Problem | None:
+def _read(file: Path, found: ResultFiles, *, is_named: bool) -> Problem | None:
     """Add what a file holds; or say what is wrong with one that should hold results."""
     if any(file == results.path for results in found.results):
         return None
@@ -113,7 +113,7 @@ def _no_results(file: Path, what: str) -> Problem:
     return Problem(str(file), what, expected, "docs/score-gap.md shows what each looks like.")
 
 
-def _keep_latest(found: Found) -> None:
+def _keep_latest(found: ResultFiles) -> None:
     """Of several runs of a model on a task the latest: two are not twice as many items."""
     latest: dict[tuple[str, str, str, str | None], str] = {}
     for results in found.results:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.report.score_gap.account import Account, Gap, Group, JoinCount
-from decon_core.storage.store import aside, write_plain_json
+from decon_core.storage.store import atomic_path, write_plain_json
 
 WARNING = (
     "A gap is a correlation. Items that leaked are not a random sample: they may be easier, older "
@@ -106,7 +106,7 @@ def write(account: Account, folder: Path) -> None:
     """gap.json, gap.csv and gap.md."""
     write_plain_json(folder / "gap.json", _as_json(account))
     for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
-        with aside(folder / name) as draft:
+        with atomic_path(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")
 
 

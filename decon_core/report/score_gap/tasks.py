@@ -14,7 +14,7 @@ _SEPARATOR = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True)
-class Said:
+class TaskMapping:
     """What a person said with --task: NAME=BENCHMARK[:SPLIT], where `*` in NAME is anything."""
 
     pattern: str
@@ -32,9 +32,9 @@ class Task:
     setting: str  # the task without the name of the part: parts with one setting belong together
 
 
-def parse_said(texts: Sequence[str], benchmarks: Mapping[str, Items]) -> list[Said]:
+def parse_task_mappings(texts: Sequence[str], benchmarks: Mapping[str, Items]) -> list[TaskMapping]:
     """What was said with --task; every benchmark and split must be in the report."""
-    said: list[Said] = []
+    said: list[TaskMapping] = []
     problems: list[Problem] = []
     for text in texts:
         pattern, equals, target = text.partition("=")
@@ -50,13 +50,13 @@ def parse_said(texts: Sequence[str], benchmarks: Mapping[str, Items]) -> list[Sa
             known = f"one of {', '.join(benchmarks[benchmark].splits)}"
             problems.append(Problem(where, f"no split {split!r} of {benchmark}", known))
         else:
-            said.append(Said(pattern, benchmark, split or None))
+            said.append(TaskMapping(pattern, benchmark, split or None))
     if problems:
         raise InputError(problems)
     return said
 
 
-def task_of(name: str, said: Sequence[Said], benchmarks: Mapping[str, Items]) -> Task | None:
+def task_of(name: str, said: Sequence[TaskMapping], benchmarks: Mapping[str, Items]) -> Task | None:
     """The benchmark of a task: as a person said, else the one whose name the task begins with."""
     core = _core(name)
     for one in said:
