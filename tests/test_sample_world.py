@@ -21,7 +21,7 @@ from decon_core.blends.plan import plan_blend
 from decon_core.blends.verify import verify_blend
 from decon_core.config.load import load_config
 from decon_core.inventory import blender_of
-from decon_core.mixtures.standing import MANIFEST
+from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import verify
 from decon_core.quality.truth import compare
 from decon_core.report.score_gap.account import score_gap

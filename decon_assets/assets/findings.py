@@ -13,7 +13,7 @@ from dagster import (
 
 from decon_assets.assets.metadata import preview
 from decon_core.errors import Problem
-from decon_core.storage.verified import Inspection
+from decon_core.storage.verification import Inspection
 
 _PROBLEM_WIDTH = 400  # a path or a remedy that is cut off helps nobody
 

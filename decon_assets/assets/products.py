@@ -56,7 +56,7 @@ from decon_core.inventory import (
 )
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
-from decon_core.mixtures.standing import REMOVED_FILE, Summary
+from decon_core.mixtures.manifest import REMOVED_FILE, Summary
 from decon_core.mixtures.verify import changed_damage
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice

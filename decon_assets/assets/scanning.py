@@ -18,8 +18,8 @@ from decon_assets.assets.benchmarks import index
 from decon_assets.assets.findings import report_before_failure
 from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
+from decon_assets.assets.inspections import inspect_canaries, inspect_ledgers
 from decon_assets.assets.lineage import columns
-from decon_assets.assets.looks import inspect_canaries, inspect_ledgers
 from decon_assets.assets.metadata import OWNERS, RATE, PartitionReporter, preview
 from decon_assets.assets.plots import scores
 from decon_assets.failures import dagster_failures
@@ -34,7 +34,7 @@ from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import CorpusError, Problem
 from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import benchmarks_of, current_versions, list_packs, packs_of
-from decon_core.mixtures.needs import require_scanned
+from decon_core.mixtures.preconditions import require_scanned
 from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.scan.tiles import (
     count_cell,

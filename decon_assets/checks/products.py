@@ -11,7 +11,7 @@ from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
 from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
 from decon_core.mixtures.control import Matched
-from decon_core.mixtures.standing import MANIFEST
+from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import changed_damage
 from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report

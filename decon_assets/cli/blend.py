@@ -27,7 +27,7 @@ from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, Problem, format_problems
 from decon_core.inventory import blender_of
-from decon_core.mixtures.standing import MANIFEST
+from decon_core.mixtures.manifest import MANIFEST
 from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import read_json
 from decon_core.wording import counted

@@ -16,7 +16,7 @@ from decon_core.config.open_store import open_store
 from decon_core.errors import Problem, format_problems
 from decon_core.inventory import builder_of
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.standing import MANIFEST
+from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import Verdict, verify
 from decon_core.scan.tiles import refused
 from decon_core.scan.workers import wanted_workers

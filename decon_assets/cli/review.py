@@ -199,7 +199,7 @@ class _Desk:
     options: argparse.Namespace
 
     def append(self, pair: About, verdict: str, note: str) -> None:
-        from decon_core.report.review.said import verdict_line
+        from decon_core.report.review.merge import verdict_line
 
         at = datetime.now(UTC).isoformat(timespec="seconds")
         line = verdict_line(pair, verdict, note=note, by=_by(self.options), at=at)
@@ -261,7 +261,7 @@ def _pair_named(desk: _Desk, start: str) -> About:
 
 def _import(desk: _Desk, say: Say) -> int:
     from decon_core.report.review.found import Wanted
-    from decon_core.report.review.said import merge_verdicts
+    from decon_core.report.review.merge import merge_verdicts
 
     file = desk.options.file
     if not file.is_file():

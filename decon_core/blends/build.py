@@ -41,7 +41,7 @@ from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.standing import MANIFEST, unknown_files
+from decon_core.mixtures.manifest import MANIFEST, unknown_files
 from decon_core.scan.workers import Advance, run_jobs
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page

@@ -19,7 +19,7 @@ from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import MissingError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.schemas import REMOVED
 from decon_core.storage.store import read_json, read_parquet
 

@@ -27,12 +27,12 @@ from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
-from decon_core.mixtures.standing import MANIFEST
+from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import scan_again
 from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
-from decon_core.storage.verified import Inspection, inspect_changed, stamp_of_files
+from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
 
 _MOST_TOLD = 20
 _REMEDY = "remove the folder; `decon-assets run` builds it anew"

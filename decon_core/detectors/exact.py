@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decon_core.detectors.found import Finding, in_order
+from decon_core.detectors.finding import Finding, in_order
 from decon_core.detectors.sharing import Screened
 from decon_core.index.verbatim import NAMES, WHOLE, Verbatim
 from decon_core.kernels import screen

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from decon_core.config.policy import Policy, reaches
-from decon_core.detectors.found import Finding
+from decon_core.detectors.finding import Finding
 from decon_core.detectors.sharing import Shared
 from decon_core.index.verbatim import ANSWER, QUESTION, Verbatim
 

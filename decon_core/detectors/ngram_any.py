@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from decon_core.config.policy import Policy
-from decon_core.detectors.found import Finding, in_order
+from decon_core.detectors.finding import Finding, in_order
 from decon_core.index.verbatim import QUESTION, Verbatim
 from decon_core.kernels import runs, screen
 from decon_core.text.word_cache import Ragged

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy, reaches
-from decon_core.detectors.found import Finding, in_order
+from decon_core.detectors.finding import Finding, in_order
 from decon_core.detectors.sharing import Run, Shared
 from decon_core.index.ngram_counts import GramTable
 from decon_core.index.verbatim import QUESTION, Verbatim

@@ -34,8 +34,7 @@ from decon_core.errors import DeconError, MissingError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.card import CARD, card_of, listed
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
-from decon_core.mixtures.needs import require_readable, require_scanned
-from decon_core.mixtures.standing import (
+from decon_core.mixtures.manifest import (
     MANIFEST,
     Summary,
     current_manifest,
@@ -43,6 +42,7 @@ from decon_core.mixtures.standing import (
     share_at,
     summary_of,
 )
+from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.scan.workers import Advance, run_jobs, useful_workers

@@ -27,7 +27,7 @@ from decon_core.config.policy import Policy, exceeds
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.errors import DeconError
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.needs import require_readable, require_scanned
+from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.storage.store import Store, atomic_path, read_json, write_json
 
 EVALS_FOLDER = "evals"

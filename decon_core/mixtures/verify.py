@@ -22,11 +22,11 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, read_json, read_parquet
-from decon_core.storage.verified import Inspection, inspect_changed, stamp_of_files
+from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
 
 _MOST_TOLD = 20
 

@@ -22,10 +22,10 @@ from decon_core.mixtures.card import DATA
 from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
 from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
 from decon_core.mixtures.rows import Rows, RowsOfBlock, RowsOfShard
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
 from decon_core.scan.workers import advance
 from decon_core.schemas import REMOVED
 from decon_core.storage.store import write_parquet

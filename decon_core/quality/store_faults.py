@@ -19,7 +19,7 @@ from decon_core.errors import DamagedError, DeconError, Problem
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.storage.checksums import map_verified
 from decon_core.storage.store import Store, has_no_rows, no_rows, read_json, write_json
-from decon_core.storage.verified import (
+from decon_core.storage.verification import (
     FORM,
     Inspection,
     Stamp,

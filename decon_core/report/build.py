@@ -19,7 +19,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.needs import require_scanned
+from decon_core.mixtures.preconditions import require_scanned
 from decon_core.report.database import form, write_database
 from decon_core.report.gather import (
     product_tables,

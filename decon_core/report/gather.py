@@ -28,7 +28,7 @@ from decon_core.decisions.verdicts import Verdicts
 from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.quality.visibility import indexability
 from decon_core.report.tables import ACCOUNT, TABLES
 from decon_core.scan.tiles import Gap, missing_by_shard

@@ -11,7 +11,7 @@ from decon_core.blends.build import Blender
 from decon_core.config.load import Showing
 from decon_core.errors import Problem
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, rows_of

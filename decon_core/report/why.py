@@ -29,7 +29,7 @@ from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.report.evidence import PARTS, shown
 from decon_core.scan.tiles import gaps_of
 from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED

@@ -11,7 +11,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Detector
 from decon_core.detectors.exact import count
-from decon_core.detectors.found import Finding, Span
+from decon_core.detectors.finding import Finding, Span
 from decon_core.detectors.longest_match import measure
 from decon_core.detectors.ngram_any import NgramAny
 from decon_core.detectors.ratcliff import align

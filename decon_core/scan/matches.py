@@ -15,7 +15,7 @@ from decon_core.config.policy import RULES, Policy
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document
 from decon_core.detectors.decon import Matches
-from decon_core.detectors.found import Finding, Span
+from decon_core.detectors.finding import Finding, Span
 from decon_core.index.union import Search
 from decon_core.kernels import clusters
 from decon_core.scan.pair_ids import digest_of, pair_name

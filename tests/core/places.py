@@ -9,7 +9,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 

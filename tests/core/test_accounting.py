@@ -17,7 +17,7 @@ from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 

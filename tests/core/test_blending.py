@@ -29,7 +29,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
 from decon_core.index.idf import freeze
-from decon_core.mixtures.standing import MANIFEST, manifest_faults
+from decon_core.mixtures.manifest import MANIFEST, manifest_faults
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import read_json, write_json

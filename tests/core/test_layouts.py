@@ -29,7 +29,7 @@ from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import Builder, build_shares
 from decon_core.mixtures.card import CARD, listed
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.verify import verify
 from decon_core.scan import workers as workers_module
 from decon_core.scan.scanner import scan_packs

@@ -21,8 +21,8 @@ from decon_core.mixtures import build as build_module
 from decon_core.mixtures import rewrite as rewrite_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
-from decon_core.mixtures.needs import require_scanned
-from decon_core.mixtures.standing import MANIFEST, REMOVED_FILE, manifest_faults
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
+from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
 from decon_core.scan import workers as workers_module
 from decon_core.storage.store import read_json, remove, write_json

@@ -12,9 +12,9 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError, StaleError
 from decon_core.report.review.found import Call, Wanted, open_report
+from decon_core.report.review.merge import merge_verdicts, verdict_line
 from decon_core.report.review.precision import Tally, estimate, tally, wilson
 from decon_core.report.review.queue import in_order, of_calls, without_verdict
-from decon_core.report.review.said import merge_verdicts, verdict_line
 from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
 from decon_core.report.review.show import Paint, page
 

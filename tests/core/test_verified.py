@@ -6,7 +6,7 @@ import pytest
 
 from decon_core.errors import Problem, StaleError
 from decon_core.storage.store import Store
-from decon_core.storage.verified import inspect_changed, stamp_of_files
+from decon_core.storage.verification import inspect_changed, stamp_of_files
 
 
 @pytest.fixture
