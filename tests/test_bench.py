@@ -105,6 +105,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(sources, tm
 def test_a_scan_of_the_corpus_finds_what_it_must(sources, tmp_path, capsys):
     import pyarrow.parquet as pq
 
+    from decon_assets.cli.main import main
+
     make(sources, tmp_path / "mixed")
     (tmp_path / "policy.toml").write_text('tokenizer_str = "words"\n')
     command = ["scan", "--evals", sources[1], "--corpus", tmp_path / "mixed"]
