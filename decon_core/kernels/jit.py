@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,6 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+_HERE = Path(__file__).parent
+_PREFIX = "kernels-"
+_MONTH_SECONDS = 30 * 86_400
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -122,24 +130,41 @@ def _teach_prefetch() -> None:
 
 
 def _find_place(config: Any) -> bool:
-    """Whether machine code can be kept for other processes.
+    """Whether machine code can be kept for other processes; sets the folder that numba keeps it in.
 
-    Numba keeps it in NUMBA_CACHE_DIR, beside the source, or in the user's cache folder, and stops
-    with an error where it can write to none of them, as in a container of another user. Then a
-    folder for temporary files must do; without even that, each process compiles anew.
+    The first that can be written to of NUMBA_CACHE_DIR, the folder beside the source, the user's
+    cache folder, and a private folder for temporary files; without any, each process compiles.
     """
-    if config.CACHE_DIR and _can_write(Path(config.CACHE_DIR)):
-        return True
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
-    if not config.CACHE_DIR and any(
-        _can_write(folder) for folder in (Path(__file__).parent / "__pycache__", users)
-    ):
-        return True
-    folder = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
-    if not _is_our_own(folder):
+    given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_HERE / "__pycache__", users]
+    temporary = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
+    root = next(filter(_can_write, given), temporary)
+    if root == temporary and not _is_our_own(temporary):
         return False
-    config.CACHE_DIR = str(folder)
+    own = root / f"{_PREFIX}{_digest_of_sources()}"
+    own.mkdir(exist_ok=True)
+    os.utime(own)
+    _remove_unused(root, keep=own)
+    config.CACHE_DIR = str(own)
     return True
+
+
+def _digest_of_sources() -> str:
+    """A digest of all kernels.
+
+    Numba looks at the source of the kernel that is called, and not at kernels and tuples of other
+    files that it uses: after an edit there it would load machine code of before, or fail to.
+    """
+    content = b"".join(path.read_bytes() for path in sorted(_HERE.glob("*.py")))
+    return sha256(content).hexdigest()[:16]
+
+
+def _remove_unused(root: Path, *, keep: Path) -> None:
+    """Remove the machine code of other versions that no process has asked for in a month."""
+    for folder in root.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder != keep and time.time() - folder.stat().st_mtime > _MONTH_SECONDS:
+                shutil.rmtree(folder)
 
 
 def _is_our_own(folder: Path) -> bool:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions import match_reader
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.scan.scanner import scan_packs
 
 
