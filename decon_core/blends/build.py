@@ -41,7 +41,7 @@ from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.manifest import MANIFEST, unknown_files
+from decon_core.mixtures.manifest import MANIFEST, unlisted_files
 from decon_core.scan.workers import Advance, run_jobs
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
@@ -322,7 +322,7 @@ def blend_damage(folder: Path) -> list[Problem]:
         if not file.is_file() or hash_file(file) != content:
             remedy = "remove the folder; `decon-assets run` builds it anew"
             problems.append(Problem(str(file), "other bytes", "those that were written", remedy))
-    problems += unknown_files(folder, {*files, MANIFEST, CARD})
+    problems += unlisted_files(folder, {*files, MANIFEST, CARD})
     if not problems:
         problems += _unlisted(folder, manifest)
     return problems

@@ -28,7 +28,7 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
 from decon_core.mixtures.manifest import MANIFEST
-from decon_core.mixtures.verify import scan_again
+from decon_core.mixtures.verify import scan_output
 from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
@@ -76,7 +76,7 @@ def verify_blend(
     names = [part["file"] for part in read_json(folder / MANIFEST)["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
-    problems = scan_again(builder, [pack], workers=workers, on_progress=on_progress)
+    problems = scan_output(builder, [pack], workers=workers, on_progress=on_progress)
     if problems:
         found.problems += problems
         return found
