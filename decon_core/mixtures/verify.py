@@ -71,7 +71,9 @@ def verify(
     return result
 
 
-def changed_damage(store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]) -> Inspection:
+def inspect_changed_mixtures(
+    store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]
+) -> Inspection:
     """Verify the mixtures that were built or modified since the last inspection."""
     shares = [f"{one.name}/{pack.name}" for one in mixtures for pack in packs]
     folders = {share: store.mixture(*share.split("/")) for share in shares}

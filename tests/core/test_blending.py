@@ -17,7 +17,7 @@ from decon_core.blends.build import (
     REPLACED_FILE,
     TEXTS_FILE,
     Blender,
-    blend_damage,
+    blend_faults,
     build_blends,
 )
 from decon_core.blends.items import choose_items, item_text
@@ -156,7 +156,7 @@ def test_without_phases_every_document_of_the_mixture_comes_once_as_it_was(place
     assert sorted(row["k"] for row in chats) == [*range(20)]
     kinds = [row["id"][0] == "c" for row in rows]
     assert 0 < kinds.index(True) < len(kinds) - kinds[::-1].index(True) < len(kinds)  # in between
-    assert blend_damage(folder) == []
+    assert blend_faults(folder) == []
 
 
 def test_the_account_says_where_each_text_comes_from(place):
@@ -397,11 +397,11 @@ def test_an_account_that_does_not_add_up_is_told(place):
     manifest = manifest_of(folder)
     manifest["totals"]["n_replaced"] += 1
     write_json(folder / MANIFEST, manifest)
-    assert [problem.expected for problem in blend_damage(folder)] == ["136", "136"]
+    assert [problem.expected for problem in blend_faults(folder)] == ["136", "136"]
     manifest["totals"]["n_replaced"] -= 1
     manifest["parts"][0]["n_tokens"] += 1
     write_json(folder / MANIFEST, manifest)
-    (problem,) = blend_damage(folder)
+    (problem,) = blend_faults(folder)
     assert "texts" in problem.found
 
 
