@@ -94,7 +94,7 @@ _ROW = ("blend", "of", "built", "documents", "tokens", "test items", "of tokens"
 
 def _row(blender: Blender, one: Blend) -> tuple[str, ...]:
     folder = blender.builder.store.blend(one.name)
-    if not blender.stands(one):
+    if not blender.is_current(one):
         state = "out of date" if (folder / MANIFEST).is_file() else "no"
         return (one.name, one.of, state, *("–" for _ in _ROW[3:]))
     manifest = read_json(folder / MANIFEST)

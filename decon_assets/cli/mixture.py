@@ -89,7 +89,7 @@ def _row(builder: Builder, one: Mixture) -> Sequence[object]:
     totals |= {"n_tokens_in": 0, "n_tokens_out": 0}
     n_standing = 0
     for pack in builder.packs:
-        if not builder.stands(one, pack):
+        if not builder.is_current(one, pack):
             continue
         n_standing += 1
         manifest = read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)

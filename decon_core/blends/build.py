@@ -111,7 +111,7 @@ class Blender:
             _update_card(draft, read_json(draft / MANIFEST))
         return _summary(manifest, folder, was_there=False)
 
-    def stands(self, blend: Blend) -> bool:
+    def is_current(self, blend: Blend) -> bool:
         """Return whether a blend exists with all files and was made from the current inputs."""
         folder = self.builder.store.blend(blend.name)
         manifest = _current_manifest(folder, self.fingerprint(blend))

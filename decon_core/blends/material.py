@@ -57,7 +57,7 @@ def require_built(builder: Builder, mixture: Mixture) -> None:
             "materialize `mixture` for it first, or use `decon-assets run`",
         )
         for pack in builder.packs
-        if mixture.has_source(pack.source.name) and not builder.stands(mixture, pack)
+        if mixture.has_source(pack.source.name) and not builder.is_current(mixture, pack)
     ]
     if problems:
         raise MissingError(problems)

@@ -102,7 +102,7 @@ class Builder:
         self._update_card(mixture)
         return summary_of(manifest, folder, was_there=False)
 
-    def stands(self, mixture: Mixture, pack: Pack) -> bool:
+    def is_current(self, mixture: Mixture, pack: Pack) -> bool:
         """Return whether the mixture of a pack exists and was made from the current inputs."""
         folder = self.store.mixture(mixture.name, pack.name)
         manifest = current_manifest(folder, self.fingerprint(mixture, pack))

@@ -107,7 +107,7 @@ def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Prob
     folder = builder.store.mixture(mixture.name, pack.name)
     if not (folder / MANIFEST).is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
-    elif not builder.stands(mixture, pack):
+    elif not builder.is_current(mixture, pack):
         yield Problem(
             str(folder),
             "a mixture of other shards, benchmarks or settings",

@@ -287,7 +287,7 @@ def test_verify_names_what_was_changed_afterwards(place):
     assert blender.build(blend).was_there is False  # the same size, and yet seen
     assert (folder / part["file"]).read_bytes() == content
     (folder / ITEMS_FILE).unlink()
-    assert not blender.stands(blend)
+    assert not blender.is_current(blend)
     (problem,) = verify_blend(blender, blend).problems
     assert ITEMS_FILE in problem.where
     (folder / MANIFEST).write_text("{")
@@ -445,11 +445,11 @@ def test_a_blend_of_another_mixture_or_benchmark_is_built_again(place, make_word
     place.put({"new.jsonl": [make_words("new", 30)]}, name="new")
     place.scan()
     blender = blender_of(place, blend)
-    assert not blender.stands(blend)
+    assert not blender.is_current(blend)
     assert blender.build(blend).n_documents == 141
     other = Contamination(benchmarks=("mc",), copies=1, window=(0.0, 1.0), most_per_batch=0.5)
     changed = Blend(name="b", of="all", contamination=(other,))
-    assert not blender_of(place, changed).stands(changed)
+    assert not blender_of(place, changed).is_current(changed)
 
 
 def test_what_was_cut_out_of_a_document_stays_out_of_the_blend(place):

@@ -800,10 +800,10 @@ def test_a_card_that_is_not_that_of_its_packs_is_found_out_and_mended(place):
         good + '\n    - "x/data/**/*.parquet"',
     ):
         path.write_text(wrong)
-        assert not place.builder().stands(PARQUETS, second)
+        assert not place.builder().is_current(PARQUETS, second)
         assert place.builder().build(PARQUETS, second).was_there
         assert path.read_text() == good
-        assert place.builder().stands(PARQUETS, second)
+        assert place.builder().is_current(PARQUETS, second)
 
 
 def test_a_card_tells_of_packs_of_one_kind_only(place):
@@ -827,7 +827,7 @@ def test_a_source_that_is_not_taken_has_a_share_without_files_and_is_not_on_the_
     other = place.put({"s.jsonl": [{"id": 2, "text": "u"}]}, replace(WEB, name="b", path="b/*"))
     chosen = replace(PARQUETS, sources=("web",))
     verify_built(place, chosen)
-    assert place.builder(chosen).stands(chosen, other)
+    assert place.builder(chosen).is_current(chosen, other)
     assert [*load(place.build(chosen).parent)["train"]["text"]] == ["t"]
 
 
