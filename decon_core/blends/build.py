@@ -33,7 +33,7 @@ from decon_core.blends.account import (
 )
 from decon_core.blends.card import card_of_blend
 from decon_core.blends.plan import Plan, plan_blend
-from decon_core.blends.write import Written, job_of, write_part
+from decon_core.blends.write import WrittenPart, job_of, write_part
 from decon_core.config.blends import Blend
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.corpus.packs import Pack, hash_file
@@ -203,7 +203,7 @@ def build_blends(
 
 def _write(
     plan: Plan, folder: Path, builder: Builder, workers: int, on_advance: Advance
-) -> list[Written]:
+) -> list[WrittenPart]:
     """Write all parts, in as many processes as there is work for."""
     for phase in range(plan.stream.phases.size - 1):
         (folder / f"phase-{phase + 1}").mkdir()
@@ -218,7 +218,7 @@ def _write(
 # Manifest -----------------------------------------------------------------------------------------
 
 
-def _account(plan: Plan, written: Sequence[Written], folder: Path) -> dict[str, Any]:
+def _account(plan: Plan, written: Sequence[WrittenPart], folder: Path) -> dict[str, Any]:
     """Write the tables; return the manifest entries of tables and parts."""
     n_tokens = planned_tokens(plan)
     n_tokens[plan.by >= 0] = np.concatenate([one.tokens_of_texts for one in written])
@@ -232,7 +232,7 @@ def _account(plan: Plan, written: Sequence[Written], folder: Path) -> dict[str, 
     }
 
 
-def _part(plan: Plan, one: Written, n_tokens: Any, folder: Path) -> dict[str, Any]:
+def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str, Any]:
     texts = slice(one.part.start, one.part.stop)
     return {
         "file": one.path.relative_to(folder).as_posix(),

@@ -60,7 +60,7 @@ class ItemText(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenItems:
     """The items of a contamination."""
 
     seen: tuple[Item, ...]
@@ -70,7 +70,7 @@ class Chosen:
 
 def choose_items(
     store: Store, versions: Iterable[Version], contamination: Contamination, seed: int
-) -> Chosen:
+) -> ChosenItems:
     """Split the items of a contamination into seen and unseen; raise `ConfigError` if none fits."""
     by_name = {version.benchmark: version for version in versions}
     needs_answer = contamination.form != "source"
@@ -98,7 +98,7 @@ def choose_items(
         problems.append(Problem(named, "no question with choices", expected))
     if problems:
         raise ConfigError(problems)
-    return Chosen(tuple(seen), tuple(unseen), n_without)
+    return ChosenItems(tuple(seen), tuple(unseen), n_without)
 
 
 def _no_items(benchmark: str, contamination: Contamination, n_items: int) -> Problem:

@@ -95,7 +95,7 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
 
 
 def _by_shard(removed: pa.Table) -> dict[str, pa.Table]:
-    """Split a pack's `_removed.parquet` by shard; its rows are sorted by shard."""
+    """Split a pack's `_removed.parquet` by shard; its rows are grouped by shard."""
     names = removed["shard"].combine_chunks().dictionary_encode()
     starts = np.flatnonzero(np.diff(names.indices.to_numpy(), prepend=-1))
     edges = [*starts.tolist(), removed.num_rows]

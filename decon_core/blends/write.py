@@ -63,7 +63,7 @@ class PartJob:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class WrittenPart:
     """A part that was written."""
 
     part: PlannedPart
@@ -116,7 +116,7 @@ def _text_of(contaminated: Contaminated, number: int, insertion: int) -> TestTex
     )
 
 
-def write_part(job: PartJob) -> Written:
+def write_part(job: PartJob) -> WrittenPart:
     """Write the texts of a part, in order."""
     documents = [_rows(job, number) for number in range(len(job.sources))]
     texts = iter(job.texts)
@@ -136,7 +136,7 @@ def write_part(job: PartJob) -> Written:
         tokens = TokenCounter(job.policy).of(inserted)
     n_bytes = job.path.stat().st_size
     advance(n_bytes)
-    return Written(job.part, job.path, n_bytes, hash_file(job.path), tokens)
+    return WrittenPart(job.part, job.path, n_bytes, hash_file(job.path), tokens)
 
 
 def _rows(job: PartJob, number: int) -> Generator[Row]:

@@ -207,8 +207,8 @@ def _columns() -> str:
 def _counts(shares: Sequence[Share]) -> str:
     rows = []
     for source in sorted({share.manifest["source"] for share in shares}):
-        own = [share for share in shares if share.manifest["source"] == source]
-        rows.append((source, *_before_and_after(own)))
+        of_source = [share for share in shares if share.manifest["source"] == source]
+        rows.append((source, *_before_and_after(of_source)))
     table = table_of(
         ("source", "documents", "kept", "tokens", "kept"),
         [*rows, ("all", *_before_and_after(shares))],
@@ -267,11 +267,11 @@ def benchmarks_line(settings: Value) -> str:
 
 def _benchmark_thresholds(settings: Value) -> str:
     """Return a table of thresholds that are set for single benchmarks; empty if none are."""
-    own = settings["policy"].get("benchmark", {})
+    by_benchmark = settings["policy"].get("benchmark", {})
     rows = [
         (name, f"`{setting}` {value:g}")
-        for name in sorted(settings["benchmarks"].keys() & own.keys())
-        for setting, value in sorted(own[name].items())
+        for name in sorted(settings["benchmarks"].keys() & by_benchmark.keys())
+        for setting, value in sorted(by_benchmark[name].items())
     ]
     if not rows:
         return ""

@@ -47,7 +47,7 @@ _FORMAT = 2
 Item = tuple[str, str, int]
 
 
-class Leaked:
+class LeakedItems:
     """What was found of every item, accumulated over shards."""
 
     def __init__(self, policy: Policy) -> None:
@@ -129,7 +129,7 @@ def write_clean_evals(
     folder: Path,
     store: Store,
     versions: Sequence[Version],
-    leaked: Leaked,
+    leaked: LeakedItems,
     policy: Policy,
     *,
     unseen: Mapping[str, Any],
@@ -157,7 +157,9 @@ def write_clean_evals(
         write_json(draft / MANIFEST, manifest)
 
 
-def _write_records(folder: Path, store: Store, version: Version, leaked: Leaked) -> dict[str, Any]:
+def _write_records(
+    folder: Path, store: Store, version: Version, leaked: LeakedItems
+) -> dict[str, Any]:
     """Write the remaining records of a benchmark; return its part of the manifest."""
     evals, tables = folder / EVALS_FOLDER, folder / TABLES_FOLDER
     for one in (evals, tables):
@@ -228,7 +230,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
 
 
 def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
-    leaked = Leaked(builder.policy)
+    leaked = LeakedItems(builder.policy)
     for pack, shard, entries in builder.reader.found(builder.packs, [version]):
         leaked.add(f"{pack.source.name}/{shard.name}", entries)
     folder = builder.store.clean_benchmark(version.benchmark)

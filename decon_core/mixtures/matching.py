@@ -1,4 +1,4 @@
-"""Match documents by size: select from a pool as many as wanted, of similar sizes and equal sum.
+"""Match documents by size: select as many as wanted from a pool, of similar sizes and total.
 
 The pool may hold 200 documents for each one wanted. Only the sorted sizes are as large as the pool;
 all other arrays are as large as the number wanted.

@@ -188,7 +188,7 @@ def _check_scan(
                 )
             )
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
-        counted = {row: [*filter(mixture.leaks.counts, own)] for row, own in by_row.items()}
+        counted = {row: [*filter(mixture.leaks.counts, all_)] for row, all_ in by_row.items()}
         leaks = {row: entries for row, entries in counted.items() if entries}
         n_question_only = sum(map(is_only_questions, by_row.values()))
         result.n_question_only += n_question_only

@@ -64,7 +64,7 @@ class Writer:
         if target.exists():  # shards that differ only in their suffix
             what = "attributes" if self._mixture.write == "attributes" else "documents"
             found = f"another shard whose {what} would have the same name"
-            raise CorpusError(Problem(shard.path, found, "names that differ before the ending"))
+            raise CorpusError(Problem(shard.path, found, "names that differ before the suffix"))
         ids = self._write(shard, target, outcome)
         advance(shard.n_bytes)
         self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))
