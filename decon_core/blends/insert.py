@@ -53,17 +53,17 @@ class Room:
     is_free: Flags  # may be replaced
     is_replaced: Flags  # replaced by items of another contamination
 
-    def within(self, stretch: tuple[float, float]) -> Room:
+    def within(self, token_range: tuple[float, float]) -> Room:
         """Return a copy with no free document outside a range, given as shares of the tokens."""
-        first, last = self.edges(stretch)
+        first, last = self.edges(token_range)
         is_free = np.zeros_like(self.is_free)
         is_free[first:last] = self.is_free[first:last]
         return Room(self.n_tokens, is_free, self.is_replaced)
 
-    def edges(self, stretch: tuple[float, float]) -> tuple[int, int]:
+    def edges(self, token_range: tuple[float, float]) -> tuple[int, int]:
         """Return start and stop of the documents that begin in a range of the tokens."""
         before = np.cumsum(self.n_tokens) - self.n_tokens
-        low, high = (share * int(self.n_tokens.sum()) for share in stretch)
+        low, high = (share * int(self.n_tokens.sum()) for share in token_range)
         first, last = np.searchsorted(before, [low, high]).tolist()
         return first, last
 
@@ -76,7 +76,7 @@ def insert(room: Room, contamination: Contamination, sizes: Integers, name: str)
     if contamination.ratio is not None:
         return _by_ratio(room, contamination, contamination.ratio, sizes[:, 0], name).in_order()
     n_items, n_parts = sizes.shape
-    room = room.within(contamination.stretch)
+    room = room.within(contamination.token_range)
     n_units = n_items * (contamination.copies or 0)
     if contamination.swap is not None:
         n_units = contamination.swap // n_parts
@@ -141,14 +141,14 @@ def _slots(capacities: Integers, n: int, contamination: Contamination, name: str
     n_slots = int(reached[-1]) if reached.size else 0
     if n_slots < n:
         raise ConfigError(_no_room(capacities, n, contamination))
-    if contamination.is_at_once:
+    if contamination.is_front_loaded:
         capacities = capacities[: int(np.searchsorted(reached, n)) + 1]
     slots = np.repeat(np.arange(capacities.size), capacities)
     return slots[shuffled(f"{name} slots", slots.size)[:n]]
 
 
 def _no_room(capacities: Integers, n: int, contamination: Contamination) -> Problem:
-    low, high = contamination.stretch
+    low, high = contamination.token_range
     room = int(capacities.sum())
     each = int(contamination.most_per_batch * contamination.batch_documents)
     what = "pairs of documents" if contamination.form == "apart_in_batch" else "documents"
@@ -221,7 +221,7 @@ def _documents_by_ratio(
     """Choose random documents with this share of the tokens, in the window and in every batch."""
     replaced: list[int] = []
     n_removed, wanted = 0, 0.0  # tokens
-    first, last = room.edges(contamination.stretch)
+    first, last = room.edges(contamination.token_range)
     for start in range(first, last, contamination.batch_documents):
         batch = slice(start, min(start + contamination.batch_documents, last))
         wanted += ratio * int(room.n_tokens[batch].sum())

@@ -94,12 +94,12 @@ class Contamination:
     batch_documents: int = 512
 
     @property
-    def stretch(self) -> tuple[float, float]:
+    def token_range(self) -> tuple[float, float]:
         """The range of the tokens, in shares, in which items may go."""
         return self.window or SCHEDULES[self.schedule]
 
     @property
-    def is_at_once(self) -> bool:
+    def is_front_loaded(self) -> bool:
         """Whether items go as early as possible, rather than anywhere in the range."""
         return self.window is None and self.schedule != "uniform"
 
