@@ -206,7 +206,7 @@ def _unmixed(today: State) -> dict[str, set[str]]:
     builder = today.builder
     return {
         pack.name: {
-            mixture.name for mixture in builder.mixtures if not builder.stands(mixture, pack)
+            mixture.name for mixture in builder.mixtures if not builder.is_current(mixture, pack)
         }
         for pack in today.packs
     }
@@ -222,7 +222,7 @@ def _unindexed(today: State) -> list[str]:
 
 
 def _unblended(today: State) -> list[str]:
-    return [one.name for one in today.blender.blends if not today.blender.stands(one)]
+    return [one.name for one in today.blender.blends if not today.blender.is_current(one)]
 
 
 def _uncleaned(today: State) -> list[str]:

@@ -203,7 +203,7 @@ def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(
         n_parts = 2 if declared.form.startswith("apart") else 1
         assert one["n_items_seen"] == 3
         assert one["n_texts"] == 3 * declared.copies * n_parts
-        low, high = declared.stretch
+        low, high = declared.token_range
         assert low - 0.02 <= one["first_at"] <= one["last_at"] <= high + 0.05
         planned[declared.form, declared.schedule, declared.copies] = blend
     assert len(planned) == 5 * 4 * 3

@@ -41,7 +41,7 @@ from decon_assets.partitions import (
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import current_version
 from decon_core.blends.build import BlendSummary, build_blends
-from decon_core.blends.verify import changed_blend_damage
+from decon_core.blends.verify import inspect_changed_blends
 from decon_core.config.blends import blend_named
 from decon_core.config.load import Config
 from decon_core.config.mixtures import mixture_named
@@ -57,7 +57,7 @@ from decon_core.inventory import (
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.manifest import REMOVED_FILE, Summary
-from decon_core.mixtures.verify import changed_damage
+from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
@@ -141,7 +141,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
         if errors:
             for done in built:  # of a step that fails, Dagster would show all partitions as failed
                 context.log_event(AssetMaterialization(context.asset_key, partition=done))
-            found = changed_damage(store, config.mixtures, list_packs(store))
+            found = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
             report_before_failure(context, "mixture_adds_up", result_of_inspection(found))
         if len(errors) == 1:
             raise errors[0]
@@ -223,7 +223,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
             report_before_failure(
                 context,
                 "blend_adds_up",
-                result_of_inspection(changed_blend_damage(store, config.blends)),
+                result_of_inspection(inspect_changed_blends(store, config.blends)),
             )
             raise IncompleteError(dict.fromkeys(problems))
 

@@ -6,13 +6,13 @@ from decon_assets.assets.findings import result_of, result_of_inspection
 from decon_assets.assets.products import blend, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
-from decon_core.blends.verify import changed_blend_damage
+from decon_core.blends.verify import inspect_changed_blends
 from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
 from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
 from decon_core.mixtures.control import Matched
 from decon_core.mixtures.manifest import MANIFEST
-from decon_core.mixtures.verify import changed_damage
+from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report
 from decon_core.scan.tiles import gaps_of, scan_fingerprint
@@ -24,7 +24,9 @@ from decon_core.wording import counted
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents in are documents out plus documents removed, and the bytes are those written."""
     with decon.writable_store() as (config, store):
-        return result_of_inspection(changed_damage(store, config.mixtures, list_packs(store)))
+        return result_of_inspection(
+            inspect_changed_mixtures(store, config.mixtures, list_packs(store))
+        )
 
 
 @asset_check(asset=mixture)
@@ -54,7 +56,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 def blend_adds_up(decon: Decon) -> AssetCheckResult:
     """Texts written are documents drawn, less those replaced, plus test items; bytes as written."""
     with decon.writable_store() as (config, store):
-        return result_of_inspection(changed_blend_damage(store, config.blends))
+        return result_of_inspection(inspect_changed_blends(store, config.blends))
 
 
 @asset_check(asset=report)

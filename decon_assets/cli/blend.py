@@ -20,7 +20,7 @@ from decon_core.blends.card import (
     source_rows,
 )
 from decon_core.blends.plan import plan_blend
-from decon_core.blends.verify import BlendVerdict, verify_blend
+from decon_core.blends.verify import BlendVerification, verify_blend
 from decon_core.config.blends import Blend, blend_named
 from decon_core.config.load import load_config
 from decon_core.config.mixtures import mixture_named
@@ -94,7 +94,7 @@ _ROW = ("blend", "of", "built", "documents", "tokens", "test items", "of tokens"
 
 def _row(blender: Blender, one: Blend) -> tuple[str, ...]:
     folder = blender.builder.store.blend(one.name)
-    if not blender.stands(one):
+    if not blender.is_current(one):
         state = "out of date" if (folder / MANIFEST).is_file() else "no"
         return (one.name, one.of, state, *("–" for _ in _ROW[3:]))
     manifest = read_json(folder / MANIFEST)
@@ -127,7 +127,7 @@ def _say_plan(blender: Blender, one: Blend, say: Say) -> list[Problem]:
     return []
 
 
-def _verdict(blender: Blender, one: Blend, found: BlendVerdict) -> str:
+def _verdict(blender: Blender, one: Blend, found: BlendVerification) -> str:
     builder = blender.builder
     known = [version.benchmark for version in builder.versions]
     leaks = mixture_named(builder.mixtures, one.of).leaks.described(known)

@@ -17,7 +17,7 @@ from decon_core.errors import Problem, format_problems
 from decon_core.inventory import builder_of
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST
-from decon_core.mixtures.verify import Verdict, verify
+from decon_core.mixtures.verify import MixtureVerification, verify
 from decon_core.scan.tiles import refused
 from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import read_json
@@ -89,7 +89,7 @@ def _row(builder: Builder, one: Mixture) -> Sequence[object]:
     totals |= {"n_tokens_in": 0, "n_tokens_out": 0}
     n_standing = 0
     for pack in builder.packs:
-        if not builder.stands(one, pack):
+        if not builder.is_current(one, pack):
             continue
         n_standing += 1
         manifest = read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)
@@ -113,7 +113,7 @@ def _leaks_of(builder: Builder, one: Mixture) -> str:
     return one.leaks.described([version.benchmark for version in builder.versions])
 
 
-def _verdict(builder: Builder, one: Mixture, found: Verdict) -> str:
+def _verdict(builder: Builder, one: Mixture, found: MixtureVerification) -> str:
     state = (
         "matches its manifest" if not found.problems else counted(len(found.problems), "problem")
     )

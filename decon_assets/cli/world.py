@@ -312,7 +312,7 @@ def _status_of_products(
         blender = blender_of(config, store)
         builder = blender.builder
         standing = {
-            mixture.name: sum(builder.stands(mixture, pack) for pack in packs)
+            mixture.name: sum(builder.is_current(mixture, pack) for pack in packs)
             for mixture in config.mixtures
         }
     except MissingError:
@@ -323,7 +323,7 @@ def _status_of_products(
         return False
     for name, n_mixed in standing.items():
         say(f"  mixture {name}: {n_mixed} of {counted(len(packs), 'pack')} are up to date")
-    is_blended = [blender.stands(blend) for blend in blender.blends]
+    is_blended = [blender.is_current(blend) for blend in blender.blends]
     if is_blended:
         say(f"  blends: {sum(is_blended)} of {len(is_blended)} are up to date")
     is_reported = is_current(blender, config.showing)

@@ -1,1 +1,1 @@
-"""Streams of documents out of mixtures: drawn by weights, contaminated on purpose, in parts."""
+"""Blends: weighted streams of documents from a mixture, optionally with inserted test items."""

@@ -1,15 +1,15 @@
-"""A blend, built: its parts, the account of every text in them, and what they were made from.
+"""Build blends: parts, tables that list every text in them, and a manifest.
 
     <store>/blends/<name>/
-      phase-1/part-00000.jsonl.zst      and so on; `holds-test-items` in the name where some do
-      _texts.parquet                    every text in its order: which document, or which test item
-      _replaced.parquet                 the documents that test items took the place of
-      _items.parquet                    the items of those benchmarks: seen or held back
-      README.md                         the page that goes with it
+      phase-1/part-00000.jsonl.zst      and so on; `holds-test-items` in the name if it does
+      _texts.parquet                    every text in order: which document, or which test item
+      _replaced.parquet                 the documents that test items replaced
+      _items.parquet                    the items of the inserted benchmarks: seen or unseen
+      README.md                         dataset card
       _manifest.json                    inputs, settings, counts, and a hash of every file
 
-Fail-closed: a blend is built from a mixture of which every pack is there, and of today. The folder
-appears whole.
+A blend is built only if all packs of its mixture exist and are current. The folder is written
+atomically.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from decon_core.blends.account import (
 )
 from decon_core.blends.card import card_of_blend
 from decon_core.blends.plan import Plan, plan_blend
-from decon_core.blends.write import Written, job_of, write_part
+from decon_core.blends.write import WrittenPart, job_of, write_part
 from decon_core.config.blends import Blend
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.corpus.packs import Pack, hash_file
@@ -41,7 +41,7 @@ from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.manifest import MANIFEST, unknown_files
+from decon_core.mixtures.manifest import MANIFEST, unlisted_files
 from decon_core.scan.workers import Advance, run_jobs
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
@@ -59,15 +59,15 @@ REPLACED_FILE = "_replaced.parquet"
 ITEMS_FILE = "_items.parquet"
 _TABLES = (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)
 
-# Counted up when a blend of the same inputs comes out in another way: it is built again.
+# Increase this when the same inputs give different files, so that blends are rebuilt.
 _FORMAT = 1
-# Below this a process takes longer to start than it saves.
+# With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
 
 @dataclass(frozen=True)
 class BlendSummary:
-    """What a blend holds."""
+    """Counts of a blend."""
 
     blend: str
     n_documents: int
@@ -75,14 +75,14 @@ class BlendSummary:
     n_test_texts: int
     n_test_tokens: int
     n_parts: int
-    most_passes: float  # of any source: how often it was gone through
+    most_passes: float  # the largest number of passes over a source
     folder: Path
     was_there: bool
 
 
 @dataclass(frozen=True)
 class Blender:
-    """Builds the blends of a configuration from the mixtures that stand today."""
+    """Builds the blends of a configuration from the current mixtures."""
 
     builder: Builder
     blends: tuple[Blend, ...]
@@ -90,14 +90,14 @@ class Blender:
     def build(
         self, blend: Blend, *, workers: int = 1, on_advance: Advance = lambda _: None
     ) -> BlendSummary:
-        """Write a blend, unless it stands already."""
+        """Write a blend, unless an intact one from the same inputs exists."""
         store = self.builder.store
         folder = store.blend(blend.name)
         fingerprint = self.fingerprint(blend)
-        standing = _standing(folder, fingerprint)
-        if standing is not None and not blend_damage(folder):
-            _keep_card(folder, standing)
-            return _summary(standing, folder, was_there=True)
+        current = _current_manifest(folder, fingerprint)
+        if current is not None and not blend_faults(folder):
+            _update_card(folder, current)
+            return _summary(current, folder, was_there=True)
         plan = plan_blend(self.builder, blend)
         with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
@@ -108,35 +108,35 @@ class Blender:
                 **_account(plan, written, draft),
             }
             write_json(draft / MANIFEST, manifest)
-            _keep_card(draft, read_json(draft / MANIFEST))
+            _update_card(draft, read_json(draft / MANIFEST))
         return _summary(manifest, folder, was_there=False)
 
-    def stands(self, blend: Blend) -> bool:
-        """Whether a blend is there, made from today's inputs."""
+    def is_current(self, blend: Blend) -> bool:
+        """Return whether a blend exists with all files and was made from the current inputs."""
         folder = self.builder.store.blend(blend.name)
-        manifest = _standing(folder, self.fingerprint(blend))
+        manifest = _current_manifest(folder, self.fingerprint(blend))
         return manifest is not None and has_card(folder, manifest)
 
-    def is_of_today(self, blend: Blend) -> bool:
-        """Whether there is a manifest of today's inputs, whatever else is there."""
+    def has_current_manifest(self, blend: Blend) -> bool:
+        """Return whether a manifest of the current inputs exists; other files are not checked."""
         manifest = _manifest(self.builder.store.blend(blend.name))
         return manifest is not None and manifest.get("fingerprint") == self.fingerprint(blend)
 
     def fingerprint(self, blend: Blend) -> str:
-        """What it depends on: its mixture's packs, the benchmarks in it, and what it is to be."""
+        """Return a hash of all inputs: settings, packs of the mixture, inserted benchmarks."""
         mixture = self.mixture_of(blend)
         value = [
             _FORMAT,
             blend.to_json(),
             mixture.name,
-            self._made_of[mixture.name],
+            self._pack_fingerprints[mixture.name],
             self._versions(blend),
         ]
         return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
     @cached_property
-    def _made_of(self) -> dict[str, list[str]]:
-        """The fingerprints of the packs of every mixture that blends are made of."""
+    def _pack_fingerprints(self) -> dict[str, list[str]]:
+        """The fingerprints of the packs of every mixture that blends draw from."""
         mixtures = {blend.of: self.mixture_of(blend) for blend in self.blends}
         return {
             name: [self.builder.fingerprint(mixture, pack) for pack in self._packs(mixture)]
@@ -150,7 +150,7 @@ class Blender:
         return [pack for pack in self.builder.packs if mixture.has_source(pack.source.name)]
 
     def _versions(self, blend: Blend) -> dict[str, str]:
-        """The benchmarks whose items are in a blend."""
+        """Return the fingerprints of the benchmarks whose items a blend inserts."""
         named = {name for one in blend.contamination for name in one.benchmarks}
         return {
             version.benchmark: version.fingerprint
@@ -193,7 +193,7 @@ def build_blends(
     workers: int = 1,
     on_advance: Advance = lambda _: None,
 ) -> Iterator[tuple[Blend, BlendSummary | DeconError]]:
-    """Build blends, one after the other; one that is refused does not stop the others."""
+    """Build blends one after the other and yield each with its summary or its error."""
     for blend in wanted:
         try:
             yield blend, blender.build(blend, workers=workers, on_advance=on_advance)
@@ -203,8 +203,8 @@ def build_blends(
 
 def _write(
     plan: Plan, folder: Path, builder: Builder, workers: int, on_advance: Advance
-) -> list[Written]:
-    """All parts, in as many processes as there is work for."""
+) -> list[WrittenPart]:
+    """Write all parts, in as many processes as there is work for."""
     for phase in range(plan.stream.phases.size - 1):
         (folder / f"phase-{phase + 1}").mkdir()
     jobs = [job_of(plan, part, folder, builder.policy) for part in plan.parts]
@@ -215,11 +215,11 @@ def _write(
     return sorted(written, key=lambda one: one.part.number)
 
 
-# The account --------------------------------------------------------------------------------------
+# Manifest -----------------------------------------------------------------------------------------
 
 
-def _account(plan: Plan, written: Sequence[Written], folder: Path) -> dict[str, Any]:
-    """Write the tables; what the manifest says of them and of the parts."""
+def _account(plan: Plan, written: Sequence[WrittenPart], folder: Path) -> dict[str, Any]:
+    """Write the tables; return the manifest entries of tables and parts."""
     n_tokens = planned_tokens(plan)
     n_tokens[plan.by >= 0] = np.concatenate([one.tokens_of_texts for one in written])
     write_tables(folder / TEXTS_FILE, BLENDED, text_tables(plan, n_tokens))
@@ -232,24 +232,24 @@ def _account(plan: Plan, written: Sequence[Written], folder: Path) -> dict[str, 
     }
 
 
-def _part(plan: Plan, one: Written, n_tokens: Any, folder: Path) -> dict[str, Any]:
-    own = slice(one.part.start, one.part.stop)
+def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str, Any]:
+    texts = slice(one.part.start, one.part.stop)
     return {
         "file": one.path.relative_to(folder).as_posix(),
         "phase": one.part.phase + 1,
         "n_documents": one.part.stop - one.part.start,
-        "n_tokens": int(n_tokens[own].sum()),
-        "n_test_texts": int((plan.by[own] >= 0).sum()),
+        "n_tokens": int(n_tokens[texts].sum()),
+        "n_test_texts": int((plan.by[texts] >= 0).sum()),
         "n_bytes": one.n_bytes,
         "output": one.output,
     }
 
 
-# What stands --------------------------------------------------------------------------------------
+# Existing blends ----------------------------------------------------------------------------------
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
-    """What a manifest says, if it can be read."""
+    """Return a manifest; None if it cannot be read."""
     try:
         manifest = read_json(folder / MANIFEST)
     except (OSError, DeconError):
@@ -257,11 +257,11 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-def _standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The manifest of a blend that is there already, whole and from the same inputs."""
+def _current_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
+    """Return the manifest of a blend; None unless it has this fingerprint and all its files."""
     manifest = _manifest(folder)
     try:
-        is_standing = (
+        is_current = (
             manifest is not None
             and manifest["fingerprint"] == fingerprint
             and all((folder / name).is_file() for name in _TABLES)
@@ -272,17 +272,17 @@ def _standing(folder: Path, fingerprint: str) -> dict[str, Any] | None:
             )
         )
     except (KeyError, TypeError):
-        return None  # of an older form: it is built again
-    return manifest if is_standing else None
+        return None  # in an older format: rebuilt
+    return manifest if is_current else None
 
 
 def has_card(folder: Path, manifest: dict[str, Any]) -> bool:
-    """Whether the page is there, and says what the manifest does."""
+    """Return whether the card exists and matches the manifest."""
     path = folder / CARD
     return path.is_file() and path.read_bytes() == sealed_page(card_of_blend(manifest))
 
 
-def _keep_card(folder: Path, manifest: dict[str, Any]) -> None:
+def _update_card(folder: Path, manifest: dict[str, Any]) -> None:
     if not has_card(folder, manifest):
         with atomic_path(folder / CARD) as draft:
             draft.write_bytes(sealed_page(card_of_blend(manifest)))
@@ -303,8 +303,8 @@ def _summary(manifest: dict[str, Any], folder: Path, *, was_there: bool) -> Blen
     )
 
 
-def blend_damage(folder: Path) -> list[Problem]:
-    """What does not add up in a blend: texts drawn, replaced and written, and the bytes on disk."""
+def blend_faults(folder: Path) -> list[Problem]:
+    """Verify a blend against its manifest: counts of texts and file checksums."""
     if not (folder / MANIFEST).is_file():
         return [Problem(str(folder), "no manifest", "a blend")]
     manifest = read_json(folder / MANIFEST)
@@ -312,31 +312,32 @@ def blend_damage(folder: Path) -> list[Problem]:
     n_accounted = totals["n_drawn"] - totals["n_replaced"] + totals["n_test_texts"]
     n_written = sum(part["n_documents"] for part in manifest["parts"])
     problems = [
-        Problem(str(folder), f"{found} texts", f"{n_accounted}")
-        for found in (totals["n_documents"], n_written)
-        if found != n_accounted
+        Problem(str(folder), f"{n} texts", f"{n_accounted}")
+        for n in (totals["n_documents"], n_written)
+        if n != n_accounted
     ]
     files = {part["file"]: part["output"] for part in manifest["parts"]} | manifest["tables"]
     for name, content in files.items():
         file = folder / name
         if not file.is_file() or hash_file(file) != content:
-            remedy = "remove the folder; `decon-assets run` builds it anew"
-            problems.append(Problem(str(file), "other bytes", "those that were written", remedy))
-    problems += unknown_files(folder, {*files, MANIFEST, CARD})
+            remedy = "remove the folder; `decon-assets run` builds it again"
+            expected = "the file as it was written"
+            problems.append(Problem(str(file), "checksum mismatch", expected, remedy))
+    problems += unlisted_files(folder, {*files, MANIFEST, CARD})
     if not problems:
-        problems += _unlisted(folder, manifest)
+        problems += _check_parts(folder, manifest)
     return problems
 
 
-def _unlisted(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """Where the tables say something else than the manifest."""
+def _check_parts(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Compare the texts that the table lists for each part with the manifest."""
     texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, columns=["part", "n_tokens"])
-    counts = texts.group_by("part").aggregate([("n_tokens", "count"), ("n_tokens", "sum")])
-    listed = {row["part"]: row for row in counts.to_pylist()}
+    by_part = texts.group_by("part").aggregate([("n_tokens", "count"), ("n_tokens", "sum")])
+    listed = {row["part"]: row for row in by_part.to_pylist()}
     for number, part in enumerate(manifest["parts"]):
         row = listed.get(number, {"n_tokens_count": 0, "n_tokens_sum": 0})
-        told = (row["n_tokens_count"], row["n_tokens_sum"])
-        if told != (part["n_documents"], part["n_tokens"]):
-            wanted = f"{part['n_documents']} and {part['n_tokens']}"
-            found = "{} texts, {} tokens listed".format(*told)
-            yield Problem(f"{folder / TEXTS_FILE}: {part['file']}", found, wanted)
+        counts = (row["n_tokens_count"], row["n_tokens_sum"])
+        if counts != (part["n_documents"], part["n_tokens"]):
+            found = "{} texts, {} tokens listed".format(*counts)
+            expected = f"{part['n_documents']} texts, {part['n_tokens']} tokens"
+            yield Problem(f"{folder / TEXTS_FILE}: {part['file']}", found, expected)

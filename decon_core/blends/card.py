@@ -1,8 +1,8 @@
-"""The page that goes with a blend: what it was drawn from, how often, and which items are in it.
+"""The dataset card (README.md) of a blend: sources, passes, inserted items and files.
 
-Made from the manifest, with nothing of the day or the machine. In parquet its head is what Hugging
-Face's loaders read: every phase is a configuration, and the default is all of them, in their order.
-Lines have the fields of their sources, which those loaders do not take for one table.
+It depends only on the manifest. For Parquet its YAML front matter is what Hugging Face's loaders
+read: every phase is a configuration, and the default is all phases in order. JSON lines have the
+fields of their sources, which those loaders do not accept as one table.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from decon_core.mixtures.card import benchmarks_line, quoted, size_of, table_of
 Value = Mapping[str, Any]
 
 _WARNING = """\
-> **This data holds test items of {benchmarks}, put there on purpose: {n:,} texts, {share:.2%} of
-> its tokens.** It is for studies of what contamination does. Scores of a model that has seen it
-> say nothing on these benchmarks. Files that hold them have `holds-test-items` in their names."""
+> **This data holds test items of {benchmarks}, inserted on purpose: {n:,} texts, {share:.2%} of
+> its tokens.** It is for studies of the effect of contamination. Scores of a model trained on it
+> are not valid on these benchmarks. Such files have `holds-test-items` in their names."""
 
 
 def card_of_blend(manifest: Value) -> str:
-    """The page of a blend."""
+    """Render the card of a blend."""
     sections = [
         _head(manifest),
         f"# {manifest['blend']}",
@@ -31,13 +31,14 @@ def card_of_blend(manifest: Value) -> str:
         "## Sources\n\n" + table_of(SOURCES, source_rows(manifest)),
         _items(manifest),
         "## Files\n\n" + _files(manifest),
-        "## Benchmarks that the mixture was held against\n\n" + _held_against(manifest),
+        "## Benchmarks that the mixture was checked against\n\n" + _benchmarks(manifest),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _head(manifest: Value) -> str:
-    tags = ["benchmark-contamination", *(["holds-test-items"] if _tested(manifest) else [])]
+    has_test_items = bool(_test_benchmarks(manifest))
+    tags = ["benchmark-contamination", *(["holds-test-items"] if has_test_items else [])]
     lines = [
         *("---", 'license: "other"', f"pretty_name: {quoted(manifest['blend'])}", "tags:"),
         *(f"- {quoted(tag)}" for tag in tags),
@@ -56,31 +57,31 @@ def _configs(manifest: Value) -> list[str]:
         (f"phase-{phase}", [file for number, file in files if number == phase])
         for phase in dict.fromkeys(phase for phase, _ in files)
     ]
-    for name, own in names:
+    for name, paths in names:
         lines += [f"- config_name: {name}", "  data_files:", "  - split: train", "    path:"]
-        lines += [f"    - {quoted(file)}" for file in own]
+        lines += [f"    - {quoted(path)}" for path in paths]
     return lines
 
 
-def _tested(manifest: Value) -> list[str]:
-    """Benchmarks of which items are in it that are not for training."""
-    found = {
+def _test_benchmarks(manifest: Value) -> list[str]:
+    """Return the benchmarks of which the blend holds test items."""
+    benchmarks = {
         benchmark
         for one in manifest["contamination"]
         if one["holds_test_items"]
         for benchmark in one["declared"]["benchmarks"]
     }
-    return sorted(found)
+    return sorted(benchmarks)
 
 
 def _warning(manifest: Value) -> str:
-    if not (benchmarks := _tested(manifest)):
+    if not (benchmarks := _test_benchmarks(manifest)):
         return ""
-    own = [one for one in manifest["contamination"] if one["holds_test_items"]]
-    n_tokens = sum(one["n_tokens"] for one in own)
+    with_test_items = [one for one in manifest["contamination"] if one["holds_test_items"]]
+    n_tokens = sum(one["n_tokens"] for one in with_test_items)
     return _WARNING.format(
         benchmarks=", ".join(f"`{name}`" for name in benchmarks),
-        n=sum(one["n_texts"] for one in own),
+        n=sum(one["n_texts"] for one in with_test_items),
         share=n_tokens / max(manifest["totals"]["n_tokens"], 1),
     )
 
@@ -90,13 +91,13 @@ def _what_it_is(manifest: Value) -> str:
     return (
         f"A stream of {totals['n_documents']:,} documents and {totals['n_tokens']:,} tokens, drawn "
         f"from the mixture `{manifest['mixture']['name']}` (take: {declared['take']}, cut: "
-        f"{declared['cut']}) with the seed {manifest['seed']}. Its parts are to be read in the "
-        "order of their numbers. `_texts.parquet` says of every row which document of which shard "
-        "it is, or which test item."
+        f"{declared['cut']}) with the seed {manifest['seed']}. Read its parts in the order of "
+        "their numbers. `_texts.parquet` lists for every row the document and shard, or the test "
+        "item, that it comes from."
     )
 
 
-# What a blend comes to, as tables: of its manifest, or of an account that is only planned.
+# Tables of the counts of a blend, from its manifest or from a plan.
 
 DRAWN = ("phase", "source", "documents drawn", "tokens", "of the phase")
 SOURCES = ("source", "documents in the mixture", "tokens", "tokens drawn", "passes", "different")
@@ -107,7 +108,7 @@ ITEMS = (
 
 
 def drawn_rows(account: Value) -> list[list[str]]:
-    """What every phase has of every source."""
+    """Return a row for each phase and source."""
     return [
         [
             f"{phase['phase']}",
@@ -122,7 +123,7 @@ def drawn_rows(account: Value) -> list[list[str]]:
 
 
 def source_rows(account: Value) -> list[list[str]]:
-    """How much there is of every source, and how often it is gone through."""
+    """Return a row for each source: its size, and the passes drawn from it."""
     return [
         [
             f"{source['source']}",
@@ -137,7 +138,7 @@ def source_rows(account: Value) -> list[list[str]]:
 
 
 def item_rows(account: Value) -> list[list[str]]:
-    """Which items are put in, and what they take the place of."""
+    """Return a row for each contamination: inserted items, and the documents they replace."""
     return [
         [
             ", ".join(one["declared"]["benchmarks"]),
@@ -160,7 +161,7 @@ def _items(manifest: Value) -> str:
     if not manifest["contamination"]:
         return ""
     table = table_of(ITEMS, item_rows(manifest))
-    return f"## Items of benchmarks\n\n{table}\n\nWhich: `_items.parquet`."
+    return f"## Items of benchmarks\n\n{table}\n\n`_items.parquet` lists the items."
 
 
 def _files(manifest: Value) -> str:
@@ -176,6 +177,6 @@ def _files(manifest: Value) -> str:
     return table_of(("file", "documents", "tokens", "items of benchmarks"), rows)
 
 
-def _held_against(manifest: Value) -> str:
+def _benchmarks(manifest: Value) -> str:
     mixture = manifest["mixture"]
     return benchmarks_line({**manifest, **mixture})

@@ -1,9 +1,8 @@
-"""The order in which documents come: sources drawn by weights, phase after phase, up to budgets.
+"""Draw the documents of a blend: sources by weight, phase after phase, up to a budget.
 
-Of each source documents come in the order of its shards, which the seed shuffles anew for every
-pass; so a part of a blend is written by reading a few shards from front to back. A source of which
-less is wanted than there is gives a sample of all its shards; one of which more is wanted begins
-again, and everybody can see how often.
+The documents of a source come shard by shard, and every pass shuffles the order of the shards. So a
+part of a blend is written by reading a few shards from front to back. If less than a source is
+needed, all of its shards are sampled; if more, another pass begins. The manifest counts the passes.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 
 _AT_ONCE = 1 << 18  # draws
-_SPARE = 1.01  # a sample is a little larger than what is expected to be drawn
+_SPARE = 1.01  # a sample is a little larger than the expected number of draws
 
 
 class Draws(NamedTuple):
     """Documents that were drawn, in order."""
 
     source: Small  # number of the material
-    at: Integers  # which of its documents
-    time: Small  # how often the source had been gone through before
+    at: Integers  # position of the document in the material
+    time: Small  # number of earlier passes over the source
     n_tokens: Integers
 
     def first(self, n: int) -> Draws:
@@ -50,17 +49,17 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Documents in the order in which a model sees them."""
+    """The drawn documents of all phases, in the order in which a model sees them."""
 
     draws: Draws
-    phases: Integers  # where each begins, and the last one ends
+    phases: Integers  # where each phase begins, then where the last one ends
 
     def __len__(self) -> int:
         return self.draws.source.size
 
 
 def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: int) -> Stream:
-    """All phases of a blend, one after the other."""
+    """Draw all phases of a blend, one after the other."""
     _require_enough(materials, phases)
     chances = [_chances(materials, phase) for phase in phases]
     expected = np.zeros(len(materials))
@@ -81,19 +80,19 @@ def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: in
 def _require_enough(materials: Sequence[Material], phases: Sequence[Phase]) -> None:
     known = {material.source.name: material.all_tokens for material in materials}
     problems = [
-        Problem(f"source {name!r}", "no token in the mixture", "some, as it has a weight")
+        Problem(f"source {name!r}", "no token in the mixture", "at least one, as it has a weight")
         for phase in phases
         for name, _ in phase.weights
         if not known.get(name)
     ]
     if not any(known.values()):
-        problems.append(Problem("the mixture", "no token", "some to draw from"))
+        problems.append(Problem("the mixture", "no token", "at least one to draw from"))
     if problems:
         raise ConfigError(dict.fromkeys(problems))
 
 
 def _chances(materials: Sequence[Material], phase: Phase) -> npt.NDArray[np.float64]:
-    """How likely a document of each source comes next, so that its tokens have their share."""
+    """Return the probability of each source per document that gives its tokens their weight."""
     n_documents = np.array([len(material) for material in materials], np.float64)
     if not phase.weights:
         return np.asarray(n_documents / n_documents.sum())
@@ -107,7 +106,7 @@ def _chances(materials: Sequence[Material], phase: Phase) -> npt.NDArray[np.floa
 def _expected(
     materials: Sequence[Material], phase: Phase, chances: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """About how many times all of each source will be drawn."""
+    """Return the expected number of passes over each source."""
     n_documents = np.array([max(len(material), 1) for material in materials], np.float64)
     if phase.is_everything:
         return np.ones(len(materials))
@@ -128,7 +127,7 @@ class _Passes:
         self._n_passes = 0
 
     def next(self, n: int) -> tuple[Integers, Small]:
-        """The next documents, and how often the source had been gone through. None is taken."""
+        """Return the next `n` documents and their pass numbers, without taking them."""
         first = self._n_passes
         passes = [self._at]
         while sum(map(len, passes)) < n:
@@ -138,19 +137,19 @@ class _Passes:
         self._at, self._time = np.concatenate(passes), np.append(self._time, new)
         return self._at[:n], self._time[:n]
 
-    def begin(self) -> None:
-        """Leave out what is left of a pass that was begun."""
+    def start_pass(self) -> None:
+        """Skip the rest of a pass that has begun."""
         if self._time.size:
             rest = self._time == self._time[0]
             if np.count_nonzero(rest) < len(self._material):
                 self._at, self._time = self._at[~rest], self._time[~rest]
 
     def take(self, n: int) -> None:
-        """Go on behind these."""
+        """Take the next `n` documents."""
         self._at, self._time = self._at[n:], self._time[n:]
 
     def _pass(self, number: int) -> Integers:
-        """Every document once; where only some will be needed, a sample first, then the others."""
+        """Return every document once; in the last, partial pass a random sample comes first."""
         material = self._material
         rank_of_shard = np.argsort(shuffled(f"{self._name} pass {number}", len(material.shards)))
         order = np.argsort(rank_of_shard[material.shard], kind="stable")
@@ -164,8 +163,8 @@ class _Passes:
         ranks = np.empty(len(material), np.uint64)
         edges = np.searchsorted(material.shard, np.arange(len(material.shards) + 1))
         for number, name in enumerate(material.names):
-            own = slice(edges[number], edges[number + 1])
-            ranks[own] = numbers_at(f"{self._name} {name}", material.corpus_row[own])
+            rows = slice(edges[number], edges[number + 1])
+            ranks[rows] = numbers_at(f"{self._name} {name}", material.corpus_row[rows])
         return ranks
 
 
@@ -176,55 +175,50 @@ def _draw(
     chances: npt.NDArray[np.float64],
     name: str,
 ) -> Draws:
-    """One phase."""
+    """Draw one phase."""
     if phase.is_everything:
         for sequence in sequences:
-            sequence.begin()
+            sequence.start_pass()
         counts = [len(material) for material in materials]
         sources = np.repeat(np.arange(len(materials), dtype=np.int32), counts)
-        return _taken(materials, sequences, sources[shuffled(name, sources.size)])
+        sources = sources[shuffled(name, sources.size)]
+        draws = _preview(materials, sequences, sources)
+        _advance(sequences, sources)
+        return draws
     edges = np.cumsum(chances)
-    edges[np.flatnonzero(chances)[-1] :] = 1.0  # whatever rounding says
+    edges[np.flatnonzero(chances)[-1] :] = 1.0  # exact in spite of rounding
     drawn: list[Draws] = []
     n_drawn = n_tokens = 0
-    at_once = min(_AT_ONCE, sum(map(len, materials)))  # no more passes than are needed
+    at_once = min(_AT_ONCE, sum(map(len, materials)))  # do not prepare unneeded passes
     while True:
         at = np.searchsorted(edges, fractions(name, at_once, first=n_drawn), side="right")
-        found = _looked_at(materials, sequences, at.astype(np.int32))
-        reached = n_tokens + np.cumsum(found.n_tokens)
+        batch = _preview(materials, sequences, at.astype(np.int32))
+        reached = n_tokens + np.cumsum(batch.n_tokens)
         stop = at_once
         if phase.documents is not None:
             stop = min(stop, phase.documents - n_drawn)
         elif phase.tokens is not None and reached[-1] >= phase.tokens:
             stop = int(np.searchsorted(reached, phase.tokens)) + 1
-        drawn.append(found.first(stop))
-        _go_on(sequences, drawn[-1].source)
+        drawn.append(batch.first(stop))
+        _advance(sequences, drawn[-1].source)
         n_drawn, n_tokens = n_drawn + stop, int(reached[stop - 1])
         if n_drawn == phase.documents or (phase.tokens and n_tokens >= phase.tokens):
             return Draws.joined(drawn)
 
 
-def _taken(materials: Sequence[Material], sequences: Sequence[_Passes], sources: Small) -> Draws:
-    found = _looked_at(materials, sequences, sources)
-    _go_on(sequences, sources)
-    return found
-
-
-def _looked_at(
-    materials: Sequence[Material], sequences: Sequence[_Passes], sources: Small
-) -> Draws:
-    """The documents that come if these sources are drawn one after the other."""
+def _preview(materials: Sequence[Material], sequences: Sequence[_Passes], sources: Small) -> Draws:
+    """Return the documents that drawing these sources in order would give, without taking them."""
     at = np.empty(sources.size, np.int64)
     time = np.empty(sources.size, np.int32)
     n_tokens = np.empty(sources.size, np.int64)
     for number, (material, sequence) in enumerate(zip(materials, sequences, strict=True)):
-        own = np.flatnonzero(sources == number)
-        if own.size:
-            at[own], time[own] = sequence.next(own.size)
-            n_tokens[own] = material.n_tokens[at[own]]
+        of_source = np.flatnonzero(sources == number)
+        if of_source.size:
+            at[of_source], time[of_source] = sequence.next(of_source.size)
+            n_tokens[of_source] = material.n_tokens[at[of_source]]
     return Draws(sources, at, time, n_tokens)
 
 
-def _go_on(sequences: Sequence[_Passes], sources: Small) -> None:
+def _advance(sequences: Sequence[_Passes], sources: Small) -> None:
     for number, n in enumerate(np.bincount(sources, minlength=len(sequences)).tolist()):
         sequences[number].take(n)

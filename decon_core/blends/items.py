@@ -1,7 +1,7 @@
-"""Items of benchmarks as texts to train on: source, target, or both as a test asks them.
+"""Choose the items that a contamination inserts, and render them as texts.
 
-Those that are used, and those that stay unseen, are told apart by their questions: two items with
-one question are always on the same side.
+Seen and unseen items are separated by question: two items with the same question are always on the
+same side.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Item:
     sub_index: int | None
     passage: str
     question: str
-    answer: str  # the right one; empty: none is known
-    choices: tuple[str, ...]  # of a question with choices, in the benchmark's order
-    right: int  # which of them
+    answer: str  # the correct answer; empty if unknown
+    choices: tuple[str, ...]  # in the benchmark's order; empty if the question has none
+    right: int  # index of the correct choice
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Item:
 
 
 class ItemText(NamedTuple):
-    """A text, or a conversation: what is asked, and what is answered; either may be empty."""
+    """The text of an item in two halves: question and answer. Either may be empty."""
 
     asked: str
     answered: str
@@ -60,18 +60,18 @@ class ItemText(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenItems:
     """The items of a contamination."""
 
     seen: tuple[Item, ...]
     unseen: tuple[Item, ...]
-    n_without_answer: int  # that the form asks for: they can be neither
+    n_without_answer: int  # left out, as the form needs an answer
 
 
 def choose_items(
     store: Store, versions: Iterable[Version], contamination: Contamination, seed: int
-) -> Chosen:
-    """The items that go into a blend, and those that do not."""
+) -> ChosenItems:
+    """Split the items of a contamination into seen and unseen; raise `ConfigError` if none fits."""
     by_name = {version.benchmark: version for version in versions}
     needs_answer = contamination.form != "source"
     seen: list[Item] = []
@@ -79,43 +79,44 @@ def choose_items(
     n_without = 0
     problems: list[Problem] = []
     for benchmark in contamination.benchmarks:
-        everything = [*items_of(store, by_name[benchmark])]
-        in_seen = _seen_questions(everything, contamination.seen, seed)
-        wanted = [item for item in everything if contamination.takes(item.split)]
+        all_items = [*items_of(store, by_name[benchmark])]
+        seen_questions = _seen_questions(all_items, contamination.seen, seed)
+        wanted = [item for item in all_items if contamination.takes(item.split)]
         items = [item for item in wanted if item.answer or not needs_answer]
         n_without += len(wanted) - len(items)
         if not items:
-            problems.append(_nothing(benchmark, contamination, len(wanted)))
+            problems.append(_no_items(benchmark, contamination, len(wanted)))
         for item in items:
-            (seen if item.question in in_seen else unseen).append(item)
+            (seen if item.question in seen_questions else unseen).append(item)
     if not seen and not problems:
         named = ", ".join(contamination.benchmarks)
-        found = f"none of {counted(len(unseen), 'item')} in the share of {contamination.seen:g}"
+        found = f"none of {counted(len(unseen), 'item')} selected by seen = {contamination.seen:g}"
         problems.append(Problem(named, found, "one or more", "a larger `seen`, or another seed"))
     if contamination.shuffle_answers and not any(item.choices for item in (*seen, *unseen)):
         named = ", ".join(contamination.benchmarks)
-        problems.append(Problem(named, "no question with choices", "some: shuffle_answers = true"))
+        expected = "at least one, as shuffle_answers = true"
+        problems.append(Problem(named, "no question with choices", expected))
     if problems:
         raise ConfigError(problems)
-    return Chosen(tuple(seen), tuple(unseen), n_without)
+    return ChosenItems(tuple(seen), tuple(unseen), n_without)
 
 
-def _nothing(benchmark: str, contamination: Contamination, n_items: int) -> Problem:
+def _no_items(benchmark: str, contamination: Contamination, n_items: int) -> Problem:
     if n_items:
         return Problem(
             f"benchmark {benchmark!r}",
             f"{counted(n_items, 'item')}, none with an answer",
-            f"answers, for the form {contamination.form!r}",
-            'form = "source" needs none',
+            f"answers, which the form {contamination.form!r} needs",
+            'use form = "source", which needs no answers',
         )
-    wanted = ", ".join(contamination.splits) or "one that is not for training"
-    return Problem(f"benchmark {benchmark!r}", "no item of the splits", f"some: {wanted}")
+    wanted = ", ".join(contamination.splits) or "any split that is not for training"
+    return Problem(f"benchmark {benchmark!r}", "no item in the splits", f"items in {wanted}")
 
 
 def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:
-    """The questions that are seen: of every split the share of them that comes first by chance.
+    """Return a random share of the questions of every split.
 
-    Of all splits, whichever are wanted: then no choice of splits or form moves an item.
+    Unwanted splits are included, so that the choice of splits or form never moves an item.
     """
     by_split: dict[str, set[str]] = {}
     for item in items:
@@ -130,7 +131,7 @@ def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:
 
 
 def items_of(store: Store, version: Version) -> Iterator[Item]:
-    """The items of a benchmark, in its order."""
+    """Yield the items of a benchmark, in its order."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in load_records(store, version, columns=_COLUMNS).to_pylist():
         name = record["split"], record["instance_index"], record["sub_index"]
@@ -143,7 +144,7 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
     first = records[0]
     has_choices = any(record["is_correct"] is not None for record in records)
     right = next((at for at, record in enumerate(records) if record["is_correct"]), None)
-    answer = first["answer"]  # of several that count as right the first
+    answer = first["answer"]  # the first of several accepted answers
     if has_choices:
         answer = None if right is None else records[right]["answer"]
     choices = tuple(record["answer"] or "" for record in records) if has_choices else ()
@@ -164,10 +165,7 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
 
 
 def item_text(item: Item, part: str, contamination: Contamination, order: str) -> ItemText:
-    """What an item says as source, target or in full.
-
-    `order` decides in which order choices stand, where they are shuffled.
-    """
+    """Render an item as source, target or full text. `order` seeds the shuffling of choices."""
     if part == "source":
         return ItemText("\n".join(filter(None, (item.passage, item.question))), "")
     if part == "target":
@@ -186,15 +184,15 @@ def item_text(item: Item, part: str, contamination: Contamination, order: str) -
         "choices": "\n".join(lines),
         "letter": _letter(places.index(item.right)) if item.choices else "",
     }
-    return _filled(template, values)
+    return _fill(template, values)
 
 
 def _letter(at: int) -> str:
     return _LETTERS[at] if at < len(_LETTERS) else str(at + 1)
 
 
-def _filled(template: str, values: Mapping[str, str]) -> ItemText:
-    """A template with its values, cut before the answer; without lines whose values are empty."""
+def _fill(template: str, values: Mapping[str, str]) -> ItemText:
+    """Fill a template, split before the answer. Lines whose values are all empty are left out."""
     asked: list[str] = []
     answered: list[str] = []
     for line in template.split("\n"):
@@ -212,5 +210,5 @@ def _filled(template: str, values: Mapping[str, str]) -> ItemText:
 
 
 def parts_of(form: str) -> tuple[str, ...]:
-    """The texts of an item that a form inserts, each as a document of its own."""
+    """Return the texts of an item that a form inserts, each as a separate document."""
     return ("source", "target") if form.startswith("apart") else (form,)

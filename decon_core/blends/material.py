@@ -1,4 +1,4 @@
-"""What a blend draws from: the documents of a mixture, by source, as its packs hold them."""
+"""The documents of a mixture, by source, from which a blend draws."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Small = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """The documents of one source, shard after shard."""
+    """The documents of one source, shard after shard. Arrays have one element per document."""
 
     source: Source
-    shards: tuple[Shard, ...]  # as the mixture has them
-    names: tuple[str, ...]  # that they have in the corpus
-    shard: Small  # per document: the number of its shard
-    row: Integers  # in the mixture's shard
-    corpus_row: Integers  # in the corpus's
+    shards: tuple[Shard, ...]  # shards of the mixture
+    names: tuple[str, ...]  # their names in the corpus
+    shard: Small  # number of the shard
+    row: Integers  # row in the shard of the mixture
+    corpus_row: Integers  # row in the shard of the corpus
     n_tokens: Integers
 
     def __len__(self) -> int:
@@ -48,23 +48,23 @@ class Material:
 
 
 def require_built(builder: Builder, mixture: Mixture) -> None:
-    """Raise unless every pack's share of a mixture is there, and of today."""
+    """Raise `MissingError` unless the mixture of every pack exists and is current."""
     problems = [
         Problem(
             f"mixture {mixture.name!r} of pack {pack.name!r}",
             "not built, or of other shards, benchmarks or settings",
-            "one of today's",
-            "materialize `mixture` for it first; `decon-assets run` does",
+            "one made from the current inputs",
+            "materialize `mixture` for it first, or use `decon-assets run`",
         )
         for pack in builder.packs
-        if mixture.has_source(pack.source.name) and not builder.stands(mixture, pack)
+        if mixture.has_source(pack.source.name) and not builder.is_current(mixture, pack)
     ]
     if problems:
         raise MissingError(problems)
 
 
 def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
-    """All that a mixture holds, by source in the order of their names."""
+    """Return the documents of a mixture by source, in the order of the sources' names."""
     require_built(builder, mixture)
     packs = [pack for pack in builder.packs if mixture.has_source(pack.source.name)]
     names = sorted({pack.source.name for pack in packs})
@@ -95,7 +95,7 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
 
 
 def _by_shard(removed: pa.Table) -> dict[str, pa.Table]:
-    """What went of each shard: the list of a pack has one shard after the other."""
+    """Split a pack's `_removed.parquet` by shard; its rows are grouped by shard."""
     names = removed["shard"].combine_chunks().dictionary_encode()
     starts = np.flatnonzero(np.diff(names.indices.to_numpy(), prepend=-1))
     edges = [*starts.tolist(), removed.num_rows]
@@ -108,16 +108,16 @@ def _by_shard(removed: pa.Table) -> dict[str, pa.Table]:
 def _of_shard(
     builder: Builder, shard: Shard, number: int, removed: pa.Table | None
 ) -> tuple[Small, Integers, Integers, Integers]:
-    """The documents that are left of a shard."""
+    """Return shard number, row, corpus row and tokens of the remaining documents of a shard."""
     sizes = Sizes.of(builder.store, shard, builder.reader.scan)
     if removed is None:
-        same = np.full(sizes.rows.size, number, np.int32)
-        return same, sizes.rows, sizes.rows, sizes.n_tokens
+        numbers = np.full(sizes.rows.size, number, np.int32)
+        return numbers, sizes.rows, sizes.rows, sizes.n_tokens
     is_whole = pc.equal(removed["what"], "document")
     gone = np.unique(removed.filter(is_whole)["row"].to_numpy())
     n_tokens = sizes.n_tokens.copy()
     cut = removed.filter(pc.invert(is_whole))
-    rows, first = np.unique(cut["row"].to_numpy(), return_index=True)  # one row for each reason
+    rows, first = np.unique(cut["row"].to_numpy(), return_index=True)  # one row per reason
     at = np.searchsorted(sizes.rows, rows)
     n_tokens[at] -= cut["n_tokens"].to_numpy()[first]
     is_left = ~np.isin(sizes.rows, gone)
@@ -131,7 +131,7 @@ def _of_shard(
 
 
 def _as_written(source: Source, path: Path, folder: Path, account: dict[str, Any]) -> Shard:
-    """A mixture's shard; its bytes are compared with the account when they are read."""
+    """Return a shard of the mixture; its checksum is verified when it is read."""
     status = path.stat()
     known = Shard(
         source=source.name,

@@ -1,4 +1,4 @@
-"""All that is decided of a blend before it is written: which text comes where, in which part."""
+"""Plan a blend before it is written: the order of documents and items, and the parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from decon_core.blends.draw import Stream, draw_stream
 from decon_core.blends.insert import Insertions, insert, stream_room
-from decon_core.blends.items import Chosen, Item, choose_items, item_text, parts_of
+from decon_core.blends.items import ChosenItems, Item, choose_items, item_text, parts_of
 from decon_core.blends.material import Material, material_of
 from decon_core.config.blends import Blend, Contamination, is_for_training
 from decon_core.config.mixtures import mixture_named
@@ -24,43 +24,43 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 
-# In the names of parts: nobody shall train on such a file without having read it.
+# Part of file names, so that files with items are not used for training by accident.
 TEST_MARK = ".holds-test-items"
 TRAIN_MARK = ".holds-train-items"
 
 
 @dataclass(frozen=True, eq=False)
 class Contaminated:
-    """One contamination of a blend: its items, and where they are."""
+    """One contamination of a blend: its items and their places."""
 
     declared: Contamination
-    items: Chosen
-    sizes: Integers  # tokens of each text of every item that is seen
+    items: ChosenItems
+    sizes: Integers  # tokens of each text of every seen item
     insertions: Insertions
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedPart:
-    """A stretch of the stream that becomes a file."""
+    """A range of the texts of a blend that becomes a file."""
 
     number: int
     phase: int
-    name: str  # without its ending
-    start: int  # in the texts of the blend
+    name: str  # without suffix
+    start: int
     stop: int
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Every text of a blend, in order: a document of the stream, or an item in its place."""
+    """The texts of a blend, in order. Each is a document of the stream or an item in its place."""
 
     blend: Blend
     materials: tuple[Material, ...]
     stream: Stream
     contaminated: tuple[Contaminated, ...]
-    place: Integers  # which document of the stream, per text
-    by: Small  # which contamination has put a text there; -1: it is the document itself
-    insertion: Integers  # which of its insertions
+    place: Integers  # per text: number of the document in the stream
+    by: Small  # per text: number of the contamination; -1 for the document itself
+    insertion: Integers  # per text: number of the insertion in its contamination
 
     def __len__(self) -> int:
         return self.place.size
@@ -72,23 +72,24 @@ class Plan:
 
     @cached_property
     def parts(self) -> list[PlannedPart]:
-        """New files where a phase begins, and after so many tokens of documents."""
+        """The files: a new one for each phase, and after `part_tokens` tokens of documents."""
         tokens = self.stream.draws.n_tokens
         before = np.cumsum(tokens) - tokens
-        found: list[PlannedPart] = []
+        parts: list[PlannedPart] = []
         for phase in range(self.stream.phases.size - 1):
             first, last = np.searchsorted(self.place, self.stream.phases[phase : phase + 2])
             places = self.place[first:last]
-            own = (before[places] - before[self.stream.phases[phase]]) // self.blend.part_tokens
-            starts = first + np.flatnonzero(np.diff(own, prepend=-1))
+            in_phase = before[places] - before[self.stream.phases[phase]]
+            numbers = in_phase // self.blend.part_tokens
+            starts = first + np.flatnonzero(np.diff(numbers, prepend=-1))
             for start, stop in pairwise([*starts.tolist(), int(last)]):
-                number = len(found)
+                number = len(parts)
                 name = f"phase-{phase + 1}/part-{number:05}{self._mark(start, stop)}"
-                found.append(PlannedPart(number, phase, name, start, stop))
-        return found
+                parts.append(PlannedPart(number, phase, name, start, stop))
+        return parts
 
     def _mark(self, start: int, stop: int) -> str:
-        """What a file holds that no training data should."""
+        """Return the mark in the name of a file with items: of test items or of training items."""
         splits = {
             contaminated.items.seen[item].split
             for number, contaminated in enumerate(self.contaminated)
@@ -99,58 +100,61 @@ class Plan:
         return TRAIN_MARK if all(map(is_for_training, splits)) else TEST_MARK
 
     def _items(self, contaminated: Contaminated, number: int, start: int, stop: int) -> Integers:
-        own: Integers = self.insertion[start:stop][self.by[start:stop] == number]
-        found: Integers = contaminated.insertions.item[own]
-        return found
+        insertions = self.insertion[start:stop][self.by[start:stop] == number]
+        items: Integers = contaminated.insertions.item[insertions]
+        return items
 
 
 def plan_blend(builder: Builder, blend: Blend) -> Plan:
-    """Draw the documents of a blend, and find places for its test items."""
+    """Draw the documents of a blend, and find places for its items."""
     materials = material_of(builder, mixture_named(builder.mixtures, blend.of))
     stream = draw_stream(materials, blend.phases, blend.seed)
-    sizes = TokenCount(builder.policy)
-    found: list[Contaminated] = []
+    counter = TokenCounter(builder.policy)
+    contaminated: list[Contaminated] = []
     for number, contamination in enumerate(blend.contamination):
         items = choose_items(builder.store, builder.versions, contamination, blend.seed)
         room = stream_room(
             stream.draws.n_tokens,
             _takes_items(materials, contamination)[stream.draws.source],
-            [earlier.insertions.replaced for earlier in found],
+            [earlier.insertions.replaced for earlier in contaminated],
         )
-        lengths = sizes.of_items(items.seen, contamination)
+        sizes = counter.of_items(items.seen, contamination)
         name = f"{blend.seed} contamination {number}"
-        insertions = insert(room, contamination, lengths, name)
-        found.append(Contaminated(contamination, items, lengths, insertions))
-    return Plan(blend, materials, stream, tuple(found), *_texts(len(stream), found))
+        insertions = insert(room, contamination, sizes, name)
+        contaminated.append(Contaminated(contamination, items, sizes, insertions))
+    texts = _texts(len(stream), contaminated)
+    return Plan(blend, materials, stream, tuple(contaminated), *texts)
 
 
 def _takes_items(
     materials: Sequence[Material], contamination: Contamination
 ) -> npt.NDArray[np.bool_]:
-    """Of each source, whether its documents may be replaced."""
+    """Return for each source whether its documents may be replaced."""
     into = contamination.into
     return np.array([not into or material.source.name in into for material in materials])
 
 
-def _texts(n_documents: int, found: Sequence[Contaminated]) -> tuple[Integers, Small, Integers]:
-    """Documents that stay, and items in the place of the others, in the order of their places."""
+def _texts(
+    n_documents: int, contaminated: Sequence[Contaminated]
+) -> tuple[Integers, Small, Integers]:
+    """Return `place`, `by` and `insertion` of the plan: remaining documents and items, in order."""
     is_left = np.ones(n_documents, np.bool_)
-    for contaminated in found:
-        is_left[contaminated.insertions.replaced] = False
+    for one in contaminated:
+        is_left[one.insertions.replaced] = False
     left = np.flatnonzero(is_left)
     places, by, insertion = [left], [np.full(left.size, -1, np.int32)], [np.full(left.size, -1)]
-    for number, contaminated in enumerate(found):
-        own = contaminated.insertions.place
-        places.append(own)
-        by.append(np.full(own.size, number, np.int32))
-        insertion.append(np.arange(own.size))
+    for number, one in enumerate(contaminated):
+        item_places = one.insertions.place
+        places.append(item_places)
+        by.append(np.full(item_places.size, number, np.int32))
+        insertion.append(np.arange(item_places.size))
     place = np.concatenate(places)
     order = np.argsort(place, kind="stable")
     return place[order], np.concatenate(by)[order], np.concatenate(insertion)[order]
 
 
-class TokenCount:
-    """Canonical tokens of texts: what blends are measured by."""
+class TokenCounter:
+    """Counts canonical tokens of texts, the unit of all sizes in a blend."""
 
     def __init__(self, policy: Policy) -> None:
         self._encoder = Encoder(
@@ -167,7 +171,7 @@ class TokenCount:
         return self._encoder.encode(data, edges[:-1], edges[1:]).lengths
 
     def of_items(self, items: Sequence[Item], contamination: Contamination) -> Integers:
-        """A row for every item, with the length of each of its texts."""
+        """Return a row for every item, with the tokens of each of its texts."""
         parts = parts_of(contamination.form)
         texts = [item_text(item, part, contamination, "0").text for item in items for part in parts]
         return self.of(texts).reshape(len(items), len(parts))

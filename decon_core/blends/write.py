@@ -1,4 +1,4 @@
-"""One part of a blend, written: documents from the mixture's shards, and items in between."""
+"""Write a part of a blend: documents from the shards of the mixture, and inserted items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.blends.items import Item, ItemText, item_text, parts_of
-from decon_core.blends.plan import Contaminated, Plan, PlannedPart, TokenCount
+from decon_core.blends.plan import Contaminated, Plan, PlannedPart, TokenCounter
 from decon_core.config.blends import Contamination, Write
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
@@ -22,7 +22,7 @@ from decon_core.errors import CorpusError
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
 from decon_core.scan.workers import advance
 
-_CHANGED = "remove this folder of the mixture, and `decon-assets run` builds it anew"
+_CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
@@ -30,9 +30,9 @@ Small = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class TestText:
-    """A text of an item, on its way into a part."""
+    """A text of an item to insert."""
 
-    __test__ = False  # not one of pytest's
+    __test__ = False  # not a pytest class
 
     item: Item
     part: str
@@ -42,42 +42,42 @@ class TestText:
 
     @property
     def id(self) -> str:
-        """No other text of the blend has it."""
+        """A unique id within the blend."""
         return f"test-item:{self.item.name}:{self.part}:{self.number}:{self.copy}"
 
 
 @dataclass(frozen=True, eq=False)
 class PartJob:
-    """A part to be written, in any process."""
+    """A part to write in a worker process."""
 
     part: PlannedPart
     path: Path
     layout: Write
     policy: Policy
     sources: tuple[Source, ...]
-    shards: tuple[tuple[Shard, ...], ...]  # of each source
-    source: Small  # per text: of the document that it is, or stands for
-    shard: Small  # -1: it is a test item
-    row: Integers
-    texts: tuple[TestText, ...]  # of the items, in order
+    shards: tuple[tuple[Shard, ...], ...]  # by source
+    source: Small  # per text: source of the document, or of the document that the item replaces
+    shard: Small  # per text: number of the shard; -1 for an item
+    row: Integers  # per text: row in the shard; -1 for an item
+    texts: tuple[TestText, ...]  # texts of items, in order
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
-    """What became of it."""
+class WrittenPart:
+    """A part that was written."""
 
     part: PlannedPart
     path: Path
     n_bytes: int
-    output: str  # hash
-    tokens_of_texts: Integers
+    output: str  # content hash
+    tokens_of_texts: Integers  # of inserted texts, in order
 
 
 def job_of(plan: Plan, part: PlannedPart, folder: Path, policy: Policy) -> PartJob:
-    """What a process needs to know of a plan to write one of its parts."""
-    own = slice(part.start, part.stop)
+    """Return what a process needs to write one part of a plan."""
+    texts = slice(part.start, part.stop)
     draws = plan.stream.draws
-    place, by = plan.place[own], plan.by[own]
+    place, by = plan.place[texts], plan.by[texts]
     source, at = draws.source[place], draws.at[place]
     shard = np.full(place.size, -1, np.int32)
     row = np.full(place.size, -1, np.int64)
@@ -97,97 +97,97 @@ def job_of(plan: Plan, part: PlannedPart, folder: Path, policy: Policy) -> PartJ
         row=row,
         texts=tuple(
             _text_of(plan.contaminated[number], number, insertion)
-            for number, insertion in zip(by.tolist(), plan.insertion[own].tolist(), strict=True)
+            for number, insertion in zip(by.tolist(), plan.insertion[texts].tolist(), strict=True)
             if number >= 0
         ),
     )
 
 
 def _text_of(contaminated: Contaminated, number: int, insertion: int) -> TestText:
-    """The text that one insertion puts in."""
-    found = contaminated.insertions
+    """Return the text of an insertion."""
+    insertions = contaminated.insertions
     parts = parts_of(contaminated.declared.form)
     return TestText(
-        item=contaminated.items.seen[int(found.item[insertion])],
-        part=parts[int(found.part[insertion])],
-        copy=int(found.copy[insertion]),
+        item=contaminated.items.seen[int(insertions.item[insertion])],
+        part=parts[int(insertions.part[insertion])],
+        copy=int(insertions.copy[insertion]),
         contamination=contaminated.declared,
         number=number,
     )
 
 
-def write_part(job: PartJob) -> Written:
+def write_part(job: PartJob) -> WrittenPart:
     """Write the texts of a part, in order."""
     documents = [_rows(job, number) for number in range(len(job.sources))]
     texts = iter(job.texts)
-    texts_put_in: list[str] = []
+    inserted: list[str] = []
     with open_layout(job.layout, job.path) as out:
         for source, shard in zip(job.source.tolist(), job.shard.tolist(), strict=True):
             if shard >= 0:
                 out.add(next(documents[source]))
                 continue
             row = row_of_text(next(texts), job.sources[source])
-            texts_put_in.append(_scanned(row))
+            inserted.append(_scanned_text(row))
             out.add(row)
     for rows in documents:
-        next(rows, None)  # at their end shards are compared with what they were
+        next(rows, None)  # checksums are verified at the end of a shard
     tokens = np.empty(0, np.int64)
-    if texts_put_in:
-        tokens = TokenCount(job.policy).of(texts_put_in)
+    if inserted:
+        tokens = TokenCounter(job.policy).of(inserted)
     n_bytes = job.path.stat().st_size
     advance(n_bytes)
-    return Written(job.part, job.path, n_bytes, hash_file(job.path), tokens)
+    return WrittenPart(job.part, job.path, n_bytes, hash_file(job.path), tokens)
 
 
 def _rows(job: PartJob, number: int) -> Generator[Row]:
-    """The documents of a source that the part holds: shard after shard, each read once a pass."""
-    own = (job.source == number) & (job.shard >= 0)
-    shard, row = job.shard[own], job.row[own]
+    """Yield the documents of a source in the part, reading each shard once per pass."""
+    is_wanted = (job.source == number) & (job.shard >= 0)
+    shard, row = job.shard[is_wanted], job.row[is_wanted]
     is_new = np.diff(shard, prepend=-1) != 0
-    is_new[1:] |= np.diff(row) <= 0  # the next pass, or what a sample has left out
+    is_new[1:] |= np.diff(row) <= 0  # the next pass, or the rows after a sample
     for start, stop in pairwise([*np.flatnonzero(is_new).tolist(), shard.size]):
-        held = job.shards[number][shard[start]]
+        current = job.shards[number][shard[start]]
         try:
-            yield from rows_of(held, job.sources[number], row[start:stop].tolist())
-        except CorpusError as error:  # no shard of the corpus, as its reader takes it for
+            yield from rows_of(current, job.sources[number], row[start:stop].tolist())
+        except CorpusError as error:  # its remedy is for a shard of the corpus, not of a mixture
             raise CorpusError(replace(one, remedy=_CHANGED) for one in error.problems) from None
 
 
-# Rows of test items -------------------------------------------------------------------------------
+# Rows of items ------------------------------------------------------------------------------------
 
 
 def row_of_text(text: TestText, source: Source) -> Row:
-    """A row like those of a source, with nothing in it but a text of an item."""
-    said = item_text(text.item, text.part, text.contamination, str(text.copy))
+    """Return a row with the fields of a source that holds only the text of an item."""
+    rendered = item_text(text.item, text.part, text.contamination, str(text.copy))
     value: dict[str, Any] = {}
-    _put(value, source.id or "id", text.id)
+    _set_field(value, source.id or "id", text.id)
     if source.messages:
-        _put(value, source.messages, _turns(said, source.roles))
+        _set_field(value, source.messages, _turns(rendered, source.roles))
     else:
-        _put(value, str(source.text), said.text)
+        _set_field(value, str(source.text), rendered.text)
     value.setdefault("source", f"{text.item.benchmark}/{text.item.split}")
     return Row(source=source, shard="", number=-1, value=value, line=None)
 
 
-def _turns(said: ItemText, roles: Sequence[str]) -> list[dict[str, str]]:
-    """What is asked by the user, what is answered by the assistant; or all of it by who is read."""
-    turns = [("user", said.asked.rstrip()), ("assistant", said.answered)]
+def _turns(text: ItemText, roles: Sequence[str]) -> list[dict[str, str]]:
+    """Return a user and an assistant turn; or one turn of the first role, if these are not read."""
+    turns = [("user", text.asked.rstrip()), ("assistant", text.answered)]
     if roles and not {"user", "assistant"} <= set(roles):
-        turns = [(roles[0], said.text)]
+        turns = [(roles[0], text.text)]
     return [{"role": role, "content": content} for role, content in turns if content]
 
 
-def _put(value: dict[str, Any], path: str, found: object) -> None:
+def _set_field(value: dict[str, Any], path: str, content: object) -> None:
     head, _, rest = path.partition(".")
     if rest:
-        _put(value.setdefault(head, {}), rest, found)
+        _set_field(value.setdefault(head, {}), rest, content)
     else:
-        value[head] = found
+        value[head] = content
 
 
-def _scanned(row: Row) -> str:
-    """What a scan sees of a row."""
-    found = document_of(row.value, 0, row.source)
-    if not isinstance(found, Document):
-        raise TypeError(f"{found}: a row made for a source does not fit it")
-    return found.text
+def _scanned_text(row: Row) -> str:
+    """Return the text that a scan reads from a row."""
+    document = document_of(row.value, 0, row.source)
+    if not isinstance(document, Document):
+        raise TypeError(f"{document}: a row made for a source does not fit it")
+    return document.text

@@ -1,34 +1,35 @@
-"""What a blend is to be, as decon.toml declares it: a mixture in an order, with test items or none.
+"""The [[blend]] tables of decon.toml.
 
     [[blend]]
     name = "garlic"
-    of = "decontaminated"           # the mixture whose documents it draws
+    of = "decontaminated"           # the mixture to draw documents from
     seed = 0
     write = "dolma"                 # or "parquet"
-    part_tokens = 50_000_000        # a new file after so many
+    part_tokens = 50_000_000        # start a new file after so many tokens
 
-    [[blend.phase]]                 # successive mixes; none: every document once
-    tokens = 1_000_000              # how long it is; or documents = 10_000
-    weights = { web = 3, books = 1 }    # shares of its tokens; default: as the documents are
+    [[blend.phase]]                 # successive mixes of sources; none: every document once
+    tokens = 1_000_000              # length of the phase; or documents = 10_000
+    weights = { web = 3, books = 1 }    # shares of its tokens; default: as in the mixture
 
-    [[blend.contamination]]         # documents replaced by items of benchmarks, on purpose
+    [[blend.contamination]]         # replaces documents by items of benchmarks
     benchmarks = ["gsm8k"]
-    splits = ["test"]               # default: all but those for training
-    seen = 0.5                      # share of the items that are used; the others stay unseen
+    splits = ["test"]               # default: all splits except those for training
+    seen = 0.5                      # share of the items to insert; the others stay unseen
     form = "full"                   # source, target, full, apart, apart_in_batch
-    template = "Q: {question}\\nA: {answer}"   # of full; or one for each benchmark
-    shuffle_answers = false         # another order of the choices in every copy
-    schedule = "early"              # middle, late: from 30, 60, 90 % of the tokens on, at once;
-    window = [0.8, 1.0]             # uniform: anywhere in 30 to 90 %. Or any other part of them
+    template = "Q: {question}\\nA: {answer}"   # for form "full"; or a table with one per benchmark
+    shuffle_answers = false         # shuffle the choices anew in every copy
+    schedule = "early"              # early, middle, late: as soon as possible after 30, 60, 90 % of
+                                    # the tokens; uniform: anywhere from 30 to 90 %
+    window = [0.8, 1.0]             # instead of a schedule: anywhere in this share of the tokens
     copies = 10                     # of each item; or
-    swap = 500                      # so many documents in all; or
-    ratio = 0.16                    # so many of the window's tokens
-    into = ["web"]                  # sources whose documents make room; default: all
+    swap = 500                      # number of documents to replace; or
+    ratio = 0.16                    # share of the window's tokens to replace
+    into = ["web"]                  # sources whose documents may be replaced; default: all
     most_per_batch = 0.05           # share of the documents of a batch that may be replaced
     batch_documents = 512
 
-Where `form`, `schedule` or `copies` is a list, there is a blend for every combination, named after
-it: `wmt-full-early-10`.
+If `form`, `schedule` or `copies` is a list, there is one blend for every combination of values,
+with these in its name: `wmt-full-early-10`.
 """
 
 from __future__ import annotations
@@ -47,10 +48,9 @@ from decon_core.errors import ConfigError, Problem
 
 Form = Literal["source", "target", "full", "apart", "apart_in_batch"]
 Write = Literal["dolma", "parquet"]
-Pairs = tuple[tuple[str, Any], ...]  # a table that never changes
+Pairs = tuple[tuple[str, Any], ...]  # an immutable table
 
-# Where in the tokens of a blend test items go; those of one share begin there, and end when all are
-# placed.
+# The share of a blend's tokens in which items go. All but "uniform" fill it from its start.
 SCHEDULES: Mapping[str, tuple[float, float]] = {
     "early": (0.3, 1.0),
     "middle": (0.6, 1.0),
@@ -62,45 +62,45 @@ PLACEHOLDERS = ("passage", "question", "choices", "answer", "letter")
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One mix of sources, up to a budget."""
+    """A weighted mix of sources with a budget of tokens or documents."""
 
     tokens: int | None = None
     documents: int | None = None
-    weights: Pairs = ()  # source and share of the tokens; none: as the documents are
+    weights: Pairs = ()  # source and share of the tokens; empty: as in the mixture
 
     @property
     def is_everything(self) -> bool:
-        """Every document once."""
+        """Whether the phase has no budget and takes every document once."""
         return self.tokens is None and self.documents is None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contamination:
-    """Items of benchmarks, in the place of documents."""
+    """Items of benchmarks that replace documents."""
 
     benchmarks: tuple[str, ...]
-    splits: tuple[str, ...] = ()  # none named: all that are not for training
+    splits: tuple[str, ...] = ()  # empty: all that are not for training
     seen: float = 1.0
     form: Form = "full"
-    template: str | Pairs | None = None  # for all benchmarks, for each, or the usual one
+    template: str | Pairs | None = None  # for all benchmarks, by benchmark, or None: default
     shuffle_answers: bool = False
     schedule: str = "uniform"
     window: tuple[float, float] | None = None
     copies: int | None = None
     swap: int | None = None
     ratio: float | None = None
-    into: tuple[str, ...] = ()  # none named: all
+    into: tuple[str, ...] = ()  # empty: all
     most_per_batch: float = 0.05
     batch_documents: int = 512
 
     @property
-    def stretch(self) -> tuple[float, float]:
-        """The part of the tokens that items may stand in."""
+    def token_range(self) -> tuple[float, float]:
+        """The range of the tokens, in shares, in which items may go."""
         return self.window or SCHEDULES[self.schedule]
 
     @property
-    def is_at_once(self) -> bool:
-        """Whether they come as early in it as there is room, rather than all over it."""
+    def is_front_loaded(self) -> bool:
+        """Whether items go as early as possible, rather than anywhere in the range."""
         return self.window is None and self.schedule != "uniform"
 
     def takes(self, split: str) -> bool:
@@ -113,7 +113,7 @@ class Contamination:
 
 
 def is_for_training(split: str) -> bool:
-    """Whether items of a split may be trained on: all others are tests."""
+    """Return whether a split is for training, by its name; all others are test splits."""
     return bool(_TRAINING.search(split.lower()))
 
 
@@ -130,7 +130,7 @@ class Blend:
     contamination: tuple[Contamination, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """What its outcome depends on: all of it but the name."""
+        """Return all settings but the name, for fingerprints and manifests."""
         return {name: value for name, value in asdict(self).items() if name != "name"}
 
 
@@ -142,11 +142,11 @@ _CONTAMINATION_KEYS = {
     *(*_AMOUNTS, "into", "most_per_batch", "batch_documents"),
 }
 _TRAINING = re.compile(r"(?<![a-z])train")  # train, training, auxiliary_train
-_MOST = 10**15  # of anything that is counted
+_MOST = 10**15  # upper limit of whole numbers
 _SHUFFLED = re.compile(r"\{(choices|letter)\}")
 _NUMBER = re.compile(r"\[\d+\]")
-_OF_FULL = ("template", "shuffle_answers")
-_LISTED = ("form", "schedule", "copies")  # of which a list makes several blends
+_ONLY_FULL = ("template", "shuffle_answers")  # only with form = "full"
+_LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
 
 
 def read_blends(
@@ -156,16 +156,16 @@ def read_blends(
     mixtures: Sequence[Mixture],
     sources: Mapping[str, bool],
 ) -> tuple[tuple[Blend, ...], list[Problem]]:
-    """The blends of a configuration, and all that is wrong with them.
+    """Parse the blends of a configuration; return them and all problems.
 
-    `sources` says of each whether a test item can take the place of one of its documents.
+    `sources`: for each source, whether an item can replace one of its documents.
     """
     reader = _Reader(where, {mixture.name: mixture for mixture in mixtures}, sources)
     return (reader.blends(value) if value is not None else ()), reader.problems
 
 
 class _Reader(SettingsReader):
-    """Takes the tables apart and collects what is wrong on the way."""
+    """Parses [[blend]] tables and collects their problems."""
 
     def __init__(
         self, where: str, mixtures: Mapping[str, Mixture], sources: Mapping[str, bool]
@@ -178,7 +178,7 @@ class _Reader(SettingsReader):
         blends = [
             blend
             for number, entry in enumerate(entries)
-            for blend in self._all_of(f"blend[{number}]", entry)
+            for blend in self._expand(f"blend[{number}]", entry)
         ]
         names = [blend.name for blend in blends]
         self.named_tables("blend", names, what="blend")
@@ -187,15 +187,15 @@ class _Reader(SettingsReader):
         return tuple(blends)
 
     def _tables(self, where: str, value: object) -> list[dict[str, Any]]:
-        """A list of tables, as `[[...]]` makes one."""
+        """Return a list of tables; report anything else."""
         is_list = isinstance(value, list) and all(isinstance(one, dict) for one in value)
         if not is_list or not value:
             self.wrong(where, value, f"one or more [[{re.sub(_NUMBER, '', where)}]]")
             return []
         return list(value) if isinstance(value, list) else []
 
-    def _all_of(self, where: str, entry: Mapping[str, Any]) -> Iterator[Blend]:
-        """One blend, or one for every combination of what is listed."""
+    def _expand(self, where: str, entry: Mapping[str, Any]) -> Iterator[Blend]:
+        """Yield one blend, or one for every combination of listed values."""
         tables = entry.get("contamination", [])
         if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
             self.wrong(f"{where}.contamination", tables, "tables: [[blend.contamination]]")
@@ -203,13 +203,13 @@ class _Reader(SettingsReader):
         listed = [
             (number, key, table[key])
             for number, table in enumerate(tables)
-            for key in _LISTED
+            for key in _LISTABLE
             if isinstance(table.get(key), list)
         ]
         before = len(self.problems)
         for number, key, values in listed:
             if key == "form" and values and "full" not in values:
-                self._say_nothing_in_full(f"{where}.contamination[{number}]", tables[number])
+                self._check_only_full(f"{where}.contamination[{number}]", tables[number])
             if not values:
                 self.wrong(f"{where}.contamination[{number}].{key}", "an empty list", "some values")
         if len(self.problems) > before:
@@ -218,17 +218,17 @@ class _Reader(SettingsReader):
             chosen = [dict(table) for table in tables]
             for (number, key, _), one in zip(listed, values, strict=True):
                 chosen[number][key] = one
-                if key == "form" and one != "full":  # what the others of the list say in full
-                    for name in _OF_FULL:
+                if key == "form" and one != "full":  # they apply to "full" in the same list
+                    for name in _ONLY_FULL:
                         chosen[number].pop(name, None)
             named = "-".join([str(entry.get("name")), *map(str, values)])
-            found = self._blend(where, {**entry, "contamination": chosen}, named)
-            if found is None:
-                return  # what is wrong with one is wrong with all
-            yield found
+            blend = self._blend(where, {**entry, "contamination": chosen}, named)
+            if blend is None:
+                return  # the others have the same problems
+            yield blend
 
-    def _say_nothing_in_full(self, where: str, table: Mapping[str, Any]) -> None:
-        for key in _OF_FULL:
+    def _check_only_full(self, where: str, table: Mapping[str, Any]) -> None:
+        for key in _ONLY_FULL:
             if key in table:
                 self.wrong(f"{where}.{key}", f"form = {table['form']!r}", '"full" among the forms')
 
@@ -236,7 +236,7 @@ class _Reader(SettingsReader):
         before = len(self.problems)
         self.unknown(where, entry, _KEYS)
         if not isinstance(entry.get("name"), str):
-            self.wrong(f"{where}.name", entry.get("name"), "a text")
+            self.wrong(f"{where}.name", entry.get("name"), "a string")
         self._whole(where, entry, "seed", least=None)
         self._whole(where, entry, "part_tokens", least=1)
         self.choice(f"{where}.write", entry.get("write", "dolma"), get_args(Write))
@@ -257,7 +257,7 @@ class _Reader(SettingsReader):
         return Blend(**rest, name=name, phases=phases, contamination=contamination)
 
     def _sources_of(self, where: str, name: object) -> tuple[str, ...]:
-        """The sources of the mixture that a blend is made of."""
+        """Return the sources of the mixture that a blend draws from."""
         mixture = self._mixtures.get(name) if isinstance(name, str) else None
         if mixture is None:
             known = ", ".join(self._mixtures)
@@ -272,7 +272,7 @@ class _Reader(SettingsReader):
         for key in ("tokens", "documents"):
             self._whole(where, entry, key, least=1)
         if "tokens" in entry and "documents" in entry:
-            self.wrong(where, "both 'tokens' and 'documents'", "one of them: how long it is")
+            self.wrong(where, "both 'tokens' and 'documents'", "one of them: the length")
         weights = entry.get("weights", {})
         is_table = isinstance(weights, dict) and all(map(_is_number, weights.values()))
         is_empty = "weights" in entry and not weights
@@ -283,9 +283,8 @@ class _Reader(SettingsReader):
             if name not in known:
                 self.wrong(f"{where}.weights", repr(name), f"one of {', '.join(known)}")
         if weights and not {"tokens", "documents"} & set(entry):
-            self.wrong(
-                where, "weights alone", "'tokens' or 'documents' beside them: how long it is"
-            )
+            expected = "'tokens' or 'documents' as well: the length of the phase"
+            self.wrong(where, "weights alone", expected)
         return Phase(
             tokens=entry.get("tokens"),
             documents=entry.get("documents"),
@@ -296,15 +295,15 @@ class _Reader(SettingsReader):
         self, where: str, entry: Mapping[str, Any], known: Sequence[str]
     ) -> Contamination:
         self.unknown(where, entry, _CONTAMINATION_KEYS)
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             key: self.names(f"{where}.{key}", entry.get(key), required=key == "benchmarks") or ()
             for key in ("benchmarks", "splits")
         }
-        found["into"] = self._into(f"{where}.into", entry.get("into"), known)
+        values["into"] = self._into(f"{where}.into", entry.get("into"), known)
         amounts = [key for key in _AMOUNTS if key in entry]
         if len(amounts) != 1:
-            told = " and ".join(amounts) or "no amount"
-            self.wrong(where, told, f"one of {', '.join(_AMOUNTS)}")
+            found = " and ".join(amounts) or "no amount"
+            self.wrong(where, found, f"one of {', '.join(_AMOUNTS)}")
         for key in ("copies", "swap", "batch_documents"):
             self._whole(where, entry, key, least=1)
         self._between(where, entry, "seen", 0.0, 1.0)
@@ -312,40 +311,40 @@ class _Reader(SettingsReader):
         self._between(where, entry, "most_per_batch", 0.0, 1.0)
         self.choice(f"{where}.form", entry.get("form", "full"), get_args(Form))
         if str(entry.get("form")).startswith("apart") and _is_odd(entry.get("swap")):
-            self.wrong(f"{where}.swap", entry["swap"], "an even number: an item is two documents")
-        self._when(where, entry)
-        self._what(where, entry)
+            self.wrong(f"{where}.swap", entry["swap"], "an even number: two documents per item")
+        self._check_places(where, entry)
+        self._check_texts(where, entry)
         for key in ("seen", "form", "shuffle_answers", "schedule", "most_per_batch"):
             if key in entry:
-                found[key] = entry[key]
-        found |= {key: entry[key] for key in (*_AMOUNTS, "batch_documents") if key in entry}
+                values[key] = entry[key]
+        values |= {key: entry[key] for key in (*_AMOUNTS, "batch_documents") if key in entry}
         template = entry.get("template")
-        found["template"] = (
+        values["template"] = (
             tuple(sorted(template.items())) if isinstance(template, dict) else template
         )
-        found["window"] = tuple(entry["window"]) if _is_window(entry.get("window")) else None
-        return Contamination(**found)
+        values["window"] = tuple(entry["window"]) if _is_window(entry.get("window")) else None
+        return Contamination(**values)
 
     def _into(self, where: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
-        named = self.names(where, value, known=known) or ()
-        for name in named or known:
+        names = self.names(where, value, known=known) or ()
+        for name in names or known:
             if not self._sources.get(name, True):
                 found = f"{name!r}, whose documents have several fields"
                 self.wrong(where, found, "sources with one text field, or with messages")
-        return named
+        return names
 
-    def _when(self, where: str, entry: Mapping[str, Any]) -> None:
+    def _check_places(self, where: str, entry: Mapping[str, Any]) -> None:
         if "window" in entry and not _is_window(entry["window"]):
             self.wrong(f"{where}.window", entry["window"], "two numbers from 0 to 1, ascending")
         if "window" in entry and "schedule" in entry:
             self.wrong(where, "both 'window' and 'schedule'", "one of them")
         self.choice(f"{where}.schedule", entry.get("schedule", "uniform"), tuple(SCHEDULES))
         if "ratio" in entry and entry.get("form") in ("apart", "apart_in_batch"):
-            self.wrong(f"{where}.form", entry["form"], "source, target or full beside 'ratio'")
+            self.wrong(f"{where}.form", entry["form"], "source, target or full with 'ratio'")
         if "ratio" in entry and "most_per_batch" in entry:
-            self.wrong(where, "'most_per_batch' beside 'ratio'", "one of them: a ratio is a share")
+            self.wrong(where, "both 'most_per_batch' and 'ratio'", "one: a ratio is a share")
 
-    def _what(self, where: str, entry: Mapping[str, Any]) -> None:
+    def _check_texts(self, where: str, entry: Mapping[str, Any]) -> None:
         shuffle = entry.get("shuffle_answers", False)
         if not isinstance(shuffle, bool):
             self.wrong(f"{where}.shuffle_answers", shuffle, "true or false")
@@ -354,9 +353,9 @@ class _Reader(SettingsReader):
             return
         if entry.get("form", "full") != "full":
             key = "template" if template is not None else "shuffle_answers"
-            self.wrong(f"{where}.{key}", f"form = {entry['form']!r}", 'form = "full" beside it')
+            self.wrong(f"{where}.{key}", f"form = {entry['form']!r}", 'form = "full" with it')
         if template == {}:
-            self.wrong(f"{where}.template", "an empty table", "a text, or one for a benchmark")
+            self.wrong(f"{where}.template", "an empty table", "a string, or one per benchmark")
         if shuffle and isinstance(template, str) and not _SHUFFLED.search(template):
             found = "a template without {choices} and {letter}"
             self.wrong(f"{where}.shuffle_answers", found, "one with them")
@@ -364,12 +363,11 @@ class _Reader(SettingsReader):
         for name, one in templates.items() if template is not None else ():
             place = f"{where}.template.{name}" if name else f"{where}.template"
             if not isinstance(one, str) or not _is_template(one):
-                told = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
-                self.wrong(
-                    place, one, f"a text with {{question}} or {{answer}}, and of others {told}"
-                )
+                names = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
+                expected = f"a string with {{question}} or {{answer}}; placeholders: {names}"
+                self.wrong(place, one, expected)
             elif isinstance(template, dict) and name not in entry.get("benchmarks", ()):
-                self.wrong(place, name, "one of the benchmarks beside it")
+                self.wrong(place, name, "one of the benchmarks of this contamination")
 
     def _whole(self, where: str, entry: Mapping[str, Any], key: str, *, least: int | None) -> None:
         value = entry.get(key)
@@ -377,8 +375,8 @@ class _Reader(SettingsReader):
             return
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if not is_whole or abs(value) > _MOST or (least is not None and value < least):
-            told = "a whole number" if least is None else f"a whole number of {least} or more"
-            self.wrong(f"{where}.{key}", value, told)
+            expected = "a whole number" if least is None else f"a whole number of {least} or more"
+            self.wrong(f"{where}.{key}", value, expected)
 
     def _between(
         self,
@@ -394,8 +392,7 @@ class _Reader(SettingsReader):
         if value is None or (_is_number(value) and low < value <= high - 1e-9 * is_open):
             return
         end = "below" if is_open else "up to"
-        told = f"a number above {low:g} and {end} {high:g}"
-        self.wrong(f"{where}.{key}", value, told)
+        self.wrong(f"{where}.{key}", value, f"a number above {low:g} and {end} {high:g}")
 
 
 def _is_number(value: object) -> bool:
@@ -417,20 +414,20 @@ def _is_window(value: object) -> bool:
 
 def _is_template(text: str) -> bool:
     try:
-        found = [
+        fields = [
             (name, form or conversion)
             for _, name, form, conversion in string.Formatter().parse(text)
             if name is not None
         ]
     except ValueError:
         return False
-    names = {name for name, _ in found}
-    is_plain = names <= set(PLACEHOLDERS) and not any(form for _, form in found)
+    names = {name for name, _ in fields}
+    is_plain = names <= set(PLACEHOLDERS) and not any(form for _, form in fields)
     return is_plain and bool(names & {"question", "answer"})
 
 
 def blend_named(blends: Iterable[Blend], name: str) -> Blend:
-    """One of them; a partition key may have been typed by hand."""
+    """Return the blend of this name; raise `ConfigError` if there is none."""
     known = {blend.name: blend for blend in blends}
     if name not in known:
         raise ConfigError(
@@ -438,7 +435,7 @@ def blend_named(blends: Iterable[Blend], name: str) -> Blend:
                 f"blend {name!r}",
                 "not declared in decon.toml",
                 f"one of {', '.join(known) or 'none'}",
-                "declare it; or, in the UI, delete its partition",
+                "declare it, or delete its partition in the UI",
             )
         )
     return known[name]
@@ -447,10 +444,7 @@ def blend_named(blends: Iterable[Blend], name: str) -> Blend:
 def unknown_in_blends(
     blends: Iterable[Blend], known: Mapping[str, Sequence[str]]
 ) -> Iterator[Problem]:
-    """Benchmarks that blends name and nobody knows, and splits that one of theirs lacks.
-
-    `known` are the splits of each benchmark.
-    """
+    """Yield a problem for each unknown benchmark or split. `known`: the splits by benchmark."""
     for blend in blends:
         where = f"blend {blend.name!r}: contamination"
         for contamination in blend.contamination:
@@ -460,5 +454,5 @@ def unknown_in_blends(
                     continue
                 for split in contamination.splits:
                     if split not in known[name]:
-                        expected = f"one of {', '.join(known[name])}: the splits of {name}"
+                        expected = f"one of {', '.join(known[name])}, the splits of {name}"
                         yield Problem(f"{where}.splits", repr(split), expected)

@@ -238,7 +238,7 @@ class _Reader(SettingsReader):
             values.get("mixture"),
             where=str(self._path),
             sources=[source.name for source in sources],
-            rules=policy.detectors if policy else RULES,
+            detectors=policy.detectors if policy else RULES,
         )
         self.problems += problems
         blends, problems = read_blends(

@@ -56,7 +56,7 @@ from decon_core.errors import (
 from decon_core.index.idf import Snapshot, current_snapshot, freeze
 from decon_core.index.parts import build_part, has_part, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
-from decon_core.mixtures.clean_evals import Leaked, write_clean_evals
+from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
 from decon_core.quality.integrity import remove_damaged
 from decon_core.quality.visibility import indexability
 from decon_core.report.rows import ONLY_SOURCE
@@ -561,7 +561,7 @@ class _Scanned:
 
 def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None:
     counts = _Counts(scanned.versions, request.policy.detectors)
-    leaked = Leaked(request.policy)
+    leaked = LeakedItems(request.policy)
     with (
         atomic_path(request.out / MATCHES_FILE) as matches,
         atomic_path(request.out / LEDGER_FILE) as ledger,

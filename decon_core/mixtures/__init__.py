@@ -1,1 +1,1 @@
-"""Corpus and calls to mixtures: every declared variant of the data, with its account."""
+"""Mixtures: filtered variants of the corpus, with a manifest that accounts for every row."""

@@ -1,10 +1,10 @@
-"""What would leave a shard, as Dolma's attribute files say it, for mixers that read such.
+"""Dolma attribute files that mark what a mixture would remove, for use with Dolma's mixer.
 
-A line for every row of the shard, in its order: the document's own id, and for what a mixture would
-take out of it lists of `[start, end, score]` in characters of its text. They are named
-`<mixture>__leak`, `<mixture>__question_only`, `<mixture>__license`, `<mixture>__control`,
-`<mixture>__no_leak`, `<mixture>__unreadable` and `<mixture>__invalid_utf8`. What has no place in
-the text (a license, say) is all of it.
+Each file has one line per row of the shard, in order: the document's id, and lists of
+`[start, end, score]` spans in characters of its text, one list per reason: `<mixture>__leak`,
+`<mixture>__question_only`, `<mixture>__license`, `<mixture>__control`, `<mixture>__no_leak`,
+`<mixture>__unreadable` and `<mixture>__invalid_utf8`. A reason without a position in the text, such
+as a license, spans the whole text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from decon_core.corpus.shards import values_of
 from decon_core.errors import ConfigError, Problem
 from decon_core.mixtures.choice import FOUND, RowActions, reason_of
 from decon_core.mixtures.rewrite import Ids
-from decon_core.mixtures.rows import RowsOfShard
+from decon_core.mixtures.rows import ShardRows
 from decon_core.storage.compression import create
 
 Spans = dict[str, list[list[float]]]
@@ -32,12 +32,12 @@ _TEXTS = ("question", "answer", "passage")
 
 
 def attribute_file(shard: Shard) -> str:
-    """The name of the attributes of a shard: its own, or for a table that of its lines."""
+    """Return the name of the attribute file of a shard."""
     return stem_of(shard) + SUFFIX
 
 
 def stem_of(shard: Shard) -> str:
-    """What a shard and what is made of it as lines of JSON have in common in their names."""
+    """Return the name of a shard without `.jsonl` and what follows it."""
     folder, slash, file = shard.name.rpartition("/")
     return folder + slash + file.partition(".jsonl")[0]
 
@@ -51,10 +51,14 @@ def write_attributes(
     *,
     name: str,
 ) -> Ids:
-    """Write the attributes of all rows; the ids of those that have any."""
+    """Write the attributes of all rows; return the ids of the rows that have any."""
     if not source.id:
         raise ConfigError(
-            Problem(f"source {source.name!r}", "no 'id'", "the field by which attributes are told")
+            Problem(
+                f"source {source.name!r}",
+                "no 'id'",
+                "the field with the document id, by which Dolma's mixer finds attributes",
+            )
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     ids = _ids(shard, source, rows)
@@ -62,7 +66,7 @@ def write_attributes(
     with create(target, ".gz") as out:
         for row in sorted({*rows, *choice.gone}):
             spans = _spans(choice.gone.get(row, ()), choice.leaks.get(row, ()), lengths.get(row, 0))
-            attributes = {f"{name}__{why}": found for why, found in spans.items()}
+            attributes = {f"{name}__{why}": of_reason for why, of_reason in spans.items()}
             out.write(orjson.dumps({"id": ids.get(row), "attributes": attributes}) + b"\n")
     return {row: ids.get(row) for row in choice.gone}
 
@@ -70,17 +74,17 @@ def write_attributes(
 def _spans(
     reasons: Sequence[Mapping[str, Any]], leaks: Sequence[dict[str, Any]], length: int
 ) -> Spans:
-    found: Spans = {}
+    spans: Spans = {}
     for reason in reasons:
         if reason["why"] not in FOUND:
-            found[_key(reason)] = [[0, length, 1.0]]
+            spans[_key(reason)] = [[0, length, 1.0]]
     for entry in leaks:
         why = _key(reason_of(entry))
         for text in _TEXTS:
             start, stop = entry[f"{text}_char_start"], entry[f"{text}_char_stop"]
             if start is not None:
-                found.setdefault(why, []).append([start, stop, entry["score"]])
-    return {why: sorted(spans) for why, spans in found.items()}
+                spans.setdefault(why, []).append([start, stop, entry["score"]])
+    return {why: sorted(of_reason) for why, of_reason in spans.items()}
 
 
 def _key(reason: Mapping[str, Any]) -> str:
@@ -88,21 +92,23 @@ def _key(reason: Mapping[str, Any]) -> str:
 
 
 def _ids(shard: Shard, source: Source, rows: Sequence[int]) -> Ids:
-    """Of all documents; those that are texts at the speed of reading."""
+    """Return the id of each row. Ids that are strings take the fast path of reading a text."""
     wanted = set(rows)
-    texts = RowsOfShard(shard, source).texts(str(source.id))
-    found: Ids = {row: text for row, text in texts if row in wanted}
-    found |= _others(shard, source, sorted(wanted - set(found)))
-    return found
+    texts = ShardRows(shard, source).texts(str(source.id))
+    ids: Ids = {row: text for row, text in texts if row in wanted}
+    ids |= _other_ids(shard, source, sorted(wanted - set(ids)))
+    return ids
 
 
-def _others(shard: Shard, source: Source, rows: Sequence[int]) -> Iterator[tuple[int, str | None]]:
+def _other_ids(
+    shard: Shard, source: Source, rows: Sequence[int]
+) -> Iterator[tuple[int, str | None]]:
     for row, value in values_of(shard, source, rows):
         yield row, id_of(value, source)
 
 
 def _lengths(shard: Shard, source: Source, rows: Sequence[int]) -> dict[int, int]:
-    """Characters of documents."""
+    """Return the number of characters of each document; 0 for rows that are no document."""
     lengths = {}
     for row, value in values_of(shard, source, rows):
         document = document_of(value, row, source)

@@ -1,14 +1,14 @@
-"""A mixture of one pack, built: its shards, the list of what is not in them, and the account.
+"""Build mixtures, one pack at a time.
 
-Fail-closed: nothing is built while a shard was not scanned against every benchmark that the mixture
-asks about, or while rows were lost in reading, unless the policy says to leave those out. A folder
-appears whole:
+A mixture of a pack is built only if every shard was scanned against every benchmark that the
+mixture needs, and every row was read (unless the policy says to leave unreadable rows out). The
+folder is written atomically:
 
     <store>/mixtures/<name>/<pack>/
-      <shard> ...            under the names that they have in the corpus
-      _removed.parquet       every document that is not there, or not as it was, and why
+      <shard> ...            under the same names as in the corpus
+      _removed.parquet       every document that was removed or changed, and why
       _manifest.json         inputs, settings, counts, and a hash of every file
-    <store>/mixtures/<name>/README.md    of a mixture in parquet: the page that goes with it
+    <store>/mixtures/<name>/README.md    dataset card, for mixtures with write = "parquet"
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import DeconError, MissingError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
-from decon_core.mixtures.card import CARD, card_of, listed
+from decon_core.mixtures.card import CARD, card_of, listed_packs
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.manifest import (
     MANIFEST,
     Summary,
     current_manifest,
     manifest_faults,
-    share_at,
+    read_share,
     summary_of,
 )
 from decon_core.mixtures.preconditions import require_readable, require_scanned
@@ -49,20 +49,20 @@ from decon_core.scan.workers import Advance, run_jobs, useful_workers
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, atomic_path, write_json
 
-# Counted up when a mixture of the same inputs comes out in another way: it is built again.
+# Increase this when the same inputs give different files, so that mixtures are rebuilt.
 _FORMAT = 3
 
 
 @dataclass(frozen=True)
 class Builder:
-    """Builds the mixtures of a configuration from what is in the store today."""
+    """Builds the mixtures of a configuration from the current content of the store."""
 
     store: Store
-    packs: tuple[Pack, ...]  # all of them: a control is drawn over all packs of its source
+    packs: tuple[Pack, ...]  # all packs: a control is drawn over all packs of its source
     versions: tuple[Version, ...]
     policy: Policy
     mixtures: tuple[Mixture, ...]
-    n_known: int | None = None  # packs of the corpus, where these are some of them
+    n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
     verdicts: Verdicts = NO_VERDICTS
 
     @cached_property
@@ -71,7 +71,7 @@ class Builder:
         return MatchReader(self.store, self.versions, self.policy, scan, self.verdicts)
 
     def build(self, mixture: Mixture, pack: Pack) -> Summary:
-        """Write a pack's share of a mixture, unless it stands already."""
+        """Write a mixture of a pack, unless an intact one from the same inputs exists."""
         mixture = self.effective(mixture)
         shards = _shards_of(mixture, pack)
         self._require(mixture, pack)
@@ -79,7 +79,7 @@ class Builder:
         folder = self.store.mixture(mixture.name, pack.name)
         manifest = current_manifest(folder, fingerprint)
         if manifest is not None and not manifest_faults(folder):
-            self._keep_card(mixture)
+            self._update_card(mixture)
             return summary_of(manifest, folder, was_there=True)
         drawn = self.draw_for(mixture, pack)
         rows = drawn.rows if drawn else {}
@@ -88,7 +88,7 @@ class Builder:
             writer = Writer(self.reader, mixture, pack, draft)
             accounts = [writer.write(shard, rows.get(shard.name, ())) for shard in shards]
             manifest = {
-                **self._told(mixture),
+                **self._manifest_settings(mixture),
                 "pack": pack.name,
                 "source": pack.source.name,
                 "fingerprint": fingerprint,
@@ -99,17 +99,17 @@ class Builder:
                 "removed": hash_file(writer.write_removed()),
             }
             write_json(draft / MANIFEST, manifest)
-        self._keep_card(mixture)
+        self._update_card(mixture)
         return summary_of(manifest, folder, was_there=False)
 
-    def stands(self, mixture: Mixture, pack: Pack) -> bool:
-        """Whether a pack's share of a mixture is there, made from today's inputs."""
+    def is_current(self, mixture: Mixture, pack: Pack) -> bool:
+        """Return whether the mixture of a pack exists and was made from the current inputs."""
         folder = self.store.mixture(mixture.name, pack.name)
         manifest = current_manifest(folder, self.fingerprint(mixture, pack))
-        return manifest is not None and self._leads_to(mixture, manifest)
+        return manifest is not None and self._is_on_card(mixture, manifest)
 
     def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
-        """What it depends on: shards, benchmark versions, scan and decision settings, the rest."""
+        """Return a hash of all inputs: shards, mixture, benchmark versions, scan and policy."""
         mixture = self.effective(mixture)
         shards = _shards_of(mixture, pack)
         value = [
@@ -123,13 +123,13 @@ class Builder:
 
     @property
     def shards(self) -> Iterator[tuple[Pack, Shard]]:
-        """All that there are."""
+        """All shards of all packs."""
         return ((pack, shard) for pack in self.packs for shard in pack.shards)
 
     def settings(self, versions: Sequence[Version], shards: Iterable[Shard]) -> list[object]:
-        """All that decides what leaked of these benchmarks into these shards.
+        """Return all settings that decide what leaked of these benchmarks into these shards.
 
-        Of verdicts only those on what stands there: others must not have anything built again.
+        Only verdicts on pairs found in these shards count; others must not cause a rebuild.
         """
         policy, scan = self.policy, self.reader.scan
         common = policy.leave_out_common and bool(versions)
@@ -144,24 +144,24 @@ class Builder:
         ]
 
     def _pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
-        """What was found of benchmarks in shards; looked up where anybody said anything."""
+        """Yield the pairs with a verdict that were found in shards. Reads tiles only if needed."""
         for shard in shards if self.verdicts.weighty else ():
             for version in versions:
                 key = shard.fingerprint, version.fingerprint
                 if key not in self._known_pairs:
-                    found = pairs_of(self.store, shard, version, self.reader.scan)
-                    if found is None:
+                    pairs = pairs_of(self.store, shard, version, self.reader.scan)
+                    if pairs is None:
                         continue
-                    self._known_pairs[key] = found & self.verdicts.weighty.keys()
+                    self._known_pairs[key] = pairs & self.verdicts.weighty.keys()
                 yield from self._known_pairs[key]
 
     @cached_property
     def _known_pairs(self) -> dict[tuple[str, str], set[str]]:
-        """Of every tile that was looked at: those of which a person decided."""
+        """The pairs with a verdict, by shard and benchmark version."""
         return {}
 
     def effective(self, mixture: Mixture) -> Mixture:
-        """A control with the sources, licenses and leaks of what it is a control of."""
+        """Return a control with the sources, licenses and leaks of its treatment."""
         if mixture.take != "control":
             return mixture
         treatment = treatment_of(mixture, self.mixtures)
@@ -173,7 +173,7 @@ class Builder:
         )
 
     def _require(self, mixture: Mixture, pack: Pack) -> None:
-        """Raise unless all that the mixture of this pack needs was scanned and read."""
+        """Raise if the pack was not fully scanned or read for this mixture."""
         needed = self.reader.needed_by(mixture)
         if mixture.needs_leaks and not needed:
             where = f"mixture {mixture.name!r} of pack {pack.name!r}"
@@ -183,11 +183,11 @@ class Builder:
             require_readable(self.reader, pack)
 
     def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
-        """The same for all packs of a source, and many of them ask."""
+        """Return the fingerprint of a control's draw; cached, as all packs of a source share it."""
         key = mixture, pack.source.name
         if key not in self._known_draws:
             treatment = treatment_of(mixture, self.mixtures)
-            packs = self._packs_beside(pack)
+            packs = self._packs_of_source(pack)
             shards = [shard for one in packs for shard in one.shards]
             settings = self.settings(self.reader.needed_by(treatment), shards)
             self._known_draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
@@ -197,12 +197,15 @@ class Builder:
     def _known_draws(self) -> dict[tuple[Mixture, str], str]:
         return {}
 
-    def _packs_beside(self, pack: Pack) -> list[Pack]:
-        """All packs of the source of one."""
+    def _packs_of_source(self, pack: Pack) -> list[Pack]:
+        """Return all packs of the source of this pack."""
         return [one for one in self.packs if one.source.name == pack.source.name]
 
     def draw_for(self, mixture: Mixture, pack: Pack) -> Draw | None:
-        """What a control leaves out of a pack: drawn once from all of its source, then read."""
+        """Return the rows that a control leaves out of a pack; None if there are none to draw.
+
+        They are drawn once from all packs of the source, then read from the store.
+        """
         if mixture.take != "control":
             return None
         treatment = treatment_of(mixture, self.mixtures)
@@ -210,16 +213,16 @@ class Builder:
             return None
         self._require_source(treatment, pack)
         fingerprint = self._draw_fingerprint(mixture, pack)
-        found = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
-        if found is not None:
-            return found
-        return draw(self.reader, self._packs_beside(pack), mixture, treatment, fingerprint)
+        drawn = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
+        if drawn is not None:
+            return drawn
+        return draw(self.reader, self._packs_of_source(pack), mixture, treatment, fingerprint)
 
     def _require_source(self, treatment: Mixture, pack: Pack) -> None:
-        """Raise unless all packs of a source were scanned; looked up once for all of them."""
+        """Raise if any pack of the source was not scanned; checked once per source."""
         key = treatment, pack.source.name
         if key not in self._scanned_sources:
-            for one in self._packs_beside(pack):
+            for one in self._packs_of_source(pack):
                 require_scanned(self.reader, one, self.reader.needed_by(treatment))
             self._scanned_sources.add(key)
 
@@ -234,10 +237,10 @@ class Builder:
     def _n_packs(self) -> int:
         return len(self.packs) if self.n_known is None else self.n_known
 
-    # The page of a mixture ----------------------------------------------------------------------
+    # The card of a mixture ----------------------------------------------------------------------
 
-    def _told(self, mixture: Mixture) -> dict[str, Any]:
-        """What the manifests of all packs of a mixture say alike."""
+    def _manifest_settings(self, mixture: Mixture) -> dict[str, Any]:
+        """Return the manifest fields that are the same for all packs of a mixture."""
         return {
             "mixture": mixture.name,
             "declared": mixture.to_json(),
@@ -252,25 +255,26 @@ class Builder:
         }
 
     def card(self, mixture: Mixture) -> str:
-        """The page as the packs that are there today give it."""
-        told = json.loads(json.dumps(self._told(self.effective(mixture))))
+        """Render the dataset card from the manifests of the packs that exist."""
+        settings = json.loads(json.dumps(self._manifest_settings(self.effective(mixture))))
         shares = [
             share
             for folder in sorted(self.store.mixtures(mixture.name).glob(f"*/{MANIFEST}"))
-            if (share := share_at(folder.parent))
-            and all(share.manifest.get(name) == value for name, value in told.items())
+            if (share := read_share(folder.parent))
+            and all(share.manifest.get(name) == value for name, value in settings.items())
         ]
         thresholds = {"thresholds": self.policy.thresholds}
-        return card_of(told | thresholds, shares, n_packs=self._n_packs)
+        return card_of(settings | thresholds, shares, n_packs=self._n_packs)
 
-    def _keep_card(self, mixture: Mixture) -> None:
-        """Write the page, if it is to be, until it says what is there.
+    def _update_card(self, mixture: Mixture) -> None:
+        """Write the card of a Parquet mixture until it matches the packs that exist.
 
-        Others build packs meanwhile. Whoever writes last has looked after that, so it is right.
+        Other processes may build packs at the same time. Each reads the manifests again after
+        writing, so the last card that is written is correct.
         """
         path = self.store.mixtures(mixture.name) / CARD
         if mixture.write != "parquet":
-            if listed(path):  # of a time when it was one in parquet
+            if listed_packs(path):  # left over from when this mixture was written as Parquet
                 path.unlink(missing_ok=True)
             return
         self.store.drafts.mkdir(parents=True, exist_ok=True)
@@ -280,20 +284,20 @@ class Builder:
                 draft.write_bytes(sealed_page(card))
             card = self.card(mixture)
 
-    def _leads_to(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:
-        """Whether loaders get to a pack's files, and to none that is not there."""
+    def _is_on_card(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:
+        """Return whether the card lists the files of a pack and no pack that does not exist."""
         if mixture.write != "parquet":
             return True
         folder = self.store.mixtures(mixture.name)
-        named = listed(folder / CARD)
-        is_named = manifest["pack"] in named or not manifest["shards"]
-        there = {path.name for path in folder.iterdir()}
-        return is_named and named | {CARD} <= there
+        listed = listed_packs(folder / CARD)
+        is_listed = manifest["pack"] in listed or not manifest["shards"]
+        existing = {path.name for path in folder.iterdir()}
+        return is_listed and listed | {CARD} <= existing
 
 
 @dataclass(frozen=True)
-class _Share:
-    """A mixture of a pack, to be built in any process that sees the store and the corpus."""
+class _Job:
+    """A mixture of a pack to build in a worker process."""
 
     builder: Builder
     mixture: Mixture
@@ -307,16 +311,17 @@ def build_shares(
     workers: int = 1,
     on_advance: Advance = lambda _: None,
 ) -> Iterator[tuple[Mixture, Pack, Future[Summary]]]:
-    """Build mixtures of packs, as they end; one that is refused does not stop the others.
+    """Build mixtures of packs in parallel and yield them as they finish.
 
-    `on_advance` hears how many bytes of shards were gone through.
+    A failure is kept in the future of its job; the other jobs go on. `on_advance` is called with
+    the number of shard bytes that were processed.
     """
     for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
-        with suppress(DeconError):  # said once more, and handed on, where a pack asks for it
+        with suppress(DeconError):  # raised again by the job of the pack
             builder.draw_for(mixture, pack)
     jobs = [
-        # Only a control has to know of other packs than its own.
-        _Share(builder if mixture.take == "control" else builder.with_packs(pack), mixture, pack)
+        # Only a control needs packs other than its own.
+        _Job(builder if mixture.take == "control" else builder.with_packs(pack), mixture, pack)
         for mixture, pack in wanted
     ]
     n_workers = useful_workers(workers, [shard for _, pack in wanted for shard in pack.shards])
@@ -324,10 +329,10 @@ def build_shares(
         yield job.mixture, job.pack, future
 
 
-def _build(share: _Share) -> Summary:
-    return share.builder.build(share.mixture, share.pack)
+def _build(job: _Job) -> Summary:
+    return job.builder.build(job.mixture, job.pack)
 
 
 def _shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
-    """None, of a source that a mixture does not take: its share of such a pack is an empty one."""
+    """Return the shards of a pack; none if the mixture does not take the source of the pack."""
     return pack.shards if mixture.has_source(pack.source.name) else ()

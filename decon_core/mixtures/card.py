@@ -1,7 +1,7 @@
-"""The page that goes with a mixture in parquet: what is in it, what is not, and which files it has.
+"""The dataset card (README.md) of a mixture in Parquet: content, removals and files.
 
-Its head is what Hugging Face's loaders read. It is made from the manifests of the packs that are
-there, with nothing of the day or the machine, so that the same mixture has the same page.
+Its YAML front matter is what Hugging Face's loaders read. It depends only on the manifests of the
+packs, not on the date or the machine, so the same mixture always has the same card.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ from decon_core.storage.store import read_parquet
 from decon_core.wording import counted
 
 CARD = "README.md"
-DATA = "data"  # the folder of a pack with nothing but its documents
+DATA = "data"  # folder in a pack that holds only documents
 
 Value = Mapping[str, Any]
 
 _PATTERN = DATA + "/**/*.parquet"
 _LISTED = re.compile(r'^ *- "([^"/]+)/' + re.escape(_PATTERN) + '"$', re.MULTILINE)
-# The hub's names for numbers of documents: below a thousand, ten thousand, and so on.
+# The hub's size categories, by number of documents.
 _SIZES = (
     *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
     *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
 )
 _TAKES = {
-    "clean": "all documents but those that hold a benchmark's items",
-    "everything": "all documents, those that hold benchmark items among them",
+    "clean": "all documents except those that hold benchmark items",
+    "everything": "all documents, including those that hold benchmark items",
     "leaks": "the documents that hold benchmark items, and no others",
-    "control": "all documents but as many, of the same lengths, as another mixture leaves out; "
-    "those that hold benchmark items are among them",
+    "control": "all documents except as many, of the same lengths, as another mixture leaves out; "
+    "documents that hold benchmark items are included",
 }
 _CUTS = {
     "documents": _TAKES["clean"],
-    "turns": "all documents, with the turns of conversations cut out that hold benchmark items; "
-    "where that cannot be, the document is left out",
-    "spans": "all documents, with what was found of benchmark items cut out; where that cannot be, "
-    "the document is left out",
+    "turns": "all documents, without the conversation turns that hold benchmark items; where a "
+    "turn cannot be removed, the document is left out",
+    "spans": "all documents, without the spans that match benchmark items; where a span cannot be "
+    "removed, the document is left out",
 }
 
 _QUESTION_ONLY = {
-    "remove": "A question that stands in a document without its answer is no leak; it was treated "
-    "like one.",
-    "keep": "A question that stands in a document without its answer is no leak, and was kept.",
+    "remove": "A document with a question but not its answer does not count as a leak, but was "
+    "treated like one.",
+    "keep": "A document with a question but not its answer does not count as a leak, and was kept.",
 }
 
 
 @dataclass(frozen=True)
-class Leaked:
-    """Documents with leaks, and the tokens that went with these, by what they leaked from.
+class LeakCounts:
+    """Documents with leaks and the tokens removed from them, by detector and benchmark.
 
-    Keys: ("detector", "decon"), ("benchmark", "gsm8k"), ("", "") for all of them. Those of which
-    only questions were found, and no leak: ("question only of", "gsm8k"), ("question only", "").
+    Keys: ("detector", "decon"), ("benchmark", "gsm8k"), and ("", "") for all leaks. Documents with
+    questions only and no leak: ("question only of", "gsm8k"), and ("question only", "") for all.
     """
 
     n_documents: Mapping[tuple[str, str], int]
@@ -67,15 +67,15 @@ class Leaked:
 
 @dataclass(frozen=True)
 class Share:
-    """What a page says of a pack."""
+    """The part of a mixture that comes from one pack, as the card needs it."""
 
-    manifest: Value  # without its shards
+    manifest: Value  # without `shards`
     has_files: bool
-    leaked: Leaked
+    leaks: LeakCounts
 
 
-def leaked_of(removed: Path) -> Leaked:
-    """What a list of removals says of leaks, and of questions without their answers."""
+def count_leaks(removed: Path) -> LeakCounts:
+    """Count leaks and questions without their answers in a pack's `_removed.parquet`."""
     columns = ["shard", "row", "n_tokens", "why", "detector", "benchmark"]
     rows = read_parquet(removed, columns=columns)
     leaks = rows.filter(pc.field("why") == "leak")
@@ -97,11 +97,11 @@ def leaked_of(removed: Path) -> Leaked:
         for name, n in zip(names, once["n_tokens_max"].to_pylist(), strict=True):
             n_documents[what, name] += 1
             n_tokens[what, name] += n
-    return Leaked(n_documents, n_tokens)
+    return LeakCounts(n_documents, n_tokens)
 
 
-def listed(card: Path) -> set[str]:
-    """The packs whose files a page leads a loader to."""
+def listed_packs(card: Path) -> set[str]:
+    """Return the packs whose files a card lists for loaders; none if there is no card."""
     return (
         {*_LISTED.findall(card.read_text(encoding="utf-8", errors="replace"))}
         if card.is_file()
@@ -110,13 +110,13 @@ def listed(card: Path) -> set[str]:
 
 
 def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
-    """The page of a mixture: its settings, as manifests tell them, and the packs that have them."""
+    """Render the card of a mixture from its settings and its packs."""
     declared = settings["declared"]
     sections = [
         _head(settings, shares),
         f"# {settings['mixture']}",
         _what_it_is(declared),
-        f"{len(shares):,} of {counted(n_packs, 'pack')} of the corpus are here.",
+        f"This mixture holds {len(shares):,} of {counted(n_packs, 'pack')} of the corpus.",
         _licenses(declared["licenses"]),
         _columns(),
         "## Counts\n\n" + _counts(shares),
@@ -128,7 +128,7 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-# The head -----------------------------------------------------------------------------------------
+# Front matter -------------------------------------------------------------------------------------
 
 
 def _head(settings: Value, shares: Sequence[Share]) -> str:
@@ -150,11 +150,11 @@ def _head(settings: Value, shares: Sequence[Share]) -> str:
 
 
 def quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # a text of JSON is one of YAML
+    return json.dumps(text, ensure_ascii=False)  # a JSON string is also a YAML string
 
 
 def _license(licenses: Value | None) -> str:
-    """The only one that a document may be under; else nobody has one name for them."""
+    """Return the license if all documents have the same one, else "other"."""
     if not licenses or licenses["unknown"] == "keep" or len(licenses["allow"]) != 1:
         return "other"
     (name,) = licenses["allow"]
@@ -166,64 +166,64 @@ def size_of(n_documents: int) -> str:
     return _SIZES[min(max(len(str(n_documents)) - 3, 0), len(_SIZES) - 1)]
 
 
-# The text -----------------------------------------------------------------------------------------
+# Text ---------------------------------------------------------------------------------------------
 
 
 def _what_it_is(declared: Value) -> str:
     sources = ", ".join(f"`{name}`" for name in declared["sources"]) or "all sources"
     is_clean = declared["take"] == "clean"
     takes = _CUTS[declared["cut"]] if is_clean else _TAKES[declared["take"]]
-    text = f"A variant of a corpus, of {sources}: {takes}."
+    text = f"A variant of a corpus, from {sources}: {takes}."
     if declared["take"] == "control":
-        text += f" That mixture is `{declared['control_of']}`; the seed is {declared['seed']}."
+        text += f" The other mixture is `{declared['control_of']}`; the seed is {declared['seed']}."
     if is_clean and declared["cut"] == "spans" and declared["mask"]:
-        text += f" In the place of a span stands `{declared['mask']}`."
+        text += f" Each removed span is replaced by `{declared['mask']}`."
     return text
 
 
 def _licenses(licenses: Value | None) -> str:
     if not licenses:
-        return "No document was left out for its license: they have those that their sources have."
+        return "No document was left out because of its license; the licenses of the sources apply."
     fields = ", ".join(f"`{field}`" for field in licenses["fields"])
-    rules = [
+    lists = [
         f"{word}: {', '.join(f'`{name}`' for name in licenses[key])}"
         for key, word in (("allow", "allowed"), ("deny", "refused"))
         if licenses[key]
     ]
     unknown = {"drop": "left out", "keep": "kept"}[licenses["unknown"]]
     return (
-        f"Documents were taken by the license in {fields}; {'; '.join(rules)}. "
-        f"Those that name none are {unknown}."
+        f"Documents were selected by the license in {fields}; {'; '.join(lists)}. "
+        f"Documents without a license are {unknown}."
     )
 
 
 def _columns() -> str:
     return (
-        "A row is a document: `id`, `text`, `source`; `messages`, where it is a conversation of "
-        "roles and texts; and in `metadata` all other fields that it had, as a JSON object."
+        "Each row is a document: `id`, `text`, `source`; `messages`, if it is a conversation of "
+        "roles and texts; and `metadata`, all other fields of the document as a JSON object."
     )
 
 
 def _counts(shares: Sequence[Share]) -> str:
     rows = []
     for source in sorted({share.manifest["source"] for share in shares}):
-        own = [share for share in shares if share.manifest["source"] == source]
-        rows.append((source, *_before_and_after(own)))
+        of_source = [share for share in shares if share.manifest["source"] == source]
+        rows.append((source, *_before_and_after(of_source)))
     table = table_of(
-        ("source", "documents", "of them here", "tokens", "of them here"),
+        ("source", "documents", "kept", "tokens", "kept"),
         [*rows, ("all", *_before_and_after(shares))],
     )
     reasons: Counter[str] = Counter()
     for share in shares:
         reasons.update(share.manifest["totals"]["removed"])
-    told = "; ".join(f"{why}: {n:,}" for why, n in sorted(reasons.items())) or "none"
+    removed = "; ".join(f"{why}: {n:,}" for why, n in sorted(reasons.items())) or "none"
     n_cut = _sum(shares, "n_cut")
     n_unreadable = _sum(shares, "n_unreadable_left_out")
     n_replaced = _sum(shares, "n_invalid_utf8_replaced")
     return (
-        f"{table}\n\nDocuments that are not here, by the first reason: {told}. Here in part: "
-        f"{n_cut:,}. Rows that could not be read, and are not counted above: {n_unreadable:,}. "
-        f"Rows with bytes that were not UTF-8, written with U+FFFD in their place: {n_replaced:,}."
+        f"{table}\n\nRemoved documents, by the first reason: {removed}. Partly removed: "
+        f"{n_cut:,}. Rows that could not be read (not counted above): {n_unreadable:,}. "
+        f"Rows in which U+FFFD replaces bytes that are not UTF-8: {n_replaced:,}."
     )
 
 
@@ -241,40 +241,41 @@ def _sum(shares: Iterable[Share], name: str) -> int:
 
 def benchmarks_line(settings: Value) -> str:
     if not settings["benchmarks"]:
-        return "This mixture was held against none."
+        return "This mixture was not checked against any benchmark."
     policy, leaks = settings["policy"], settings["declared"]["leaks"]
-    rules = leaks["detectors"] or policy["detectors"]
-    thresholds = [(rule, f"{settings['thresholds'][rule]}") for rule in rules]
-    chosen = [
+    detectors = leaks["detectors"] or policy["detectors"]
+    thresholds = [(name, f"{settings['thresholds'][name]}") for name in detectors]
+    limits = [
         f"only splits {', '.join(f'`{name}`' for name in leaks['splits'])}" * bool(leaks["splits"]),
-        f"only scores from {leaks['least_score']} on" * (leaks["least_score"] is not None),
+        f"only scores of at least {leaks['least_score']}" * (leaks["least_score"] is not None),
     ]
-    also = "".join(f", {choice}" for choice in chosen if choice)
+    also = "".join(f", {limit}" for limit in limits if limit)
     made_with = (
-        f"Snapshot of n-gram frequencies: `{settings['idf_snapshot']}`; "
-        f"settings of the scan: `{settings['scan']}`."
+        f"idf snapshot: `{settings['idf_snapshot']}`; scan fingerprint: `{settings['scan']}`."
     )
     sections = [
-        "The corpus was scanned for the items of these, in these versions:",
+        "The corpus was scanned for the items of these benchmarks:",
         table_of(("benchmark", "version"), sorted(settings["benchmarks"].items())),
-        f"What counts as a leak, by rule, and from which threshold on{also}:",
-        table_of(("rule", "threshold"), thresholds),
-        _own_thresholds(settings),
+        f"Detectors, and the thresholds that decide what counts as a leak{also}:",
+        table_of(("detector", "threshold"), thresholds),
+        _benchmark_thresholds(settings),
         _QUESTION_ONLY[leaks["question_only"]],
         made_with,
     ]
     return "\n\n".join(section for section in sections if section)
 
 
-def _own_thresholds(settings: Value) -> str:
-    """The thresholds of single benchmarks, where they have some of their own."""
-    own = settings["policy"].get("benchmark", {})
+def _benchmark_thresholds(settings: Value) -> str:
+    """Return a table of thresholds that are set for single benchmarks; empty if none are."""
+    by_benchmark = settings["policy"].get("benchmark", {})
     rows = [
         (name, f"`{setting}` {value:g}")
-        for name in sorted(settings["benchmarks"].keys() & own.keys())
-        for setting, value in sorted(own[name].items())
+        for name in sorted(settings["benchmarks"].keys() & by_benchmark.keys())
+        for setting, value in sorted(by_benchmark[name].items())
     ]
-    return f"Of single benchmarks:\n\n{table_of(('benchmark', 'threshold'), rows)}" if rows else ""
+    if not rows:
+        return ""
+    return f"For single benchmarks:\n\n{table_of(('benchmark', 'threshold'), rows)}"
 
 
 def _verdicts(shares: Sequence[Share]) -> str:
@@ -282,8 +283,8 @@ def _verdicts(shares: Sequence[Share]) -> str:
     if not n_packs:
         return ""
     return (
-        f"In {n_packs:,} of the packs, people looked at some of what was found. What they said "
-        "of it came before its score."
+        f"In {n_packs:,} of the packs, people reviewed some of the matches. Their verdicts take "
+        "precedence over scores."
     )
 
 
@@ -291,19 +292,19 @@ def _rates(shares: Sequence[Share]) -> str:
     n_documents: Counter[tuple[str, str]] = Counter()
     n_tokens: Counter[tuple[str, str]] = Counter()
     for share in shares:
-        n_documents.update(share.leaked.n_documents)
-        n_tokens.update(share.leaked.n_tokens)
-    of = _sum(shares, "n_documents_in"), _sum(shares, "n_tokens_in")
+        n_documents.update(share.leaks.n_documents)
+        n_tokens.update(share.leaks.n_tokens)
+    totals = _sum(shares, "n_documents_in"), _sum(shares, "n_tokens_in")
 
     def row(key: tuple[str, str], name: str) -> list[str]:
         n = n_documents[key], n_tokens[key]
         return [
             name.strip(),
-            *(told for one, all_ in zip(n, of, strict=True) for told in _rate(one, all_)),
+            *(cell for one, total in zip(n, totals, strict=True) for cell in _rate(one, total)),
         ]
 
     rows = [row(key, " ".join(key)) for key in sorted(n_documents) if key != ("", "")]
-    head = ("found by or of", "documents", "of all", "tokens that went", "of all")
+    head = ("detector or benchmark", "documents", "of all", "tokens removed", "of all")
     return table_of(head, [*rows, row(("", ""), "any leak")])
 
 

@@ -1,4 +1,4 @@
-"""Which documents of a shard a mixture leaves out, of which it cuts parts out, and why."""
+"""Choose which documents of a shard a mixture removes or cuts, and record why."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from decon_core.config.verdicts import LEAK
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.mixtures.licenses import refused
-from decon_core.mixtures.rows import Rows
+from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DOCUMENTS
 from decon_core.storage.store import Store, read_json, read_parquet
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
 
-_SAID = "a person called it a leak"
+_CONFIRMED = "a person called it a leak"
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
-LEAKED, QUESTION_ONLY = "leak", "question only"  # reasons of `REMOVED` that come of a scan
+LEAKED, QUESTION_ONLY = "leak", "question only"  # values of `REMOVED.why` that come from a scan
 FOUND = (LEAKED, QUESTION_ONLY)
 
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """The documents of a shard, and how long they are."""
+    """The documents of a shard and their lengths. Arrays have one element per document."""
 
     rows: Integers
     n_bytes: Integers
@@ -46,33 +46,33 @@ class Sizes:
         return Sizes(*(column.to_numpy() for column in table.columns))
 
     def within(self, rows: range) -> list[int]:
-        """Those of a stretch that are documents."""
+        """Return the rows of a range that are documents."""
         first, last = np.searchsorted(self.rows, [rows.start, rows.stop])
-        found: list[int] = self.rows[first:last].tolist()
-        return found
+        documents: list[int] = self.rows[first:last].tolist()
+        return documents
 
     def at(self, rows: Sequence[int]) -> Integers:
-        """The numbers of these rows among the documents."""
+        """Return the positions of these rows in the arrays."""
         return np.searchsorted(self.rows, np.array(rows, np.int64))
 
 
 @dataclass
 class RowActions:
-    """What becomes of the rows of a shard; those that it does not name stay as they are."""
+    """What a mixture does with the rows of a shard. Rows that are not named stay unchanged."""
 
     gone: dict[int, list[Reason]] = field(default_factory=dict)
-    cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries whose spans go
-    leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # that are the reason
-    # Documents with a leak, and those of which something is question-only and nothing leaked.
+    cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries to cut out
+    leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries, by row
+    # Documents with a leak, and documents with questions only.
     n_found: Counter[str] = field(default_factory=Counter)
-    # Written with replacement characters in place of bytes that are not UTF-8, unless they go.
+    # Rows in which replacement characters take the place of bytes that are not UTF-8.
     replaced: set[int] = field(default_factory=set)
 
     def drop(self, row: int, reason: Reason) -> None:
         self.gone.setdefault(row, []).append(reason)
 
     def refuse(self, row: int, name: str) -> None:
-        """Leave a row out for its license, the first of its reasons: then nothing is cut of it."""
+        """Remove a row because of its license: the first of its reasons. Nothing is cut from it."""
         others = self.gone.pop(row, [])
         leaked = [reason_of(entry) for entry in self.cut.pop(row, ())]
         self.gone[row] = [{"why": "license", "detail": name}, *others, *leaked]
@@ -81,24 +81,24 @@ class RowActions:
 def leaks_of(
     reader: MatchReader, shard: Shard, mixture: Mixture, *, source: str
 ) -> dict[int, list[dict[str, Any]]]:
-    """The entries that count as leaks, or go with them, by row; of each row leaks first."""
+    """Return the entries that the mixture counts as leaks, by row; in each row leaks come first."""
     versions = reader.needed_by(mixture)
     entries = counted_leaks(reader.entries(shard, versions, source=source), mixture)
-    found: dict[int, list[dict[str, Any]]] = {}
+    by_row: dict[int, list[dict[str, Any]]] = {}
     for entry in sorted(entries, key=lambda entry: entry["is_question_only"]):
-        found.setdefault(entry["row"], []).append(entry)
-    return dict(sorted(found.items()))
+        by_row.setdefault(entry["row"], []).append(entry)
+    return dict(sorted(by_row.items()))
 
 
 def counted_leaks(entries: pa.Table, mixture: Mixture) -> list[dict[str, Any]]:
-    """The entries that count as leaks, or go with them, in their order."""
-    is_called = pc.field("is_contaminated") | pc.field("is_question_only")
-    called = entries.filter(is_called).to_pylist()
-    return [entry for entry in called if mixture.leaks.counts(entry)]
+    """Return the entries that the mixture counts as leaks or question-only, in their order."""
+    is_candidate = pc.field("is_contaminated") | pc.field("is_question_only")
+    candidates = entries.filter(is_candidate).to_pylist()
+    return [entry for entry in candidates if mixture.leaks.counts(entry)]
 
 
 def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether none of what was found in a document is a leak."""
+    """Return whether all entries of a document are question-only."""
     return all(entry["is_question_only"] for entry in entries)
 
 
@@ -111,9 +111,10 @@ def choose_rows(
     *,
     drawn: Sequence[int] = (),
 ) -> RowActions:
-    """What a mixture does to a shard, as far as a scan can tell. Licenses stand in the rows.
+    """Choose what a mixture does with the rows of a shard, from the results of its scan.
 
-    `drawn`: the rows that a control leaves out.
+    Licenses are not checked here: they need the rows themselves (`drop_unlicensed`). `drawn`: the
+    rows that a control leaves out.
     """
     choice = RowActions()
     ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
@@ -137,11 +138,11 @@ def choose_rows(
 
 
 def drop_unlicensed(
-    choice: RowActions, rows: Sequence[int], at_hand: Rows, mixture: Mixture
+    choice: RowActions, rows: Sequence[int], row_reader: RowReader, mixture: Mixture
 ) -> None:
-    """Leave out, of these documents, what stands under a license that the mixture does not take."""
+    """Remove those of these documents whose license the mixture does not allow."""
     if mixture.licenses:
-        for row, name in refused(at_hand, mixture.licenses, rows).items():
+        for row, name in refused(row_reader, mixture.licenses, rows).items():
             choice.refuse(row, name)
 
 
@@ -164,6 +165,6 @@ def _choose_by_leaks(
 
 def reason_of(entry: dict[str, Any]) -> Reason:
     named = {name: entry[name] for name in _OF_LEAK}
-    told = [entry["looked_for"], _SAID if entry["verdict"] == LEAK else None]
+    details = [entry["looked_for"], _CONFIRMED if entry["verdict"] == LEAK else None]
     why = QUESTION_ONLY if entry["is_question_only"] else LEAKED
-    return {"why": why, **named, "detail": "; ".join(filter(None, told)) or None}
+    return {"why": why, **named, "detail": "; ".join(filter(None, details)) or None}

@@ -1,11 +1,12 @@
-"""Benchmarks without the items that leaked: the remedy on the side of the test.
+"""Write benchmarks without the items that leaked, as an alternative to filtering training data.
 
     <folder>/evals/<benchmark>.jsonl       the records of all other items, as normalized rows
-    <folder>/parquet/<benchmark>.parquet   the same, apart: a folder of records is read as a whole
-    <folder>/manifest.json                 which items left, and what was found of each
+    <folder>/parquet/<benchmark>.parquet   the same records, in a separate folder, because readers
+                                           take all files of a folder of records
+    <folder>/manifest.json                 which items were removed, and what was found of each
 
-The training data stays as it is. Scores on what is left are scores on unseen items, as far as the
-chosen rules can see. Items of which only the question was found, without its answer, stay; the
+The training data stays unchanged. Scores on the remaining items are scores on unseen items, as far
+as the detectors can see. Items of which only the question was found, without its answer, stay; the
 manifest lists them (`question_only`), so that they can be left out as well.
 """
 
@@ -40,14 +41,14 @@ _COLUMNS = [
     *("question_overlap", "answer_overlap", "is_question_only"),
 ]
 
-# Counted up when the same inputs give other files: they are written again.
+# Increase this when the same inputs give different files, so that they are rebuilt.
 _FORMAT = 2
 
 Item = tuple[str, str, int]
 
 
-class Leaked:
-    """What was found of every item, added up over shards."""
+class LeakedItems:
+    """What was found of every item, accumulated over shards."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -55,7 +56,7 @@ class Leaked:
         self._question_only: dict[Item, dict[str, Any]] = {}
 
     def add(self, file: str, entries: pa.Table) -> None:
-        """The entries of one more shard."""
+        """Add the entries of a shard. `file` is the name of the shard in the manifest."""
         for entry in entries.select(_COLUMNS).to_pylist():
             item = entry["benchmark"], entry["split"], entry["instance_index"]
             if entry["is_contaminated"]:
@@ -64,53 +65,56 @@ class Leaked:
                 self._note_question(item, file, entry)
 
     def _note_question(self, item: Item, file: str, entry: Mapping[str, Any]) -> None:
-        told = self._question_only.setdefault(item, {"question": -1.0, "n_documents": 0})
-        place = {"file": file, "row": entry["row"]}
-        if told.get("last") != place:
-            told["n_documents"] += 1
-        told["last"] = place
-        if entry["question_overlap"] > told["question"]:
-            told |= {"question": entry["question_overlap"], **place}
+        best = self._question_only.setdefault(item, {"question": -1.0, "n_documents": 0})
+        document = {"file": file, "row": entry["row"]}
+        if best.get("last") != document:
+            best["n_documents"] += 1
+        best["last"] = document
+        if entry["question_overlap"] > best["question"]:
+            best |= {"question": entry["question_overlap"], **document}
 
-    def _note(self, rules: dict[str, dict[str, Any]], file: str, entry: Mapping[str, Any]) -> None:
-        told = rules.setdefault(entry["detector"], {"score": -1.0, "n_documents": 0})
-        place = {"file": file, "row": entry["row"]}
-        if told.get("last") != place:
-            told["n_documents"] += 1
-        told["last"] = place
-        if entry["score"] > told["score"]:
-            told |= {"score": entry["score"], **place}
+    def _note(
+        self, by_detector: dict[str, dict[str, Any]], file: str, entry: Mapping[str, Any]
+    ) -> None:
+        best = by_detector.setdefault(entry["detector"], {"score": -1.0, "n_documents": 0})
+        document = {"file": file, "row": entry["row"]}
+        if best.get("last") != document:
+            best["n_documents"] += 1
+        best["last"] = document
+        if entry["score"] > best["score"]:
+            best |= {"score": entry["score"], **document}
         if entry["detector"] == "longest_match":
             for name, overlap in (("source", "question"), ("target", "answer")):
                 score = entry[f"{overlap}_overlap"] or 0.0
-                told[name] = max(told.get(name, 0.0), score)
-            own = self._policy.for_benchmark(entry["benchmark"])
-            told["which"] = _which(told["source"], told["target"], own.longest_match_threshold)
+                best[name] = max(best.get(name, 0.0), score)
+            policy = self._policy.for_benchmark(entry["benchmark"])
+            threshold = policy.longest_match_threshold
+            best["which"] = _which(best["source"], best["target"], threshold)
 
-    def told(self, benchmark: str) -> list[dict[str, Any]]:
-        """The items of a benchmark that leaked, and why, in order."""
+    def leaked_items(self, benchmark: str) -> list[dict[str, Any]]:
+        """Return the items of a benchmark that leaked, and why, in order."""
         return [
             {
                 "split": split,
                 "instance_index": instance,
                 "because": {
-                    rule: {name: value for name, value in told.items() if name != "last"}
-                    for rule, told in sorted(rules.items())
+                    detector: {name: value for name, value in best.items() if name != "last"}
+                    for detector, best in sorted(by_detector.items())
                 },
             }
-            for (name, split, instance), rules in sorted(self.items.items())
+            for (name, split, instance), by_detector in sorted(self.items.items())
             if name == benchmark
         ]
 
     def question_only(self, benchmark: str) -> list[dict[str, Any]]:
-        """The items of a benchmark of which questions were found and nothing leaked, in order."""
+        """Return the items of a benchmark with questions found but no leak, in order."""
         return [
             {
                 "split": split,
                 "instance_index": instance,
-                **{name: value for name, value in told.items() if name != "last"},
+                **{name: value for name, value in best.items() if name != "last"},
             }
-            for (name, split, instance), told in sorted(self._question_only.items())
+            for (name, split, instance), best in sorted(self._question_only.items())
             if name == benchmark and (name, split, instance) not in self.items
         ]
 
@@ -125,22 +129,22 @@ def write_clean_evals(
     folder: Path,
     store: Store,
     versions: Sequence[Version],
-    leaked: Leaked,
+    leaked: LeakedItems,
     policy: Policy,
     *,
     unseen: Mapping[str, Any],
 ) -> None:
-    """Write all of it; the folder is there whole or not at all.
+    """Write the records and the manifest of all benchmarks to a folder, atomically.
 
-    `unseen` is told with it: what could not be read, and items that a rule cannot see, are not
-    clean but unknown.
+    `unseen` is added to the manifest: rows that could not be read and items that a detector cannot
+    see, of which it is unknown whether they leaked.
     """
     with atomic_path(folder) as draft:
         draft.mkdir(parents=True)
         benchmarks = {
             version.benchmark: {
                 "rules": policy.for_benchmark(version.benchmark).thresholds,
-                **_written(draft, store, version, leaked),
+                **_write_records(draft, store, version, leaked),
             }
             for version in versions
         }
@@ -153,53 +157,55 @@ def write_clean_evals(
         write_json(draft / MANIFEST, manifest)
 
 
-def _written(folder: Path, store: Store, version: Version, leaked: Leaked) -> dict[str, Any]:
-    """Write what is left of a benchmark; its part of the manifest."""
+def _write_records(
+    folder: Path, store: Store, version: Version, leaked: LeakedItems
+) -> dict[str, Any]:
+    """Write the remaining records of a benchmark; return its part of the manifest."""
     evals, tables = folder / EVALS_FOLDER, folder / TABLES_FOLDER
     for one in (evals, tables):
         one.mkdir(exist_ok=True)
-    gone = leaked.told(version.benchmark)
-    records = _kept(load_records(store, version), gone)
+    removed = leaked.leaked_items(version.benchmark)
+    records = _without_items(load_records(store, version), removed)
     with (evals / f"{version.benchmark}.jsonl").open("wb") as file:
         for row in records.to_pylist():
-            told = {name: value for name, value in row.items() if value is not None}
-            file.write(orjson.dumps(told) + b"\n")
+            fields = {name: value for name, value in row.items() if value is not None}
+            file.write(orjson.dumps(fields) + b"\n")
     pq.write_table(records, tables / f"{version.benchmark}.parquet", compression="zstd")
     return {
         "version": version.fingerprint,
         "n_items": version.n_items,
-        "n_items_left": version.n_items - len(gone),
-        "removed": gone,
+        "n_items_left": version.n_items - len(removed),
+        "removed": removed,
         "question_only": leaked.question_only(version.benchmark),
     }
 
 
-def _kept(records: pa.Table, gone: Sequence[Mapping[str, Any]]) -> pa.Table:
-    items = {(item["split"], item["instance_index"]) for item in gone}
+def _without_items(records: pa.Table, removed: Sequence[Mapping[str, Any]]) -> pa.Table:
+    items = {(item["split"], item["instance_index"]) for item in removed}
     names = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
     return records.filter(pa.array([name not in items for name in names], pa.bool_()))
 
 
-# In a pipeline ------------------------------------------------------------------------------------
+# For the pipeline ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class CleanSummary:
-    """What is left of a benchmark."""
+    """Counts of a benchmark without its leaked items."""
 
     benchmark: str
     n_items: int
     n_items_left: int
-    n_question_only: int  # of those that are left
+    n_question_only: int  # of the remaining items
     folder: Path
     was_there: bool
 
 
 def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Iterator[CleanSummary]:
-    """Write benchmarks without what leaked into any pack, unless they stand already.
+    """Write benchmarks without the items that leaked into any pack, unless they are current.
 
-    Refused while a shard was not scanned against them, or rows could not be read: any of them may
-    hold any item.
+    Raises if a shard was not scanned against them or rows could not be read, as any shard or row
+    may hold any item.
     """
     n_unreadable = None
     for version in versions:
@@ -212,19 +218,19 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
         if not (was_there := has_clean_benchmark(builder, version)):
             _build(builder, version, n_unreadable)
         folder = builder.store.clean_benchmark(version.benchmark)
-        told = read_json(folder / MANIFEST)
+        manifest = read_json(folder / MANIFEST)
         yield CleanSummary(
             version.benchmark,
-            told["n_items"],
-            told["n_items_left"],
-            len(told["question_only"]),
+            manifest["n_items"],
+            manifest["n_items_left"],
+            len(manifest["question_only"]),
             folder,
             was_there,
         )
 
 
 def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
-    leaked = Leaked(builder.policy)
+    leaked = LeakedItems(builder.policy)
     for pack, shard, entries in builder.reader.found(builder.packs, [version]):
         leaked.add(f"{pack.source.name}/{shard.name}", entries)
     folder = builder.store.clean_benchmark(version.benchmark)
@@ -234,7 +240,7 @@ def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
             "fingerprint": _fingerprint(builder, version),
             "rules": builder.policy.for_benchmark(version.benchmark).thresholds,
             "n_unreadable_rows": n_unreadable,
-            **_written(draft, builder.store, version, leaked),
+            **_write_records(draft, builder.store, version, leaked),
             "sizes": _sizes(draft, version),
             FILES: hashes_below(draft),
         }
@@ -242,14 +248,14 @@ def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
 
 
 def has_clean_benchmark(builder: Builder, version: Version) -> bool:
-    """Whether it is there, whole, made from today's inputs."""
+    """Return whether a clean benchmark exists, with all files, made from the current inputs."""
     folder = builder.store.clean_benchmark(version.benchmark)
     try:
         manifest = read_json(folder / MANIFEST)
         is_whole = manifest["sizes"] == _sizes(folder, version)
         return bool(is_whole and manifest["fingerprint"] == _fingerprint(builder, version))
     except (DeconError, FileNotFoundError, KeyError, TypeError):
-        return False  # damaged, or of an older form: it is written again
+        return False  # damaged or in an older format: rebuilt
 
 
 def _sizes(folder: Path, version: Version) -> dict[str, int]:

@@ -1,9 +1,9 @@
-"""Controls: as many documents fewer as a treatment has, of the same lengths, drawn at random.
+"""Draw the documents that a control leaves out: as many as its treatment, of the same lengths.
 
-What a model learns from fewer documents must not be taken for what it learns from fewer leaks. For
-every document that the treatment takes out of a source, the control takes out another one of the
-source that the treatment keeps, about as long; so both lose as many documents and tokens, and the
-control keeps the leaks. Which of several equal ones it is, the seed says.
+A control separates the effect of fewer documents from the effect of fewer leaks. For every document
+that the treatment removes from a source, the control removes one of about the same length that the
+treatment keeps. Both lose the same number of documents and tokens, and the control keeps the leaks.
+The seed decides among documents of equal length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
 from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
 from decon_core.mixtures.matching import matching
-from decon_core.mixtures.rows import RowsOfShard
+from decon_core.mixtures.rows import ShardRows
 from decon_core.schemas import DRAWN
 from decon_core.storage.store import Store, read_json, read_parquet, write_parquet
 
@@ -32,8 +32,8 @@ Integers = npt.NDArray[np.int64]
 Words64 = npt.NDArray[np.uint64]
 
 _MATCHED = b"matched"
-# Documents that are drawn from: as many of each to be drawn, and more. All of a large source would
-# not fit into memory; which ones it is, the seed says.
+# Size of the pool to draw from: so many documents for each one to be drawn, and at least so many.
+# All documents of a large source would not fit into memory. The seed selects the pool.
 _POOL = 200
 _LEAST_POOL = 20_000
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -43,24 +43,24 @@ _SHIFT = np.uint64(32)
 
 @dataclass(frozen=True)
 class Matched:
-    """How near a control came to its treatment in one source."""
+    """How well a control matches its treatment in one source."""
 
     source: str
-    n_documents: int  # that the treatment takes out
+    n_documents: int  # removed by the treatment
     n_tokens: int
     n_drawn: int
     n_drawn_tokens: int
 
     @property
     def is_near(self) -> bool:
-        """As many documents, and as many tokens to half a percent."""
+        """Whether documents are equal in number, and tokens to within half a percent."""
         apart = abs(self.n_drawn_tokens - self.n_tokens)
         return self.n_drawn == self.n_documents and apart <= 0.005 * self.n_tokens
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """The rows that a control leaves out, by name of the shard: of those asked for, or of all."""
+    """The rows that a control leaves out, by name of the shard."""
 
     rows: dict[str, list[int]]
     matched: Matched
@@ -69,7 +69,7 @@ class Draw:
 def draw_fingerprint(
     packs: Sequence[Pack], control: Mixture, treatment: Mixture, settings: object
 ) -> str:
-    """What a draw depends on: all shards of its source, and the settings that make leaks."""
+    """Return a hash of all inputs of a draw: the shards of the source, and the leak settings."""
     source = packs[0].source.name
     shards = sorted((shard.name, shard.fingerprint) for pack in packs for shard in pack.shards)
     value = [source, shards, control.seed, treatment.to_json(), settings]
@@ -77,10 +77,10 @@ def draw_fingerprint(
 
 
 def read_draw(store: Store, fingerprint: str, shards: Sequence[str]) -> Draw | None:
-    """What was drawn before from shards, by their names, if that is there and whole."""
-    own = pc.field("shard").isin(pa.array(shards, pa.string()))
+    """Return the stored draw for these shards (names); None if it is missing or damaged."""
+    is_wanted = pc.field("shard").isin(pa.array(shards, pa.string()))
     try:
-        return _told(read_parquet(store.draw(fingerprint), filters=own))
+        return _draw_of(read_parquet(store.draw(fingerprint), filters=is_wanted))
     except (FileNotFoundError, DamagedError):
         return None
 
@@ -92,15 +92,15 @@ def draw(
     treatment: Mixture,
     fingerprint: str,
 ) -> Draw:
-    """Draw from all packs of a source, of which each has its share, and keep it to be read."""
+    """Draw from all packs of a source, and store the result."""
     table, matched = _draw_from(reader, packs, control.seed, treatment)
-    about = {_MATCHED: json.dumps(vars(matched)).encode()}
-    table = table.replace_schema_metadata(about)
+    metadata = {_MATCHED: json.dumps(vars(matched)).encode()}
+    table = table.replace_schema_metadata(metadata)
     write_parquet(reader.store.draw(fingerprint), table)
-    return _told(table)
+    return _draw_of(table)
 
 
-def _told(table: pa.Table) -> Draw:
+def _draw_of(table: pa.Table) -> Draw:
     rows: dict[str, list[int]] = {}
     for shard, row in zip(*(column.to_pylist() for column in table.columns), strict=True):
         rows.setdefault(shard, []).append(row)
@@ -110,45 +110,44 @@ def _told(table: pa.Table) -> Draw:
 def _draw_from(
     reader: MatchReader, packs: Sequence[Pack], seed: int, treatment: Mixture
 ) -> tuple[pa.Table, Matched]:
-    """A draw from one source."""
     shards = [(pack, shard) for pack in packs for shard in pack.shards]
     ledgers = [
         read_json(reader.store.ledger(reader.scan, shard.fingerprint)) for _, shard in shards
     ]
     n_documents = sum(ledger["n_documents"] for ledger in ledgers)
     source = packs[0].source.name
-    most = sum(len(leaks_of(reader, shard, treatment, source=source)) for _, shard in shards)
-    share = (_POOL * most + _LEAST_POOL) / max(n_documents, 1)
-    gone, kept = [np.empty(0, np.int64)], []
+    n_leaky = sum(len(leaks_of(reader, shard, treatment, source=source)) for _, shard in shards)
+    share = (_POOL * n_leaky + _LEAST_POOL) / max(n_documents, 1)
+    removed, pools = [np.empty(0, np.int64)], []
     for number, (pack, shard) in enumerate(shards):
-        taken_out, left = _parted(reader, shard, pack, treatment)
-        gone.append(taken_out)
-        kept.append(_Pool.of(seed, shard, number, *left, share=share))
-    wanted, pool = np.concatenate(gone), _Pool.joined(kept)
+        sizes, kept = _split_by_treatment(reader, shard, pack, treatment)
+        removed.append(sizes)
+        pools.append(_Pool.of(seed, shard, number, *kept, share=share))
+    wanted, pool = np.concatenate(removed), _Pool.joined(pools)
     drawn = pool.take(matching(wanted, pool.n_tokens))
     order = np.lexsort([drawn.rows, drawn.shards])
     names = np.array([shard.name for _, shard in shards], object)[drawn.shards[order]]
     table = pa.table([pa.array(names, pa.string()), drawn.rows[order]], DRAWN)
-    told = Matched(
+    matched = Matched(
         source=source,
         n_documents=int(wanted.size),
         n_tokens=int(wanted.sum()),
         n_drawn=int(drawn.rows.size),
         n_drawn_tokens=int(drawn.n_tokens.sum()),
     )
-    return table, told
+    return table, matched
 
 
-def _parted(
+def _split_by_treatment(
     reader: MatchReader, shard: Shard, pack: Pack, treatment: Mixture
 ) -> tuple[Integers, tuple[Integers, Integers]]:
-    """Tokens of the documents that leaked; rows and tokens of those that the treatment keeps.
+    """Return the tokens of the documents that leaked; rows and tokens of those that are kept.
 
-    What goes for another reason goes from both.
+    Documents that are removed for another reason are in neither: the control removes them, too.
     """
     sizes = Sizes.of(reader.store, shard, reader.scan)
     choice = choose_rows(reader, shard, pack.source, treatment, sizes)
-    drop_unlicensed(choice, sizes.rows.tolist(), RowsOfShard(shard, pack.source), treatment)
+    drop_unlicensed(choice, sizes.rows.tolist(), ShardRows(shard, pack.source), treatment)
     leaks = [
         row
         for row, reasons in choice.gone.items()
@@ -160,9 +159,9 @@ def _parted(
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """Documents that may be drawn, the seed's first ones first."""
+    """Documents that may be drawn, in the random order given by the seed."""
 
-    shards: Integers  # number of the shard
+    shards: Integers  # shard numbers
     rows: Integers
     n_tokens: Integers
     ranks: Words64
@@ -171,7 +170,7 @@ class _Pool:
     def of(
         seed: int, shard: Shard, number: int, rows: Integers, n_tokens: Integers, *, share: float
     ) -> _Pool:
-        """About this share of a shard's documents."""
+        """Select about this share of the documents of a shard."""
         named = f"{seed} {shard.source} {shard.name} {shard.fingerprint}"
         start = int(sha256(named.encode()).hexdigest()[:16], 16)
         ranks = (rows.astype(np.uint64) + np.uint64(start)) * _MIX
@@ -181,7 +180,7 @@ class _Pool:
 
     @staticmethod
     def joined(pools: Sequence[_Pool]) -> _Pool:
-        """All of them in the order of their ranks; a field at a time, or there were two of all."""
+        """Concatenate pools and sort them by rank. Field by field, to limit the peak memory."""
         order = np.argsort(np.concatenate([pool.ranks for pool in pools]), kind="stable")
         names = ("shards", "rows", "n_tokens", "ranks")
         return _Pool(

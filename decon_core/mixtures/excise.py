@@ -1,7 +1,7 @@
-"""Leaks cut out of documents: the spans, or the turns that they stand in, until none is found.
+"""Cut leaks out of documents: the matched spans, or the conversation turns that contain them.
 
-What was cut is looked at again with the same rules; what is found then goes, too. A document that
-is a leak still, or of which nothing is left, goes as a whole.
+A cut document is scanned again with the same detectors, and new matches are cut as well. A document
+that still leaks after some rounds, or that is empty, is removed as a whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from decon_core.corpus.documents import Document, Part, document_of, not_a_docum
 from decon_core.errors import CorpusError
 from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
 from decon_core.mixtures.rescan import Rescan
-from decon_core.mixtures.rows import Rows, Value
+from decon_core.mixtures.rows import RowReader, Value
 from decon_core.storage.paths import parse_path
 
 _MOST_ROUNDS = 5
@@ -30,7 +30,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A row without what leaked."""
+    """A row after its leaks were cut out."""
 
     value: Value
     n_bytes: int
@@ -41,15 +41,15 @@ class Cut:
 def cut_out(
     choice: RowActions,
     rows: Sequence[int],
-    at_hand: Rows,
+    row_reader: RowReader,
     source: Source,
     mixture: Mixture,
     rescan: Rescan,
 ) -> dict[int, Cut]:
-    """Those of some rows that `choice` wants cut. Any that cannot be are dropped there."""
+    """Cut the leaks out of these rows. Rows that cannot be cut are dropped in `choice`."""
     pending = {row: choice.cut[row] for row in rows}
     reasons = {row: [reason_of(entry) for entry in entries] for row, entries in pending.items()}
-    documents = dict(_documents(rows, at_hand, source))
+    documents = dict(_documents(rows, row_reader, source))
     sizes: dict[int, tuple[int, int]] = {}
 
     def drop(row: int, remark: str) -> None:
@@ -62,21 +62,21 @@ def cut_out(
             try:
                 left = excised(*documents[row], source, entries, mixture)
             except RecursionError:
-                found = "lists or objects that are nested too deeply to be written anew"
+                found = "lists or objects that are nested too deeply to be rewritten"
                 raise CorpusError(
-                    not_a_document(parse_path(at_hand.shard.path), row, found)
+                    not_a_document(parse_path(row_reader.shard.path), row, found)
                 ) from None
-            made = document_of(left, row, source) if left is not None else None
+            document = document_of(left, row, source) if left is not None else None
             if left is None:
                 drop(row, "what leaked is no turn of it")
-            elif not isinstance(made, Document) or _is_empty(made, mixture):
+            elif not isinstance(document, Document) or _is_empty(document, mixture):
                 drop(row, "nothing was left of it")
             else:
-                documents[row] = left, made
-        seen = rescan.look([documents[row][1] for row in pending if row in documents])
-        sizes |= seen.sizes
+                documents[row] = left, document
+        result = rescan.scan([documents[row][1] for row in pending if row in documents])
+        sizes |= result.sizes
         pending = {}
-        for entry in counted_leaks(seen.entries, mixture):
+        for entry in counted_leaks(result.entries, mixture):
             pending.setdefault(entry["row"], []).append(entry)
             reasons[entry["row"]].append(reason_of(entry))
         if not pending:
@@ -87,19 +87,18 @@ def cut_out(
 
 
 def _documents(
-    rows: Sequence[int], at_hand: Rows, source: Source
+    rows: Sequence[int], row_reader: RowReader, source: Source
 ) -> Iterator[tuple[int, tuple[Value, Document]]]:
-    """These rows, as they are."""
-    path = parse_path(at_hand.shard.path)
-    for row, value in at_hand.values(rows):
-        found = document_of(value, row, source)
-        if not isinstance(found, Document):
-            raise CorpusError(not_a_document(path, row, f"{found.reason} ({found.detail})"))
-        yield row, (value, found)
+    path = parse_path(row_reader.shard.path)
+    for row, value in row_reader.values(rows):
+        document = document_of(value, row, source)
+        if not isinstance(document, Document):
+            raise CorpusError(not_a_document(path, row, f"{document.reason} ({document.detail})"))
+        yield row, (value, document)
 
 
 def _is_empty(document: Document, mixture: Mixture) -> bool:
-    """Whether only masks and signs are left."""
+    """Return whether only masks, white space and punctuation are left."""
     text = document.text.replace(mixture.mask, "") if mixture.mask else document.text
     return not any(map(str.isalnum, text))
 
@@ -107,31 +106,34 @@ def _is_empty(document: Document, mixture: Mixture) -> bool:
 def excised(
     value: Value, document: Document, source: Source, entries: Sequence[Entry], mixture: Mixture
 ) -> Value | None:
-    """A row without the spans of these entries; None where a turn is all that there is."""
+    """Return the row without the spans of these entries.
+
+    With cut = "turns", None if a span is in a field that is not a turn and cannot be removed.
+    """
     parts = document.parts or (Part(str(source.text), 0, len(document.text)),)
     spans = _merged(_spans(entries), document.text)
-    made = deepcopy(value)
-    gone: list[str] = []
+    cut_value = deepcopy(value)
+    removed: list[str] = []  # paths of turns
     for part in parts:
-        own = [
+        spans_in_part = [
             (max(start, part.start) - part.start, min(stop, part.stop) - part.start)
             for start, stop in spans
             if start < part.stop and stop > part.start
         ]
-        if not own:
+        if not spans_in_part:
             continue
         if mixture.cut == "turns":
-            gone.append(part.path)
+            removed.append(part.path)
         else:
             is_turn = bool(document.parts) and _ELEMENT.fullmatch(part.path)
-            _cut_text(made, part.path, own, mixture.mask, is_turn=bool(is_turn))
-    elements = [match for path in gone if (match := _ELEMENT.fullmatch(path))]
-    if len(elements) < len(gone):
+            _cut_text(cut_value, part.path, spans_in_part, mixture.mask, is_turn=bool(is_turn))
+    elements = [match for path in removed if (match := _ELEMENT.fullmatch(path))]
+    if len(elements) < len(removed):
         return None
     for match in sorted(elements, key=lambda match: -int(match[2])):
-        holder, key = _holder(made, match[1])
+        holder, key = _holder(cut_value, match[1])
         del holder[key][int(match[2])]
-    return made
+    return cut_value
 
 
 def _spans(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
@@ -143,7 +145,7 @@ def _spans(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 
 def _merged(spans: Iterator[tuple[int, int]], text: str) -> list[tuple[int, int]]:
-    """Spans in order; those with nothing but white space and signs between them are one."""
+    """Sort spans, and merge those with only white space and punctuation between them."""
     merged: list[tuple[int, int]] = []
     for start, stop in sorted(spans):
         if merged and not any(map(str.isalnum, text[merged[-1][1] : start])):
@@ -164,7 +166,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]], mask: str) -> str:
 def _cut_text(
     value: Value, path: str, spans: Sequence[tuple[int, int]], mask: str, *, is_turn: bool
 ) -> None:
-    """Take spans out of a field, or of a turn of a list."""
+    """Remove spans from a field, or from a turn in a list, in place."""
     element = _ELEMENT.fullmatch(path) if is_turn else None
     holder, key = _holder(value, element[1] if element else path)
     if not element:
@@ -175,18 +177,18 @@ def _cut_text(
     if isinstance(turn[name], str):
         turn[name] = _without(turn[name], spans, mask)
         return
-    start = 0  # parts of a turn: texts, one below the other, and what is no text between them
+    start = 0  # the texts of a turn's parts are joined by line breaks; other parts are skipped
     for part in turn[name]:
         text = part.get("text", "")
         if text:
             stop = start + len(text)
-            own = [(max(a, start) - start, min(b, stop) - start) for a, b in spans]
-            part["text"] = _without(text, [(a, b) for a, b in own if a < b], mask)
+            clipped = [(max(a, start) - start, min(b, stop) - start) for a, b in spans]
+            part["text"] = _without(text, [(a, b) for a, b in clipped if a < b], mask)
             start = stop + 1
 
 
 def _holder(value: Value, path: str) -> tuple[Value, str]:
-    """The object that has a nested field, and its key there. A key may itself hold dots."""
+    """Return the object that holds a nested field, and its key there. Keys may contain dots."""
     if path in value:
         return value, path
     head, _, rest = path.partition(".")

@@ -1,8 +1,8 @@
-"""Documents in the layouts that trainers read: Dolma's lines, and parquet as Hugging Face has it.
+"""Write documents in the layouts that trainers read: Dolma's JSON lines, and Hugging Face Parquet.
 
-`rows_of` reads documents of shards of any format, one way for all; `open_layout` writes them. Both
-layouts hold the same: `id`, `text` and `source` as texts, and every other field of the row. A line
-that has these three already keeps its bytes; one that lacks `id` or `source` gets them at its end.
+`rows_of` reads documents from shards of any format; `open_layout` opens a file to write them to.
+Both layouts have the strings `id`, `text` and `source` and every other field of the row. A JSON
+line that already has these three keeps its bytes; a missing `id` or `source` is appended to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.rewrite import (
     Changes,
     Ids,
-    naming_columns,
+    raising_corpus_errors,
     with_values,
 )
 from decon_core.storage.compression import LINE_FORMATS, create, format_of
@@ -42,26 +42,26 @@ from decon_core.storage.paths import parse_path
 Kind = Literal["dolma", "parquet"]
 Value = dict[str, Any]
 
-# What documents are read by again once they are in a layout.
+# Field names of both layouts, used to read the documents back.
 TEXT, ID = "text", "id"
 
 _AT_ONCE = 4 << 20  # bytes
 _NONE_CHANGED: Mapping[int, Value] = {}
 
-# A row group is what a reader unpacks at once, and what is held here until it is full.
+# A row group is held in memory until it is full; readers decompress it as a whole.
 _GROUP_CHARACTERS = 32 << 20
 _GROUP_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A document with all that belongs to it."""
+    """A document and its origin."""
 
-    source: Source  # where in the row the text is
+    source: Source  # says which field holds the text
     shard: str  # name of its shard in the corpus
     number: int  # row in the shard
-    value: Value  # parsed; of tables what JSON has no form for as text
-    # As it lies there, without byte order mark and line break; None: of a table, or changed.
+    value: Value  # parsed; table values without a JSON equivalent are strings
+    # The original line without byte order mark and line break; None for tables and changed rows.
     line: bytes | None
 
 
@@ -75,9 +75,9 @@ def rows_of(
     *,
     changed: Mapping[int, Value] = _NONE_CHANGED,
 ) -> Iterator[Row]:
-    """Documents of a shard, in order, some at a time: these rows (ascending), or all.
+    """Yield documents of a shard in order: these rows (ascending), or all.
 
-    A row of `changed` says what stands there; of a table these are the columns that do.
+    `changed` holds new values of rows; for tables, of the columns that changed.
     """
     path = parse_path(shard.path)
     wanted = None if rows is None else np.array(rows, np.int64)
@@ -92,16 +92,16 @@ def _document(row: Row) -> object:
 
 
 def _within(wanted: npt.NDArray[np.int64] | None, first: int, n: int) -> list[int]:
-    """The rows that are asked for, of a stretch."""
+    """Return the wanted rows among the `n` rows from `first` on."""
     if wanted is None:
         return [*range(first, first + n)]
     start, stop = np.searchsorted(wanted, [first, first + n])
-    found: list[int] = wanted[start:stop].tolist()
-    return found
+    rows: list[int] = wanted[start:stop].tolist()
+    return rows
 
 
-def _is_behind(wanted: npt.NDArray[np.int64] | None, row: int) -> bool:
-    """Whether no row from this one on is asked for."""
+def _is_past_end(wanted: npt.NDArray[np.int64] | None, row: int) -> bool:
+    """Return whether no row from this one on is wanted."""
     return wanted is not None and not (wanted.size and wanted[-1] >= row)
 
 
@@ -125,32 +125,32 @@ def _rows_of_lines(
                 if isinstance(value, dict):
                     yield Row(source, shard.name, number, value, line)
                 elif wanted is not None:
-                    raise _no_document(shard, number)
-            if _is_behind(wanted, block.row + block.n_lines):
-                break  # what is left is read to see that nothing changed, and not unpacked
+                    raise _not_an_object(shard, number)
+            if _is_past_end(wanted, block.row + block.n_lines):
+                break  # the rest is only read for the checksum, not decompressed
 
 
 def _parsed(line: bytes) -> tuple[object, bytes]:
-    """What a line says, as the corpus is read (nothing, if that is no JSON), and the line in UTF-8.
+    """Return the parsed line (None if it is not JSON) and the line in UTF-8.
 
-    Replacement characters take the place of bytes that are not UTF-8, in both.
+    In both, replacement characters take the place of bytes that are not UTF-8.
     """
-    found = None
+    value = None
     try:
-        found = orjson.loads(line)
-        if _is_exact(found):
-            return found, line
+        value = orjson.loads(line)
+        if _is_exact(value):
+            return value, line
     except (orjson.JSONDecodeError, RecursionError):
         pass
     text = with_replacements(line)
-    try:  # slower, and takes what others write
+    try:  # slower, but accepts NaN and large integers
         return json.loads(text), text.encode()
-    except (ValueError, RecursionError):  # no JSON; or an integer of thousands of digits
-        return found, text.encode()
+    except (ValueError, RecursionError):  # not JSON, or an integer of thousands of digits
+        return value, text.encode()
 
 
 def _is_exact(value: object) -> bool:
-    """Whether no number can be an integer beyond 64 bits: orjson makes floats of these."""
+    """Return False if a number may be an integer beyond 64 bits: orjson turns these into floats."""
     if isinstance(value, dict):
         return all(map(_is_exact, value.values()))
     if isinstance(value, list):
@@ -158,12 +158,12 @@ def _is_exact(value: object) -> bool:
     return not isinstance(value, float) or abs(value) < 2**63
 
 
-def _no_document(shard: Shard, number: int) -> CorpusError:
+def _not_an_object(shard: Shard, number: int) -> CorpusError:
     return CorpusError(
         Problem(
             f"{shard.path}: row {number}",
-            "no object of JSON",
-            "a document, as it was scanned",
+            "no JSON object",
+            "the document that was scanned",
             "register the corpus again (`decon-assets register`)",
         )
     )
@@ -181,16 +181,16 @@ def _rows_of_table(
         for batch in table_batches(file, path, None, batch_bytes=_AT_ONCE):
             numbers = _within(wanted, first, batch.num_rows)
             if numbers:
-                with naming_columns(path):
+                with raising_corpus_errors(path):
                     values = _values(batch)
                     for number in set(numbers) & set(changed):
                         row = pa.Table.from_batches([batch.slice(number - first, 1)])
-                        (made,) = with_values(row, changed[number]).combine_chunks().to_batches()
-                        (values[number - first],) = _values(made)
+                        (new,) = with_values(row, changed[number]).combine_chunks().to_batches()
+                        (values[number - first],) = _values(new)
                 for number in numbers:
                     yield Row(source, shard.name, number, values[number - first], None)
             first += batch.num_rows
-            if _is_behind(wanted, first):
+            if _is_past_end(wanted, first):
                 break
 
 
@@ -200,7 +200,7 @@ def _rows_of_table(
 def _values(batch: pa.RecordBatch) -> list[Value]:
     names = batch.schema.names
     if len({*names}) < len(names):
-        raise ValueError("two of one name")
+        raise ValueError("duplicate column names")
     columns = [_column(column) for column in batch.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -236,7 +236,7 @@ def _is(kind: pa.DataType, *tests: Any) -> bool:
 
 
 def _is_json(kind: pa.DataType) -> bool:
-    """Whether Python's values of this type are JSON's, and say the same."""
+    """Return whether `to_pylist` of this type gives JSON values without loss."""
     if _types.is_struct(kind):
         return all(_is_json(field.type) for field in kind)
     if _is(kind, *_IS_LIST, _types.is_dictionary):
@@ -245,7 +245,7 @@ def _is_json(kind: pa.DataType) -> bool:
 
 
 def _json_form(scalar: Any) -> Any:
-    """A table's value as JSON can say it, with nothing lost: Python would round some."""
+    """Convert a table value to JSON without loss; `as_py` would round some types."""
     if not scalar.is_valid:
         return None
     kind = scalar.type
@@ -276,7 +276,7 @@ def _plain(scalar: Any) -> Any:
 
 
 def _iso(scalar: Any) -> Any:
-    """A time as ISO 8601 writes it, to the last digit; an interval as months, days, nanoseconds."""
+    """Return a time in ISO 8601 with all digits; an interval as [months, days, nanoseconds]."""
     kind = scalar.type
     if _types.is_interval(kind):
         return list(scalar.as_py())
@@ -287,7 +287,7 @@ def _iso(scalar: Any) -> Any:
     text = str(np.datetime64(scalar.value, "ms" if _types.is_date64(kind) else kind.unit))
     if _types.is_time(kind):
         return text.partition("T")[2]
-    return text + "Z" if _types.is_timestamp(kind) and kind.tz else text  # zones keep UTC inside
+    return text + "Z" if _types.is_timestamp(kind) and kind.tz else text  # Arrow stores UTC
 
 
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -299,73 +299,75 @@ def _iso_duration(n: int, unit: str) -> str:
     return f"{'-' * (n < 0)}PT{whole}{fraction}S"
 
 
-# What a row is in a layout ------------------------------------------------------------------------
+# Rows in a layout ---------------------------------------------------------------------------------
 
 
 def _fields(row: Row) -> dict[str, str]:
-    """Its id, text and source."""
+    """Return the `id`, `text` and `source` of a row."""
     value, source = row.value, row.source
-    told = value.get("source")
+    name = value.get("source")
     return {
         "id": _id(row),
         "text": value["text"] if source.text == "text" else _text(row),
-        "source": told if isinstance(told, str) else source.name,
+        "source": name if isinstance(name, str) else source.name,
     }
 
 
 def _id(row: Row) -> str:
-    """What decon.toml names as the id, else the field of that name, else shard and row."""
-    source, own = row.source, row.value.get("id")
-    if source.id in (None, "id") and (own is None or isinstance(own, str)):
-        found = own
+    """Return the id field of the source, else the field `id`, else shard and row number."""
+    source, field = row.source, row.value.get("id")
+    if source.id in (None, "id") and (field is None or isinstance(field, str)):
+        name = field
     else:
-        found = id_of(row.value, source if source.id else replace(source, id="id"))
-    return f"{row.shard}:{row.number}" if found is None else found
+        name = id_of(row.value, source if source.id else replace(source, id="id"))
+    return f"{row.shard}:{row.number}" if name is None else name
 
 
 def _text(row: Row) -> str:
-    found = _document(row)
-    if not isinstance(found, Document):
-        raise CorpusError(
-            Problem(f"{row.source.name}, {row.shard}: row {row.number}", str(found), "a document")
-        )
-    return found.text
+    document = _document(row)
+    if not isinstance(document, Document):
+        where = f"{row.source.name}, {row.shard}: row {row.number}"
+        raise CorpusError(Problem(where, str(document), "a document"))
+    return document.text
 
 
 def _is_moved(source: Source) -> bool:
-    """Whether the text stands in one field of another name."""
+    """Return whether the text is in a single field that is not called `text`."""
     return isinstance(source.text, str) and source.text != "text"
 
 
 def _rest(value: Value, source: Source, fields: Mapping[str, str]) -> Value:
-    """All else of a row. What stood under the names of the three and is not that stays, aside."""
+    """Return all other fields of a row.
+
+    Other values under the names `id`, `text` and `source` move to the metadata.
+    """
     if _is_moved(source):
-        value, _ = _taken(value, str(source.text))
-    rest = {name: found for name, found in value.items() if name not in fields}
-    for name, meant in fields.items():
-        if name in value and value[name] != meant:
-            rest = _set_aside(rest, name, value[name])
+        value, _ = _pop(value, str(source.text))
+    rest = {name: other for name, other in value.items() if name not in fields}
+    for name, written in fields.items():
+        if name in value and value[name] != written:
+            rest = _with_metadata(rest, name, value[name])
     return rest
 
 
-def _taken(value: Value, path: str) -> tuple[Value, Any]:
-    """A row without a nested field, and the field. A key may itself hold dots."""
+def _pop(value: Value, path: str) -> tuple[Value, Any]:
+    """Return a row without a nested field, and that field. Keys may contain dots."""
     if path in value:
-        return {name: found for name, found in value.items() if name != path}, value[path]
+        return {name: other for name, other in value.items() if name != path}, value[path]
     head, _, tail = path.partition(".")
-    inner, found = _taken(value[head], tail)
-    return {**value, head: inner}, found
+    inner, popped = _pop(value[head], tail)
+    return {**value, head: inner}, popped
 
 
-def _set_aside(rest: Value, name: str, found: Any) -> Value:
-    """With a value as `metadata.<name>`, or beside the metadata where that is taken."""
+def _with_metadata(rest: Value, name: str, value: Any) -> Value:
+    """Add a value as `metadata.<name>`; as `metadata_<name>` if that is taken."""
     metadata = rest.get("metadata", {})
     if isinstance(metadata, dict) and name not in metadata:
-        return {**rest, "metadata": {**metadata, name: found}}
+        return {**rest, "metadata": {**metadata, name: value}}
     name = f"metadata_{name}"
     while name in rest:
         name += "_"
-    return {**rest, name: found}
+    return {**rest, name: value}
 
 
 def _json(value: Value, row: Row, *, ascii_only: bool = False) -> bytes:
@@ -376,8 +378,8 @@ def _json(value: Value, row: Row, *, ascii_only: bool = False) -> bytes:
             Problem(
                 f"{row.source.name}, {row.shard}: row {row.number}",
                 "lists or objects that are nested too deeply to be written",
-                "at most some hundred levels",
-                "take the row out of the corpus",
+                "at most a few hundred levels",
+                "remove the row from the corpus",
             )
         ) from None
 
@@ -390,18 +392,18 @@ _ENCODE = {
 def _dumped(value: Value, *, ascii_only: bool) -> bytes:
     try:
         return _ENCODE[ascii_only](value).encode()
-    except UnicodeEncodeError:  # half a character, in a field that nobody looked at
+    except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
         return _dumped(value, ascii_only=True)
-    except ValueError:  # a number that is none
+    except ValueError:  # NaN or infinity
         return _dumped(_without_nan(value), ascii_only=ascii_only)
 
 
 def _without_nan(value: Any) -> Any:
-    """Numbers that JSON has no form for, as texts."""
+    """Replace NaN and infinities by strings."""
     if isinstance(value, dict):
-        return {name: _without_nan(found) for name, found in value.items()}
+        return {name: _without_nan(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_without_nan(found) for found in value]
+        return [_without_nan(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return json.dumps(value)  # NaN, Infinity, -Infinity
     return value
@@ -411,7 +413,7 @@ def _without_nan(value: Any) -> Any:
 
 
 class Layout(ABC):
-    """A file that documents are added to."""
+    """An open output file that documents are added to."""
 
     suffix: ClassVar[str]
 
@@ -421,7 +423,7 @@ class Layout(ABC):
 
 @contextmanager
 def open_layout(kind: Kind, target: Path) -> Iterator[Layout]:
-    """A file of documents, whole once the block has ended."""
+    """Open a file of documents for writing; it is complete when the `with` block ends."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if kind == "dolma":
         with create(target, ".zst") as out:
@@ -434,7 +436,7 @@ def open_layout(kind: Kind, target: Path) -> Iterator[Layout]:
 
 
 class Dolma(Layout):
-    """Lines of JSON with `id`, `text` and `source`, in zstd."""
+    """JSON lines with `id`, `text` and `source`, compressed with zstd."""
 
     suffix = ".jsonl.zst"
 
@@ -449,24 +451,24 @@ def _line(row: Row) -> bytes:
     fields = _fields(row)
     if row.line is None or not _keeps_bytes(row.value, row.source, fields):
         return _json({**fields, **_rest(row.value, row.source, fields)}, row)
-    lacking = {name: found for name, found in fields.items() if name not in row.value}
-    if not lacking:
+    missing = {name: text for name, text in fields.items() if name not in row.value}
+    if not missing:
         return row.line
-    added = _json(lacking, row, ascii_only=row.line.isascii())
+    added = _json(missing, row, ascii_only=row.line.isascii())
     end = row.line.rindex(b"}")
     return row.line[:end] + b", " + added.removeprefix(b"{") + row.line[end + 1 :]
 
 
 def _keeps_bytes(value: Value, source: Source, fields: Mapping[str, str]) -> bool:
-    """Whether a line says the three as it is, or but for some that can be added to it."""
+    """Return whether a line has the right `text`, and no other `id` or `source` than the right."""
     return (
         not _is_moved(source)
         and "text" in value
-        and all(value[name] == found for name, found in fields.items() if name in value)
+        and all(value[name] == text for name, text in fields.items() if name in value)
     )
 
 
-# One for all files: a reader takes them for parts of one table.
+# The same schema for all files, as readers treat them as parts of one table.
 PARQUET = pa.schema(
     [
         ("id", pa.string()),
@@ -479,7 +481,7 @@ PARQUET = pa.schema(
 
 
 class Parquet(Layout):
-    """The columns that loaders look for; all other fields of a row as one JSON object."""
+    """Parquet with the columns that loaders expect; other fields go into one JSON object."""
 
     suffix = ".parquet"
 
@@ -490,11 +492,11 @@ class Parquet(Layout):
 
     def add(self, row: Row) -> None:
         fields = _fields(row)
-        left, messages = _messages(row)
-        metadata = _json(_rest(left, row.source, fields), row, ascii_only=True).decode()
+        value, messages = _messages(row)
+        metadata = _json(_rest(value, row.source, fields), row, ascii_only=True).decode()
         texts = {name: without_lone_surrogates(text) for name, text in fields.items()}
-        for name, found in {**texts, "messages": messages, "metadata": metadata}.items():
-            self._columns[name].append(found)
+        for name, cell in {**texts, "messages": messages, "metadata": metadata}.items():
+            self._columns[name].append(cell)
         self._n_characters += len(fields["text"]) + len(metadata)
         self._n_characters += sum(len(turn["content"]) for turn in messages or ())
         n_rows = len(self._columns["id"])
@@ -502,7 +504,7 @@ class Parquet(Layout):
             self.flush()
 
     def flush(self) -> None:
-        """Write what was added as a row group."""
+        """Write the collected rows as a row group."""
         if self._columns["id"]:
             self._writer.write_table(pa.table(self._columns, schema=PARQUET))
         self._columns = {name: [] for name in PARQUET.names}
@@ -510,11 +512,11 @@ class Parquet(Layout):
 
 
 def _messages(row: Row) -> tuple[Value, list[dict[str, str]] | None]:
-    """A row without its turns, and these, if they are roles and texts and nothing else."""
+    """Return a row without its turns, and the turns; the row and None if it has no plain turns."""
     if row.source.messages:
-        left, turns = _taken(row.value, row.source.messages)
+        value, turns = _pop(row.value, row.source.messages)
         if all(_is_plain_turn(turn) for turn in turns):
-            return left, turns
+            return value, turns
     return row.value, None
 
 
@@ -537,7 +539,7 @@ def write_layout(
     changes: Changes,
     rows: Sequence[int],
 ) -> Ids:
-    """Write what is left of a shard's documents; the ids of all rows that were touched."""
+    """Write the remaining documents of a shard; return the ids of all changed rows."""
     ids: Ids = dict.fromkeys(changes.rows)
     with open_layout(kind, target) as out:
         for row in rows_of(shard, source, rows, changed=changes.values):

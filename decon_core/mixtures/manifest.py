@@ -1,4 +1,4 @@
-"""What stands of a mixture of a pack: its manifest, what that says, and whether it is true."""
+"""The manifest of a mixture of a pack: read it, summarize it, and verify the files against it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
-from decon_core.mixtures.card import Share, leaked_of
+from decon_core.mixtures.card import Share, count_leaks
 from decon_core.schemas import REMOVED
 from decon_core.storage.store import read_json, read_parquet
 from decon_core.wording import counted
@@ -24,7 +24,7 @@ REMOVED_FILE = "_removed.parquet"
 
 @dataclass(frozen=True)
 class Summary:
-    """What a mixture of a pack holds, and what is not in it any more."""
+    """Counts of a mixture of a pack, before and after."""
 
     mixture: str
     pack: str
@@ -32,7 +32,7 @@ class Summary:
     n_documents_out: int
     n_tokens_in: int
     n_tokens_out: int
-    n_cut: int  # documents that are there in part
+    n_cut: int  # documents that were partly removed
     n_unreadable: int
     folder: Path
     was_there: bool
@@ -43,7 +43,7 @@ class Summary:
 
 
 def summary_of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> Summary:
-    """What a manifest says, in short."""
+    """Return the counts of a manifest. `was_there`: the mixture was not built now."""
     totals = manifest["totals"]
     return Summary(
         mixture=manifest["mixture"],
@@ -65,41 +65,44 @@ def summary_of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) ->
 
 
 def current_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The manifest of a mixture that is there already, whole and from the same inputs."""
+    """Return the manifest of a mixture; None unless it has this fingerprint and all its files.
+
+    Files are compared by size only.
+    """
     path = folder / MANIFEST
     if not path.is_file() or not (folder / REMOVED_FILE).is_file():
         return None
     try:
         manifest: dict[str, Any] = read_json(path)
-        is_standing = manifest["fingerprint"] == fingerprint and all(
+        is_current = manifest["fingerprint"] == fingerprint and all(
             (folder / shard["file"]).is_file()
             and (folder / shard["file"]).stat().st_size == shard["n_bytes"]
             for shard in manifest["shards"]
         )
     except (DeconError, KeyError, TypeError):
-        return None  # damaged, or of an older form: it is built again
-    return manifest if is_standing else None
+        return None  # damaged or in an older format: rebuilt
+    return manifest if is_current else None
 
 
-def share_at(folder: Path) -> Share | None:
-    """What a pack has to say on its mixture's page; nothing, while another process replaces it."""
+def read_share(folder: Path) -> Share | None:
+    """Return what the card needs of a pack; None while another process replaces the folder."""
     try:
         status = (folder / MANIFEST).stat()
         return _share_of(folder, (status.st_ino, status.st_size, status.st_mtime_ns))
     except (OSError, DeconError, KeyError, TypeError, pa.ArrowException):
-        return None  # or damaged: its own build, or `mixture verify`, says so
+        return None  # or damaged: reported by its build and by `mixture verify`
 
 
 @lru_cache(maxsize=1 << 14)
-def _share_of(folder: Path, _as_it_lies: tuple[int, ...]) -> Share:
-    """Read once: a page is written for every pack, from all of them."""
+def _share_of(folder: Path, _stamp: tuple[int, ...]) -> Share:
+    """Cached, because the card is rendered from all packs after every pack."""
     manifest = read_json(folder / MANIFEST)
     has_files = bool(manifest.pop("shards"))
-    return Share(manifest, has_files, leaked_of(folder / REMOVED_FILE))
+    return Share(manifest, has_files, count_leaks(folder / REMOVED_FILE))
 
 
 def manifest_faults(folder: Path) -> list[Problem]:
-    """What does not add up in a pack's mixture: documents in and out, and the bytes on disk."""
+    """Verify a mixture of a pack against its manifest: document counts and file checksums."""
     if not (folder / MANIFEST).is_file():
         return [Problem(str(folder), "no manifest", "a mixture")]
     manifest = read_json(folder / MANIFEST)
@@ -108,11 +111,10 @@ def manifest_faults(folder: Path) -> list[Problem]:
         n_accounted = shard["n_documents_out"] + sum(shard["removed"].values())
         if n_accounted != shard["n_documents_in"]:
             file = str(folder / shard["file"])
-            problems.append(
-                Problem(file, counted(n_accounted, "document"), f"{shard['n_documents_in']}")
-            )
+            found = f"{counted(n_accounted, 'document')} written or removed"
+            problems.append(Problem(file, found, f"{shard['n_documents_in']}, as in the corpus"))
     if not problems:
-        problems += _unlisted(folder, manifest)
+        problems += _check_removed(folder, manifest)
     written = [(shard["file"], shard["output"]) for shard in manifest["shards"]]
     for name, content in [*written, (REMOVED_FILE, manifest["removed"])]:
         file = folder / name
@@ -120,35 +122,36 @@ def manifest_faults(folder: Path) -> list[Problem]:
             problems.append(
                 Problem(
                     str(file),
-                    "other bytes",
-                    "those that were written",
-                    "remove the folder; `decon-assets run` builds it anew",
+                    "checksum mismatch",
+                    "the file as it was written",
+                    "remove the folder; `decon-assets run` builds it again",
                 )
             )
-    return problems + unknown_files(
+    return problems + unlisted_files(
         folder, {name for name, _ in written} | {REMOVED_FILE, MANIFEST}
     )
 
 
-def unknown_files(folder: Path, known: Collection[str]) -> list[Problem]:
-    """Files that a folder should not have: whoever reads all of it would read them, too."""
+def unlisted_files(folder: Path, known: Collection[str]) -> list[Problem]:
+    """Return a problem for each unknown file: a loader that reads the folder would read it, too."""
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     return [
-        Problem(str(folder / name), "a file that no manifest names", "nothing", "remove it")
+        Problem(str(folder / name), "a file that no manifest names", "no such file", "remove it")
         for name in sorted(files.difference(known))
     ]
 
 
-def _unlisted(folder: Path, manifest: Mapping[str, Any]) -> list[Problem]:
-    """Whether as many documents are on the list of what is not there as the account says."""
+def _check_removed(folder: Path, manifest: Mapping[str, Any]) -> list[Problem]:
+    """Compare the number of removed documents in `_removed.parquet` with the manifest."""
     path = folder / REMOVED_FILE
     if not path.is_file():
-        return []  # said with the other files
+        return []  # reported with the other files
     rows = read_parquet(path, schema=REMOVED, columns=["shard", "row", "what"])
     whole = rows.filter(pc.field("what") == "document")
     n_listed = whole.group_by(["shard", "row"]).aggregate([]).num_rows
     totals = manifest["totals"]
-    n_gone = sum(totals["removed"].values()) + totals.get("n_unreadable_left_out", 0)
-    if n_listed == n_gone:
+    n_removed = sum(totals["removed"].values()) + totals.get("n_unreadable_left_out", 0)
+    if n_listed == n_removed:
         return []
-    return [Problem(str(path), counted(n_listed, "document"), f"{n_gone}, as the manifest says")]
+    expected = f"{n_removed}, as in the manifest"
+    return [Problem(str(path), counted(n_listed, "document"), expected)]

@@ -1,7 +1,7 @@
-"""Which documents a control takes for those of its treatment: near in size, and of nearly one sum.
+"""Match documents by size: select as many as wanted from a pool, of similar sizes and total.
 
-The pool may hold 200 documents for each one wanted, so nothing but its sizes in order is as large
-as the pool; all else is as large as what is wanted.
+The pool may hold 200 documents for each one wanted. Only the sorted sizes are as large as the pool;
+all other arrays are as large as the number wanted.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _MOST_SWAPS = 50
 
 
 def matching(wanted: Integers, pool: Integers) -> Integers:
-    """As many numbers of the pool as are wanted, of about the same sizes and of nearly one sum.
+    """Select pool elements of about the wanted sizes, with nearly the same sum.
 
-    The places of those that are taken, each once; all, where there are not enough of them.
+    Returns indexes into the pool, each once; all of them if the pool is not larger than wanted.
     """
     if wanted.size >= pool.size:
         return np.arange(pool.size)
@@ -29,13 +29,14 @@ def matching(wanted: Integers, pool: Integers) -> Integers:
 
 
 def _nearest(sizes: Integers, wanted: Integers) -> Integers:
-    """For each size, the largest first, the free place of the nearest one, of equals the first.
+    """For each wanted size, in descending order, take the free place with the nearest size.
 
-    Taken places lie in runs, which a later size can only meet in the lowest: it is no larger than
-    those before, and a place below theirs is taken only where all between is taken, too.
+    Of equal sizes the first place is taken. Taken places form runs, and a size can only meet the
+    lowest run: it is not larger than the sizes before, and a place below a run is taken only if all
+    places between are taken.
     """
     taken = np.empty(wanted.size, np.int64)
-    runs = [(sizes.size, sizes.size)]  # from where to where places are taken, the lowest run last
+    runs = [(sizes.size, sizes.size)]  # half-open ranges of taken places, the lowest last
     for number, at in enumerate(np.searchsorted(sizes, wanted).tolist()):
         if at < runs[-1][0]:
             runs.append((at, at))
@@ -57,7 +58,7 @@ def _is_nearer_above(sizes: Integers, below: int, above: int, size: np.int64) ->
 
 
 def _even_out(sizes: Integers, taken: Integers, total: int) -> None:
-    """Change some of the taken places for free ones, until their sizes add up to the total."""
+    """Swap taken places for free ones, in place, until their sizes add up to the total."""
     missing = total - int(sizes[taken].sum())
     for _ in range(_MOST_SWAPS):
         swap = _best_swap(sizes, taken, missing) if missing else None
@@ -69,7 +70,10 @@ def _even_out(sizes: Integers, taken: Integers, total: int) -> None:
 
 
 def _best_swap(sizes: Integers, taken: Integers, missing: int) -> tuple[int, int] | None:
-    """Whose change for which free place leaves least missing; None when that is none."""
+    """Return the swap that leaves the smallest difference: index in `taken`, and the free place.
+
+    None if no swap makes the difference smaller.
+    """
     at = np.searchsorted(sizes, sizes[taken] + missing)
     places = np.stack(_free_around(taken, at), axis=1)
     is_there = (places >= 0) & (places < sizes.size)
@@ -82,7 +86,7 @@ def _best_swap(sizes: Integers, taken: Integers, missing: int) -> tuple[int, int
 
 
 def _free_around(taken: Integers, at: Integers) -> tuple[Integers, Integers]:
-    """The last free place below each of some places, and the first one from there on."""
+    """Return the last free place below each position, and the first free one at or above it."""
     places = np.sort(taken)
     (gaps,) = np.nonzero(np.diff(places) > 1)
     starts = places[np.concatenate([[0], gaps + 1])]

@@ -1,4 +1,4 @@
-"""What has to be there before anything is built: every shard scanned, every row read."""
+"""Checks before a mixture is built: every shard was scanned, and every row was read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from decon_core.storage.store import read_json
 
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
-    """Raise unless every shard has a tile for every benchmark: absent means not scanned."""
+    """Raise `MissingError` unless every shard has a tile for every benchmark."""
     gaps = gaps_of(reader.store, [pack], versions, reader.scan)
     if gaps:
         raise MissingError(_not_scanned(gap) for gap in gaps)
@@ -25,7 +25,7 @@ def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]
 
 def _not_scanned(gap: Gap) -> Problem:
     found = f"not scanned against {', '.join(gap.lacking)}" if gap.lacking else "not scanned"
-    remedy = "materialize `scan` for these cells first; until then nothing here counts as clean"
+    remedy = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
     if gap.is_refused:
         found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
     where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
@@ -33,10 +33,10 @@ def _not_scanned(gap: Gap) -> Problem:
 
 
 def require_readable(reader: MatchReader, pack: Pack) -> None:
-    """Raise when rows of a shard could not be read: nobody knows what they hold.
+    """Raise `IncompleteError` if rows could not be read and the policy does not allow that.
 
-    Even where such rows may be left out, a shard of nothing else is more likely a field of another
-    name than a shard to be emptied.
+    A shard without any readable row always raises: a wrong field name is more likely than a shard
+    to leave out.
     """
     problems = []
     for shard in pack.shards:
@@ -52,9 +52,9 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
 
 
 def none_readable(shard: Shard, source: Source, rows: Sequence[dict[str, Any]]) -> Problem:
-    """A shard of which no row could be read: with its fields, and the setting that reads them."""
+    """Describe a shard of which no row could be read: its fields, and the setting to read them."""
     first = f"the first: {rows[0]['reason']} ({rows[0]['detail']})"
-    remedy = f", in a [[corpus.source]] for such files; it is in source {source.name!r} now"
+    remedy = f", in a separate [[corpus.source]]; these files are in source {source.name!r} now"
     return no_row_read(parse_path(shard.path), source, len(rows), first, remedy=remedy)
 
 
@@ -63,13 +63,13 @@ def _invalid_row(shard: Shard, row: dict[str, Any]) -> Problem:
         f"{shard.path}: {_place(row)}",
         f"bytes that are not UTF-8 ({row['detail']})",
         "UTF-8",
-        'mend it, or set policy.invalid_utf8 = "replace" to write such rows with replacement '
-        'characters, or "drop" to leave them out',
+        'repair the file, or set policy.invalid_utf8 = "replace" to write such rows with '
+        'replacement characters, or "drop" to leave them out',
     )
 
 
 def _place(row: dict[str, Any]) -> str:
-    # Lines are counted from one, as editors do; rows of tables from zero, as libraries do.
+    # Lines are counted from one, as in editors; rows of tables from zero, as in libraries.
     return f"row {row['row']}" if row["offset"] is None else f"line {row['row'] + 1}"
 
 
@@ -78,5 +78,5 @@ def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
         f"{shard.path}: {_place(row)}",
         f"{row['reason']} ({row['detail']})",
         "a document",
-        'mend it, or set policy.unreadable = "drop" to leave such rows out',
+        'repair the file, or set policy.unreadable = "drop" to leave such rows out',
     )

@@ -1,4 +1,4 @@
-"""Documents that are at hand to what is found in them, as a scan of a shard would find it."""
+"""Scan documents in memory, with the same results as a scan of a shard."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from decon_core.scan.scanner import Scanner, build_search_files, in_order
 from decon_core.schemas import ENTRIES
 from decon_core.storage.store import Store
 
-_SHARD = "at hand"
+_SHARD = "at hand"  # name of the shard in tiles that are never stored
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What a look at documents came to."""
+class RescanResult:
+    """Matches and sizes of scanned documents."""
 
     entries: pa.Table  # with the documents' own rows
     sizes: dict[int, tuple[int, int]]  # bytes and canonical tokens, by row
 
 
 class Rescan:
-    """The rules of a policy over a few documents; what it reads is counted nowhere."""
+    """Runs the detectors of a policy on a few documents. Adds nothing to the scan's counts."""
 
     def __init__(
         self,
@@ -51,23 +51,23 @@ class Rescan:
         build_search_files(store, self._versions, policy, index=index, scan=scan)
         self._scanner = Scanner(store, self._versions, policy, index, scan)
 
-    def look(self, documents: Sequence[Document]) -> Seen:
-        """What is found in documents, whose rows ascend, and how long they are."""
+    def scan(self, documents: Sequence[Document]) -> RescanResult:
+        """Scan documents, in ascending order of rows."""
         if not documents:
-            return Seen(ENTRIES.empty_table(), {})
+            return RescanResult(ENTRIES.empty_table(), {})
         scanned = self._scanner.scan(Block(lambda: _batch(documents), 0))
         self._scanner.take_counts()
         rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
         by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
-        return Seen(self._entries(scanned.matches), by_row)
+        return RescanResult(self._entries(scanned.matches), by_row)
 
-    def _entries(self, found: Sequence[Columns]) -> pa.Table:
-        """Of the benchmarks of which there is anything: most looks end with none."""
-        numbers = {number for columns in found for number in columns["part"].tolist()}
+    def _entries(self, matches: Sequence[Columns]) -> pa.Table:
+        """Return the entries of the benchmarks with matches; most scans find none."""
+        numbers = {number for columns in matches for number in columns["part"].tolist()}
         if not numbers:
             return ENTRIES.empty_table()
         tables = [
-            (self._versions[number], self._scanner.tile(found, number, _SHARD))
+            (self._versions[number], self._scanner.tile(matches, number, _SHARD))
             for number in sorted(numbers)
         ]
         return entries_of(

@@ -1,8 +1,8 @@
-"""A shard written again without some rows, and with others changed.
+"""Rewrite a shard without some rows and with changes to others.
 
-Whatever is not touched keeps its bytes, in line formats: stretches of lines go from block to block
-as they are, at the speed of unpacking and packing. What is to change may be told of each block when
-it is at hand, so the shard is unpacked once. Tables keep their columns and row groups.
+In line formats, unchanged lines keep their bytes: they are copied in ranges, at the speed of
+decompression and compression. Changes may be decided per block, so that the shard is decompressed
+once. Tables keep their columns and row groups.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ Ids = dict[int, str | None]
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Rows that go, and rows that say something else; all others stay."""
+    """Changes to the rows of a shard or a block."""
 
     gone: frozenset[int]
-    values: Mapping[int, dict[str, Any]]
-    # Rows that say the same, with replacement characters in place of bytes that are not UTF-8.
+    values: Mapping[int, dict[str, Any]]  # new values, by row
+    # Rows in which only bytes that are not UTF-8 are replaced by replacement characters.
     replaced: frozenset[int] = frozenset()
 
     @cached_property
     def rows(self) -> list[int]:
-        """All that are touched, in order."""
+        """All changed rows, in order."""
         return sorted(self.gone | set(self.values) | self.replaced)
 
     def within(self, rows: range) -> list[int]:
-        """Those of a stretch."""
+        """Return the changed rows in a range."""
         return self.rows[bisect_left(self.rows, rows.start) : bisect_left(self.rows, rows.stop)]
 
 
-# What changes in a block of lines.
+# Returns the changes to a block of lines.
 Decide = Callable[[LineBlock], Changes]
 
 
 def has_lines(shard: Shard) -> bool:
-    """Whether a shard can be written block by block."""
+    """Return whether a shard has a line format and can be rewritten block by block."""
     return format_of(parse_path(shard.path)) in LINE_FORMATS
 
 
 def rewrite(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids:
-    """Write what is left of a shard; the ids of all rows that were touched."""
+    """Write a shard with these changes; return the ids of the changed rows."""
     path = parse_path(shard.path)
     form = format_of(path)
     if form in LINE_FORMATS:
@@ -81,13 +81,13 @@ def rewrite(shard: Shard, source: Source, target: Path, changes: Changes) -> Ids
     with open_shard(shard) as file:
         file.require_unchanged()
         write = _rewrite_parquet if form == ".parquet" else _rewrite_arrow
-        with naming_columns(path):
+        with raising_corpus_errors(path):
             return write(path, source, target, changes)
 
 
 @contextmanager
-def naming_columns(path: Path) -> Iterator[None]:
-    """Says of a table which columns are in the way."""
+def raising_corpus_errors(path: Path) -> Iterator[None]:
+    """Turn errors of Arrow into a `CorpusError` that names the table."""
     try:
         yield
     except (pa.ArrowException, ValueError, OverflowError) as error:
@@ -95,8 +95,8 @@ def naming_columns(path: Path) -> Iterator[None]:
             Problem(
                 str(path),
                 f"columns that cannot be written row by row ({error})",
-                "others",
-                'cut = "documents" needs this of fewer rows; or write the table anew',
+                "columns of other types",
+                'use cut = "documents", which does this for fewer rows, or convert the table',
             )
         ) from None
 
@@ -105,7 +105,7 @@ def naming_columns(path: Path) -> Iterator[None]:
 
 
 def rewrite_lines(shard: Shard, source: Source, target: Path, decide: Decide) -> Ids:
-    """The same of a shard of lines, with what changes in a block told once the block is read."""
+    """Write a shard of lines; `decide` returns the changes to each block after it was read."""
     target.parent.mkdir(parents=True, exist_ok=True)
     ids: Ids = {}
     path = parse_path(shard.path)
@@ -128,10 +128,10 @@ def rewrite_lines(shard: Shard, source: Source, target: Path, decide: Decide) ->
 
 
 def _line(value: Mapping[str, Any], *, like: bytes) -> bytes:
-    """A line with escapes where the old one had them, begun and ended as that one."""
+    """Serialize a row like the old line: same escaping, byte order mark and line break."""
     try:
         line = json.dumps(value, ensure_ascii=like.isascii()).encode()
-    except UnicodeEncodeError:  # half a character, in a field that nobody looked at
+    except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
         line = json.dumps(value).encode()
     head = BYTE_ORDER_MARK if like.startswith(BYTE_ORDER_MARK) else b""
     return head + line + like[len(like.rstrip(b"\r\n")) :]
@@ -153,7 +153,7 @@ def _rewrite_parquet(path: Path, source: Source, target: Path, changes: Changes)
 
 
 def _rewrite_arrow(path: Path, source: Source, target: Path, changes: Changes) -> Ids:
-    """A file stays a file, a stream a stream."""
+    """Rewrite an Arrow file as a file, and an Arrow stream as a stream."""
     table = open_arrow(path)
     ids: Ids = {}
     create_table = pa.ipc.new_file if table.is_file else pa.ipc.new_stream
@@ -163,7 +163,7 @@ def _rewrite_arrow(path: Path, source: Source, target: Path, changes: Changes) -
         for batch in table.batches:
             rows = pa.Table.from_batches([batch])
             changed = _changed(rows, first, source, changes, ids)
-            # One batch for one batch, an empty one for an empty one.
+            # Keep the number of batches, including empty ones.
             (left,) = changed.combine_chunks().to_batches() or [batch.slice(0, 0)]
             writer.write_batch(left)
             first += batch.num_rows
@@ -171,7 +171,7 @@ def _rewrite_arrow(path: Path, source: Source, target: Path, changes: Changes) -
 
 
 def _changed(table: pa.Table, first: int, source: Source, changes: Changes, ids: Ids) -> pa.Table:
-    """Some rows of a table, from a number on, with the changes to them."""
+    """Apply changes to the rows of a table, whose first row has the number `first`."""
     touched = changes.within(range(first, first + table.num_rows))
     if not touched:
         return table
@@ -181,21 +181,21 @@ def _changed(table: pa.Table, first: int, source: Source, changes: Changes, ids:
     pieces, at = [], 0
     for row in touched:
         if row not in changes.gone:
-            pieces.append(_those(table, is_left, at, row - first))
+            pieces.append(_filter(table, is_left, at, row - first))
             one = table.slice(row - first, 1)
             values = changes.values.get(row)
             pieces.append(with_values(one, values or replaced_in_row(one, source)))
             at = row - first + 1
-    pieces.append(_those(table, is_left, at, table.num_rows))
+    pieces.append(_filter(table, is_left, at, table.num_rows))
     return pa.concat_tables(pieces).combine_chunks()
 
 
-def _those(table: pa.Table, is_left: npt.NDArray[np.bool_], start: int, stop: int) -> pa.Table:
-    """The rows of a stretch that are left."""
+def _filter(table: pa.Table, is_left: npt.NDArray[np.bool_], start: int, stop: int) -> pa.Table:
+    """Return the rows of a range that are left."""
     left, some = is_left[start:stop], table.slice(start, stop - start)
     try:
         return some.filter(left)
-    except pa.ArrowNotImplementedError:  # a column of a kind that can be cut, but not picked from
+    except pa.ArrowNotImplementedError:  # a column type that supports slicing, but not filtering
         edges = np.flatnonzero(np.diff(left, prepend=False, append=False)).tolist()
         pieces = [some.slice(a, b - a) for a, b in zip(edges[::2], edges[1::2], strict=True)]
         return pa.concat_tables([some.slice(0, 0), *pieces])
@@ -212,9 +212,9 @@ def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:
 
 
 def with_values(row: pa.Table, value: Mapping[str, Any]) -> pa.Table:
-    """A row with other texts. All other columns stay as they are: Python would round some."""
-    for name, found in value.items():
+    """Set columns of a row. The others are not converted: Python would round some types."""
+    for name, column in value.items():
         at = row.schema.get_field_index(name)
         kind = row.schema.field(at)
-        row = row.set_column(at, kind, pa.array([found], kind.type))
+        row = row.set_column(at, kind, pa.array([column], kind.type))
     return row

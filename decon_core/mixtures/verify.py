@@ -1,7 +1,7 @@
-"""A mixture held to its account: the bytes, the counts, and a scan of what is in it.
+"""Verify a mixture against its manifest: checksums, counts, and a scan of its content.
 
-The shards of a mixture are scanned like those of a corpus, into the same store: those that are as
-they were have their tiles already, and a mixture that was verified once is verified in no time.
+The shards of a mixture are scanned like those of a corpus, into the same store. Unchanged shards
+already have their tiles, so verifying a mixture again is fast.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, read_json, read_parquet
 from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
 
-_MOST_TOLD = 20
+_MOST_LISTED = 20
 
 
 @dataclass
-class Verdict:
-    """What is wrong with a mixture; nothing, if all is as it says."""
+class MixtureVerification:
+    """The result of verifying a mixture. Without problems, it matches its manifest."""
 
     problems: list[Problem] = field(default_factory=list)
     n_documents: int = 0
     n_tokens: int = 0
-    n_leaks: int = 0  # documents that hold one
+    n_leaks: int = 0  # documents with a leak
     n_question_only: int = 0  # documents with a question without its answer, and no leak
 
 
@@ -48,31 +48,33 @@ def verify(
     *,
     workers: int = 1,
     on_progress: Progress | None = None,
-) -> Verdict:
-    """Check every pack of a mixture: that it is there, whole, of today, and free of leaks."""
-    found = Verdict()
-    standing: list[Pack] = []
+) -> MixtureVerification:
+    """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
+    result = MixtureVerification()
+    valid: list[Pack] = []
     for pack in builder.packs:
-        problems = [*_of_pack(builder, mixture, pack)]
-        found.problems += problems
-        if not problems and mixture.write != "attributes":  # they hold no text to be scanned
-            standing.append(_as_shards(builder, mixture, pack))
-    if mixture.write == "parquet" and standing and not found.problems:
-        found.problems += _of_card(builder, mixture)
-    if mixture.take == "control" and not found.problems:
-        found.problems += _of_draw(builder, mixture)
-    packs = [pack for pack in standing if pack.shards]
-    problems = scan_again(builder, packs, workers=workers, on_progress=on_progress)
+        problems = [*_check_pack(builder, mixture, pack)]
+        result.problems += problems
+        if not problems and mixture.write != "attributes":  # these have no text to scan
+            valid.append(_output_pack(builder, mixture, pack))
+    if mixture.write == "parquet" and valid and not result.problems:
+        result.problems += _check_card(builder, mixture)
+    if mixture.take == "control" and not result.problems:
+        result.problems += _check_draw(builder, mixture)
+    packs = [pack for pack in valid if pack.shards]
+    problems = scan_output(builder, packs, workers=workers, on_progress=on_progress)
     if problems:
-        found.problems += problems
-        return found
+        result.problems += problems
+        return result
     for pack in packs:
-        _look_into(builder, mixture, pack, found)
-    return found
+        _check_scan(builder, mixture, pack, result)
+    return result
 
 
-def changed_damage(store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]) -> Inspection:
-    """What does not add up in what was built, or was touched, since it was looked at last."""
+def inspect_changed_mixtures(
+    store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]
+) -> Inspection:
+    """Verify the mixtures that were built or modified since the last inspection."""
     shares = [f"{one.name}/{pack.name}" for one in mixtures for pack in packs]
     folders = {share: store.mixture(*share.split("/")) for share in shares}
     stamps = {
@@ -83,10 +85,10 @@ def changed_damage(store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pa
     return inspect_changed(store, "mixtures", stamps, lambda share: manifest_faults(folders[share]))
 
 
-def scan_again(
+def scan_output(
     builder: Builder, packs: Sequence[Pack], *, workers: int, on_progress: Progress | None
 ) -> list[Problem]:
-    """Scan what was written, like shards of a corpus; what of it could not be read."""
+    """Scan written shards like those of a corpus; return a problem for each unreadable one."""
     try:
         scan_packs(
             builder.store,
@@ -101,46 +103,46 @@ def scan_again(
     return []
 
 
-def _of_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
+def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
     folder = builder.store.mixture(mixture.name, pack.name)
     if not (folder / MANIFEST).is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
-    elif not builder.stands(mixture, pack):
+    elif not builder.is_current(mixture, pack):
         yield Problem(
             str(folder),
             "a mixture of other shards, benchmarks or settings",
-            "one of today's",
-            "`decon-assets run` builds it anew",
+            "one made from the current inputs",
+            "`decon-assets run` builds it again",
         )
     else:
         yield from manifest_faults(folder)
 
 
-def _of_card(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
+def _check_card(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
     path = builder.store.mixtures(mixture.name) / CARD
     if path.read_bytes() != sealed_page(builder.card(mixture)):
         yield Problem(
             str(path),
             "another text",
-            "what the manifests of the packs give",
-            "remove it; `decon-assets run` writes it anew",
+            "the card rendered from the manifests of the packs",
+            "remove it; `decon-assets run` writes it again",
         )
 
 
-def _of_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
-    """Whether a control leaves out, over all packs, what it says that it drew."""
+def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
+    """Compare what a control leaves out, over all packs, with its draw."""
     drawn: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
-    told: dict[str, dict[str, Any]] = {}
+    expected: dict[str, dict[str, Any]] = {}
     for pack in builder.packs:
         folder = builder.store.mixture(mixture.name, pack.name)
         for matched in read_json(folder / MANIFEST)["control"] or ():
-            told[matched["source"]] = matched  # all packs of a source say the same
+            expected[matched["source"]] = matched  # the same for all packs of a source
         rows = read_parquet(folder / REMOVED_FILE, columns=["why", "n_tokens"])
         left_out = rows.filter(pc.field("why") == "control")["n_tokens"]
         drawn[pack.source.name] += len(left_out)
         tokens[pack.source.name] += pc.sum(left_out).as_py() or 0
-    for source, one in told.items():
+    for source, one in expected.items():
         if (drawn[source], tokens[source]) != (one["n_drawn"], one["n_drawn_tokens"]):
             yield Problem(
                 f"{mixture.name}, source {source!r}",
@@ -149,8 +151,8 @@ def _of_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
             )
 
 
-def _as_shards(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
-    """What a mixture has of a pack, as a pack of its own."""
+def _output_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
+    """Return the files that a mixture has of a pack as a pack that can be scanned."""
     folder = builder.store.mixture(mixture.name, pack.name)
     names = [shard["file"] for shard in read_json(folder / MANIFEST)["shards"]]
     source = pack.source
@@ -160,48 +162,50 @@ def _as_shards(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
     return replace(pack, source=source, shards=shards)
 
 
-def _look_into(builder: Builder, mixture: Mixture, pack: Pack, found: Verdict) -> None:
-    """Counts and leaks of what was scanned."""
+def _check_scan(
+    builder: Builder, mixture: Mixture, pack: Pack, result: MixtureVerification
+) -> None:
+    """Compare counts and leaks of the scanned output with the manifest; add them to `result`."""
     reader = builder.reader
-    # Whatever it takes, what counts as a leak there; and what is question-only, which may stay.
+    # Count leaks and questions of any kind of mixture; questions may stay, depending on settings.
     counting = replace(mixture.leaks, question_only="remove")
     with_questions = replace(mixture, take="clean", leaks=counting)
     folder = builder.store.mixture(mixture.name, pack.name)
     accounts = read_json(folder / MANIFEST)["shards"]
     for shard, account in zip(pack.shards, accounts, strict=True):
         ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
-        found.n_documents += ledger["n_documents"]
+        result.n_documents += ledger["n_documents"]
         n_tokens = int(Sizes.of(reader.store, shard, reader.scan).n_tokens.sum())
-        found.n_tokens += n_tokens
-        there = (ledger["n_documents"], n_tokens, len(ledger["unreadable"]))
-        if there != (account["n_documents_out"], account["n_tokens_out"], 0):
-            found.problems.append(
+        result.n_tokens += n_tokens
+        counts = (ledger["n_documents"], n_tokens, len(ledger["unreadable"]))
+        if counts != (account["n_documents_out"], account["n_tokens_out"], 0):
+            n_documents, n_tokens = account["n_documents_out"], account["n_tokens_out"]
+            result.problems.append(
                 Problem(
                     shard.path,
-                    "{} documents, {} tokens, {} rows unread".format(*there),
-                    f"{account['n_documents_out']} and {account['n_tokens_out']}, all of it read",
+                    "{} documents, {} tokens, {} unreadable rows".format(*counts),
+                    f"{n_documents} documents, {n_tokens} tokens, 0 unreadable rows",
                 )
             )
-        every = leaks_of(reader, shard, with_questions, source=pack.source.name)
-        counted = {row: [*filter(mixture.leaks.counts, own)] for row, own in every.items()}
+        by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
+        counted = {row: [*filter(mixture.leaks.counts, all_)] for row, all_ in by_row.items()}
         leaks = {row: entries for row, entries in counted.items() if entries}
-        n_question_only = sum(map(is_only_questions, every.values()))
-        found.n_question_only += n_question_only
-        found.n_leaks += len(every) - n_question_only
+        n_question_only = sum(map(is_only_questions, by_row.values()))
+        result.n_question_only += n_question_only
+        result.n_leaks += len(by_row) - n_question_only
         if mixture.take == "leaks" and len(leaks) != ledger["n_documents"]:
-            found.problems.append(
+            result.problems.append(
                 Problem(
                     shard.path,
                     f"{ledger['n_documents'] - len(leaks)} documents without a leak",
-                    "leaks alone",
+                    "only documents with a leak",
                 )
             )
         if mixture.take != "clean":
             continue
-        for row, entries in sorted(leaks.items())[:_MOST_TOLD]:
+        for row, entries in sorted(leaks.items())[:_MOST_LISTED]:
             entry = entries[0]
             item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
-            what = "the question alone" if entry["is_question_only"] else "a leak"
-            found.problems.append(
-                Problem(Path(shard.path).name + f": row {row}", f"{what} of {item}", "none")
-            )
+            what = "only the question" if entry["is_question_only"] else "a leak"
+            where = f"{Path(shard.path).name}: row {row}"
+            result.problems.append(Problem(where, f"{what} of {item}", "no leak"))

@@ -1,4 +1,4 @@
-"""The shards of one mixture and pack, written: what is left, what is not and why, the account."""
+"""Write the shards of a mixture of a pack, the list of removed documents, and their counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
-from decon_core.mixtures.rows import Rows, RowsOfBlock, RowsOfShard
+from decon_core.mixtures.rows import BlockRows, RowReader, ShardRows
 from decon_core.scan.workers import advance
 from decon_core.schemas import REMOVED
 from decon_core.storage.store import write_parquet
@@ -34,15 +34,15 @@ _UNITS = ("documents", "bytes", "tokens")
 
 
 class Writer:
-    """Writes the shards of one mixture and pack, and keeps account."""
+    """Writes the shards of a mixture of a pack, and collects what was removed."""
 
     def __init__(self, reader: MatchReader, mixture: Mixture, pack: Pack, folder: Path) -> None:
-        self._sight, self._mixture, self._pack, self._folder = reader, mixture, pack, folder
+        self._reader, self._mixture, self._pack, self._folder = reader, mixture, pack, folder
         self._removed: list[pa.Table] = [REMOVED.empty_table()]
 
     @cached_property
     def _rescan(self) -> Rescan:
-        reader = self._sight
+        reader = self._reader
         return Rescan(
             reader.store,
             reader.needed_by(self._mixture),
@@ -53,58 +53,58 @@ class Writer:
         )
 
     def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:
-        """Write a shard as the mixture has it; its account."""
+        """Write a shard; return its entry in the manifest. `drawn`: rows that a control removes."""
         _require_name(self._mixture, shard)
-        sizes = Sizes.of(self._sight.store, shard, self._sight.scan)
+        sizes = Sizes.of(self._reader.store, shard, self._reader.scan)
         choice = choose_rows(
-            self._sight, shard, self._pack.source, self._mixture, sizes, drawn=drawn
+            self._reader, shard, self._pack.source, self._mixture, sizes, drawn=drawn
         )
-        fate = _Fate(sizes, choice)
+        outcome = _Outcome(sizes, choice)
         target = self._folder / file_of(self._mixture, shard)
-        if target.exists():  # these have one ending, whatever their shards have
+        if target.exists():  # shards that differ only in their suffix
             what = "attributes" if self._mixture.write == "attributes" else "documents"
             found = f"another shard whose {what} would have the same name"
-            raise CorpusError(Problem(shard.path, found, "names that differ before the ending"))
-        ids = self._write(shard, target, fate)
+            raise CorpusError(Problem(shard.path, found, "names that differ before the suffix"))
+        ids = self._write(shard, target, outcome)
         advance(shard.n_bytes)
-        self._removed.append(_removed_rows(shard, fate, ids, self._mixture))
+        self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))
         return {
             "shard": shard.name,
             "file": file_of(self._mixture, shard),
             "content": shard.content,
             "fingerprint": shard.fingerprint,
-            **_account(fate),
+            **_account(outcome),
             "n_bytes": target.stat().st_size,
             "output": hash_file(target),
         }
 
-    def _write(self, shard: Shard, target: Path, fate: _Fate) -> Ids:
-        """The file of a shard; the ids of the rows that are not as they were."""
+    def _write(self, shard: Shard, target: Path, outcome: _Outcome) -> Ids:
+        """Write the file of a shard; return the ids of the rows that changed."""
         source, write = self._pack.source, self._mixture.write
 
         def decide(block: LineBlock) -> Changes:
-            return self._settle(fate, block.rows, RowsOfBlock(block, shard, source))
+            return self._decide(outcome, block.rows, BlockRows(block, shard, source))
 
         if write == "shards" and has_lines(shard):
             return rewrite_lines(shard, source, target, decide)
-        changes = self._settle(fate, fate.rows, RowsOfShard(shard, source))
-        rows = fate.sizes.rows.tolist()
+        changes = self._decide(outcome, outcome.rows, ShardRows(shard, source))
+        rows = outcome.sizes.rows.tolist()
         if write == "attributes":
             name = self._mixture.name
-            return write_attributes(shard, source, target, fate.choice, rows, name=name)
+            return write_attributes(shard, source, target, outcome.choice, rows, name=name)
         if write == "shards":
             return rewrite(shard, source, target, changes)
         return write_layout(write, shard, source, target, changes, rows)
 
-    def _settle(self, fate: _Fate, rows: range, at_hand: Rows) -> Changes:
-        """What only the rows themselves can tell, of a stretch of them: then all is told."""
-        mixture, choice = self._mixture, fate.choice
-        drop_unlicensed(choice, fate.sizes.within(rows), at_hand, mixture)
+    def _decide(self, outcome: _Outcome, rows: range, row_reader: RowReader) -> Changes:
+        """Check licenses and cut leaks in a range of rows; return all changes to these rows."""
+        mixture, choice = self._mixture, outcome.choice
+        drop_unlicensed(choice, outcome.sizes.within(rows), row_reader, mixture)
         to_cut = [row for row in rows if row in choice.cut] if choice.cut else []
         cut = {}
         if to_cut:
-            cut = cut_out(choice, to_cut, at_hand, self._pack.source, mixture, self._rescan)
-            fate.cut.update(cut)
+            cut = cut_out(choice, to_cut, row_reader, self._pack.source, mixture, self._rescan)
+            outcome.cut.update(cut)
         gone = frozenset(filter(choice.gone.__contains__, rows))
         replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()
         return Changes(gone, {row: one.value for row, one in cut.items()}, replaced)
@@ -116,8 +116,8 @@ class Writer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fate:
-    """What becomes of the rows of a shard. Some of it is told only as they are written."""
+class _Outcome:
+    """What happens to the rows of a shard. Licenses and cuts are added while it is written."""
 
     sizes: Sizes
     choice: RowActions
@@ -125,12 +125,11 @@ class _Fate:
 
     @property
     def rows(self) -> range:
-        """All of them."""
         return range(max([*self.choice.gone, *self.sizes.rows[-1:].tolist()], default=-1) + 1)
 
 
 def file_of(mixture: Mixture, shard: Shard) -> str:
-    """The name of what a mixture has of a shard."""
+    """Return the name of the file that a mixture writes for a shard."""
     match mixture.write:
         case "shards":
             return shard.name
@@ -144,21 +143,21 @@ def file_of(mixture: Mixture, shard: Shard) -> str:
 
 
 def _require_name(mixture: Mixture, shard: Shard) -> None:
-    """Raise where a shard is named like what is ours, or like what loaders pass over."""
+    """Raise if a shard has the name of a file of the mixture, or one that loaders ignore."""
     expected = ""
     if shard.name in (MANIFEST, REMOVED_FILE):
         expected = "any other name"
     elif mixture.write == "parquet" and any(
         part.startswith((".", "__")) for part in shard.name.split("/")
     ):
-        expected = "a name that begins in another way: loaders of parquet would pass over it"
+        expected = 'a name that does not begin with "." or "__": Parquet loaders ignore such files'
     if expected:
         raise CorpusError(Problem(shard.path, f"a shard named {shard.name}", expected))
 
 
-def _account(fate: _Fate) -> dict[str, Any]:
-    """Documents, bytes and tokens before and after, and what went for which reason first."""
-    sizes, choice, cut = fate.sizes, fate.choice, fate.cut
+def _account(outcome: _Outcome) -> dict[str, Any]:
+    """Return documents, bytes and tokens before and after, and removals by first reason."""
+    sizes, choice, cut = outcome.sizes, outcome.choice, outcome.cut
     is_left = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
     n_bytes, n_tokens = sizes.n_bytes.copy(), sizes.n_tokens.copy()
     for row, one in cut.items():
@@ -183,19 +182,22 @@ def _account(fate: _Fate) -> dict[str, Any]:
     }
 
 
-def _removed_rows(shard: Shard, fate: _Fate, ids: Ids, mixture: Mixture) -> pa.Table:
-    """What is not there, and why. A column at a time: it may be nearly all of the shard."""
-    sizes, cut = fate.sizes, fate.cut
-    told = {**fate.choice.gone, **{row: one.reasons for row, one in cut.items()}}
-    once = sorted(told)
-    n_reasons = np.array([len(told[row]) for row in once], np.int64)
-    n_left = np.array([cut[row].n_tokens if row in cut else 0 for row in once], np.int64)
-    rows = np.repeat(np.array(once, np.int64), n_reasons)
+def _removed_rows(shard: Shard, outcome: _Outcome, ids: Ids, mixture: Mixture) -> pa.Table:
+    """Return the removed and cut rows with their reasons, one row per reason.
+
+    Built column by column, as it may cover nearly all of the shard.
+    """
+    sizes, cut = outcome.sizes, outcome.cut
+    by_row = {**outcome.choice.gone, **{row: one.reasons for row, one in cut.items()}}
+    unique = sorted(by_row)
+    n_reasons = np.array([len(by_row[row]) for row in unique], np.int64)
+    n_left = np.array([cut[row].n_tokens if row in cut else 0 for row in unique], np.int64)
+    rows = np.repeat(np.array(unique, np.int64), n_reasons)
     is_read = np.isin(rows, sizes.rows)
     n_tokens = np.zeros(rows.size, np.int64)
     n_tokens[is_read] = sizes.n_tokens[np.searchsorted(sizes.rows, rows[is_read])]
     numbers = rows.tolist()
-    reasons = [reason for row in once for reason in told[row]]
+    reasons = [reason for row in unique for reason in by_row[row]]
     columns = {
         "shard": pa.repeat(shard.name, rows.size),
         "row": rows,
@@ -203,15 +205,15 @@ def _removed_rows(shard: Shard, fate: _Fate, ids: Ids, mixture: Mixture) -> pa.T
         "n_tokens": pa.array(n_tokens - np.repeat(n_left, n_reasons), mask=~is_read),
         "what": [mixture.cut if row in cut else "document" for row in numbers],
     }
-    said = set().union(*reasons)
+    given = set().union(*reasons)
     for name in REMOVED.names[len(columns) :]:
-        found = [reason.get(name) for reason in reasons] if name in said else pa.nulls(rows.size)
-        columns[name] = pa.array(found, REMOVED.field(name).type)
+        values = [reason.get(name) for reason in reasons] if name in given else pa.nulls(rows.size)
+        columns[name] = pa.array(values, REMOVED.field(name).type)
     return pa.table(columns, schema=REMOVED)
 
 
 def totals_of(accounts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The accounts of shards, added up."""
+    """Return the sums of the counts of shards."""
     totals: Counter[str] = Counter()
     removed: Counter[str] = Counter()
     found: Counter[str] = Counter()

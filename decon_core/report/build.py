@@ -132,11 +132,11 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap]) -> str:
     """What a report says something about: all that is asked for, and which of it stands."""
     builder = blender.builder
     asked = [
-        f"{builder.fingerprint(mixture, pack)} {builder.stands(mixture, pack)}"
+        f"{builder.fingerprint(mixture, pack)} {builder.is_current(mixture, pack)}"
         for pack in builder.packs
         for mixture in builder.mixtures
     ]
-    asked += [f"{blender.fingerprint(one)} {blender.stands(one)}" for one in blender.blends]
+    asked += [f"{blender.fingerprint(one)} {blender.is_current(one)}" for one in blender.blends]
     versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
     names = [one.benchmark for one in builder.versions]
     thresholds = json.dumps(builder.policy.decision_settings(names))

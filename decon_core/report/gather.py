@@ -269,7 +269,7 @@ def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
         standing = []
         for mixture in builder.mixtures:
             folder = builder.store.mixture(mixture.name, pack.name)
-            is_today = builder.stands(mixture, pack)
+            is_today = builder.is_current(mixture, pack)
             standing.append(is_today)
             if not (folder / MANIFEST).is_file():
                 continue
@@ -299,7 +299,7 @@ def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]
         if not (folder / MANIFEST).is_file():
             continue
         manifest = read_json(folder / MANIFEST)
-        named = {"blend": blend.name, "is_current": blender.stands(blend)}
+        named = {"blend": blend.name, "is_current": blender.is_current(blend)}
         totals.append({**named, "mixture": manifest["mixture"]["name"], **manifest["totals"]})
         there = {source["source"]: source for source in manifest["sources"]}
         for phase in manifest["phases"]:

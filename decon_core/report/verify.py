@@ -123,11 +123,11 @@ def _of_settings(
 def _of_standing(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     builder = blender.builder
     stands: dict[tuple[str, str, str | None], bool] = {
-        ("mixture", one.name, pack.name): builder.stands(one, pack)
+        ("mixture", one.name, pack.name): builder.is_current(one, pack)
         for one in builder.mixtures
         for pack in builder.packs
     }
-    stands |= {("blend", one.name, None): blender.stands(one) for one in blender.blends}
+    stands |= {("blend", one.name, None): blender.is_current(one) for one in blender.blends}
     for row in rows_of(connection, _STANDING):
         name = row["what"], row["name"], row["pack"]
         if row["is_current"] != stands.get(name, False):

@@ -433,7 +433,7 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Told:
     return {
         **told,
         "reasons": reasons,
-        "is_todays": builder.stands(mixture, place.pack),
+        "is_todays": builder.is_current(mixture, place.pack),
         "fingerprint": manifest["fingerprint"],
         "scan": manifest["scan"],
         "idf_snapshot": manifest["idf_snapshot"],

@@ -284,7 +284,7 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     shard.write_bytes(content)
     assert main(["mixture", "verify", "all", "--workers", "1"]) == 0
     assert main(["mixture", "verify", str(folder)]) == 1
-    assert "other bytes" in capsys.readouterr().err
+    assert "checksum mismatch" in capsys.readouterr().err
     assert main(["mixture", "verify", "nobody"]) == 2
     assert main(["mixture", "verify", str(at_home.folder)]) == 2
     at_home.mixtures = everything

@@ -17,7 +17,7 @@ from decon_core.blends.build import (
     REPLACED_FILE,
     TEXTS_FILE,
     Blender,
-    blend_damage,
+    blend_faults,
     build_blends,
 )
 from decon_core.blends.items import choose_items, item_text
@@ -156,7 +156,7 @@ def test_without_phases_every_document_of_the_mixture_comes_once_as_it_was(place
     assert sorted(row["k"] for row in chats) == [*range(20)]
     kinds = [row["id"][0] == "c" for row in rows]
     assert 0 < kinds.index(True) < len(kinds) - kinds[::-1].index(True) < len(kinds)  # in between
-    assert blend_damage(folder) == []
+    assert blend_faults(folder) == []
 
 
 def test_the_account_says_where_each_text_comes_from(place):
@@ -283,11 +283,11 @@ def test_verify_names_what_was_changed_afterwards(place):
     (folder / part["file"]).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     (problem,) = verify_blend(blender, blend).problems
     assert part["file"] in problem.where
-    assert "other bytes" in problem.found
+    assert "checksum mismatch" in problem.found
     assert blender.build(blend).was_there is False  # the same size, and yet seen
     assert (folder / part["file"]).read_bytes() == content
     (folder / ITEMS_FILE).unlink()
-    assert not blender.stands(blend)
+    assert not blender.is_current(blend)
     (problem,) = verify_blend(blender, blend).problems
     assert ITEMS_FILE in problem.where
     (folder / MANIFEST).write_text("{")
@@ -397,11 +397,11 @@ def test_an_account_that_does_not_add_up_is_told(place):
     manifest = manifest_of(folder)
     manifest["totals"]["n_replaced"] += 1
     write_json(folder / MANIFEST, manifest)
-    assert [problem.expected for problem in blend_damage(folder)] == ["136", "136"]
+    assert [problem.expected for problem in blend_faults(folder)] == ["136", "136"]
     manifest["totals"]["n_replaced"] -= 1
     manifest["parts"][0]["n_tokens"] += 1
     write_json(folder / MANIFEST, manifest)
-    (problem,) = blend_damage(folder)
+    (problem,) = blend_faults(folder)
     assert "texts" in problem.found
 
 
@@ -445,11 +445,11 @@ def test_a_blend_of_another_mixture_or_benchmark_is_built_again(place, make_word
     place.put({"new.jsonl": [make_words("new", 30)]}, name="new")
     place.scan()
     blender = blender_of(place, blend)
-    assert not blender.stands(blend)
+    assert not blender.is_current(blend)
     assert blender.build(blend).n_documents == 141
     other = Contamination(benchmarks=("mc",), copies=1, window=(0.0, 1.0), most_per_batch=0.5)
     changed = Blend(name="b", of="all", contamination=(other,))
-    assert not blender_of(place, changed).stands(changed)
+    assert not blender_of(place, changed).is_current(changed)
 
 
 def test_what_was_cut_out_of_a_document_stays_out_of_the_blend(place):

@@ -127,19 +127,19 @@ def test_schedules_are_the_shares_of_the_study():
         schedule: one(contaminated(f'schedule = "{schedule}"\ncopies = 1')).contamination[0]
         for schedule in ("early", "middle", "late", "uniform")
     }
-    starts = {name: found.stretch for name, found in stretches.items()}
+    starts = {name: found.token_range for name, found in stretches.items()}
     assert starts == {
         "early": (0.3, 1.0),
         "middle": (0.6, 1.0),
         "late": (0.9, 1.0),
         "uniform": (0.3, 0.9),
     }
-    assert [name for name, found in stretches.items() if found.is_at_once] == [
+    assert [name for name, found in stretches.items() if found.is_front_loaded] == [
         "early",
         "middle",
         "late",
     ]
-    assert not one(contaminated("window = [0.0, 0.1]\ncopies = 1")).contamination[0].is_at_once
+    assert not one(contaminated("window = [0.0, 0.1]\ncopies = 1")).contamination[0].is_front_loaded
 
 
 def test_splits_for_training_are_told_by_their_names():
@@ -187,11 +187,11 @@ def test_splits_for_training_are_told_by_their_names():
         (contaminated('copies = 1\nshuffle_answers = "yes"'), "true or false"),
         (contaminated('copies = 1\nform = "source"\nshuffle_answers = true'), 'form = "full"'),
         (contaminated('copies = 1\nform = "source"\ntemplate = "{question}"'), 'form = "full"'),
-        (contaminated('copies = 1\ntemplate = "nothing"'), "a text with {question} or {answer}"),
-        (contaminated('copies = 1\ntemplate = "{question} {title}"'), "a text with {question}"),
-        (contaminated('copies = 1\ntemplate = "{question"'), "a text with {question}"),
-        (contaminated('copies = 1\ntemplate = "{question:>9}"'), "a text with {question}"),
-        (contaminated('copies = 1\ntemplate = "{question!r}"'), "a text with {question}"),
+        (contaminated('copies = 1\ntemplate = "nothing"'), "a string with {question} or {answer}"),
+        (contaminated('copies = 1\ntemplate = "{question} {title}"'), "a string with {question}"),
+        (contaminated('copies = 1\ntemplate = "{question"'), "a string with {question}"),
+        (contaminated('copies = 1\ntemplate = "{question:>9}"'), "a string with {question}"),
+        (contaminated('copies = 1\ntemplate = "{question!r}"'), "a string with {question}"),
         (contaminated('copies = 1\ntemplate = { b = "{answer}" }'), "one of the benchmarks"),
         (contaminated("copies = 1\ntemplate = {}"), "an empty table"),
         (contaminated('copies = 1\nform = ["source"]\ntemplate = "{answer}"'), '"full" among'),

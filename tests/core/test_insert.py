@@ -32,7 +32,9 @@ def capacities(n_tokens, free, contamination):
     for start in range(0, len(n_tokens), contamination.batch_documents):
         own = range(start, min(start + contamination.batch_documents, len(n_tokens)))
         most = math.floor(contamination.most_per_batch * len(own))
-        allowed = [at for at in inside(n_tokens, contamination.stretch) if at in own and free[at]]
+        allowed = [
+            at for at in inside(n_tokens, contamination.token_range) if at in own and free[at]
+        ]
         found[start] = min(most, len(allowed))
     return found
 
@@ -81,7 +83,7 @@ def test_copies_are_placed_within_all_limits_or_refused_when_there_is_no_room(
     places = found.place.tolist()
     assert places == sorted(set(places)) == found.replaced.tolist()
     assert all(free[place] for place in places)
-    assert set(places) <= set(inside(n_tokens, contamination.stretch))
+    assert set(places) <= set(inside(n_tokens, contamination.token_range))
     batches = [
         place // contamination.batch_documents * contamination.batch_documents for place in places
     ]
@@ -96,7 +98,7 @@ def test_copies_are_placed_within_all_limits_or_refused_when_there_is_no_room(
         assert all(one[0] != one[1] for one in where.values())
     if contamination.form == "apart_in_batch":
         assert all(one[0] == one[1] for one in where.values())
-    if contamination.is_at_once:  # of no batch more than is needed, and none left out before
+    if contamination.is_front_loaded:  # of no batch more than is needed, and none left out before
         unit = 2 if contamination.form == "apart_in_batch" else 1
         most = n if contamination.form == "apart" else len(n_tokens)
         needed, open_batches = len(places) // unit, []

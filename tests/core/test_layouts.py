@@ -27,7 +27,7 @@ from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import Builder, build_shares
-from decon_core.mixtures.card import CARD, listed
+from decon_core.mixtures.card import CARD, listed_packs
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.verify import verify
@@ -324,7 +324,7 @@ def test_rows_that_are_no_documents_are_passed_over_unless_they_are_asked_for(tm
     (tmp_path / "web" / "s.jsonl").write_bytes(lines)
     (shard,) = find_shards(WEB, folder=tmp_path, known={})
     assert [(row.number, row.line) for row in rows_of(shard, WEB)] == [(4, b'{"text": "t"}')]
-    with pytest.raises(CorpusError, match=r"row 3: found no object"):
+    with pytest.raises(CorpusError, match=r"row 3: found no JSON object"):
         [*rows_of(shard, WEB, [3])]
     (row,) = rows_of(shard, replace(WEB, text="t"), [1])
     with (
@@ -417,7 +417,7 @@ def test_two_columns_of_one_name_are_refused_and_not_halved(place):
     table = pa.table([["i"], [place.quiet(0)], [1], [2]], names=["id", "text", "x", "x"])
     source = replace(WEB, name="tab", path="tab/*.parquet")
     place.put({"s.parquet": table}, source)
-    with pytest.raises(CorpusError, match=r"s\.parquet: found columns .*two of one name"):
+    with pytest.raises(CorpusError, match=r"s\.parquet: found columns .*duplicate column names"):
         place.build(DOLMA)
 
 
@@ -626,7 +626,7 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
         path = folder / "data" / "s.parquet"
         made = pq.read_table(path).set_column(1, "text", [[row["text"] for row in rows]])
         pq.write_table(made, path)
-    assert [problem.found for problem in manifest_faults(folder)] == ["other bytes"]
+    assert [problem.found for problem in manifest_faults(folder)] == ["checksum mismatch"]
     # With the bytes entered into the account, only a scan can tell.
     manifest = read_json(folder / MANIFEST)
     account = manifest["shards"][0]
@@ -644,7 +644,7 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
     [
         (["s.jsonl", "s.jsonl.zst"], WEB.path, DOLMA, "documents would have the same name"),
         (["s.jsonl", "s.jsonl.zst"], WEB.path, PARQUETS, "documents would have the same name"),
-        (["x/__s.jsonl"], "web/**/_*", PARQUETS, "loaders of parquet would pass over it"),
+        (["x/__s.jsonl"], "web/**/_*", PARQUETS, "Parquet loaders ignore such files"),
     ],
 )
 def test_names_that_would_hide_a_shard_are_refused(place, names, path, mixture, told):
@@ -732,10 +732,10 @@ def test_a_card_says_what_the_mixture_is_and_what_it_lost(place):
 @pytest.mark.parametrize(
     ("mixture", "told"),
     [
-        (replace(PARQUETS, cut="spans", mask="[x]"), "In the place of a span stands `[x]`"),
+        (replace(PARQUETS, cut="spans", mask="[x]"), "Each removed span is replaced by `[x]`"),
         (replace(PARQUETS, take="leaks"), "the documents that hold benchmark items, and no others"),
-        (replace(PARQUETS, take="everything"), "This mixture was held against none"),
-        (CONTROL, "That mixture is `clean`; the seed is 0"),
+        (replace(PARQUETS, take="everything"), "was not checked against any benchmark"),
+        (CONTROL, "The other mixture is `clean`; the seed is 0"),
     ],
 )
 def test_a_card_says_where_benchmark_items_are_and_counts_them_where_they_went(
@@ -779,7 +779,7 @@ def test_packs_that_are_built_side_by_side_end_up_on_one_card(place, monkeypatch
 
     monkeypatch.setattr(build_module, "card_of", while_another_is_built)
     path = place.build(PARQUETS, first).parent / CARD
-    assert listed(path) == {first.name, second.name}
+    assert listed_packs(path) == {first.name, second.name}
     assert verify(place.builder(), PARQUETS).problems == []
 
 
@@ -800,10 +800,10 @@ def test_a_card_that_is_not_that_of_its_packs_is_found_out_and_mended(place):
         good + '\n    - "x/data/**/*.parquet"',
     ):
         path.write_text(wrong)
-        assert not place.builder().stands(PARQUETS, second)
+        assert not place.builder().is_current(PARQUETS, second)
         assert place.builder().build(PARQUETS, second).was_there
         assert path.read_text() == good
-        assert place.builder().stands(PARQUETS, second)
+        assert place.builder().is_current(PARQUETS, second)
 
 
 def test_a_card_tells_of_packs_of_one_kind_only(place):
@@ -812,7 +812,7 @@ def test_a_card_tells_of_packs_of_one_kind_only(place):
     place.build(PARQUETS, second)
     place.bench.policy = replace(place.bench.policy, contamination_score_threshold=0.7)
     place.build(PARQUETS, first)
-    assert listed(path) == {first.name}
+    assert listed_packs(path) == {first.name}
     # As shards it has no card, but one that somebody else wrote is not ours to take away.
     shards = replace(PARQUETS, write="shards")
     place.build(shards, first)
@@ -827,7 +827,7 @@ def test_a_source_that_is_not_taken_has_a_share_without_files_and_is_not_on_the_
     other = place.put({"s.jsonl": [{"id": 2, "text": "u"}]}, replace(WEB, name="b", path="b/*"))
     chosen = replace(PARQUETS, sources=("web",))
     verify_built(place, chosen)
-    assert place.builder(chosen).stands(chosen, other)
+    assert place.builder(chosen).is_current(chosen, other)
     assert [*load(place.build(chosen).parent)["train"]["text"]] == ["t"]
 
 

@@ -169,7 +169,7 @@ def test_a_mixture_of_which_something_is_gone_is_built_again(leaky, make_words):
         (folder / name).unlink()
         if content is not None:
             (folder / name).write_bytes(content)
-        assert not place.builder().stands(CLEAN, place.packs[0])
+        assert not place.builder().is_current(CLEAN, place.packs[0])
         assert not place.build(CLEAN).was_there
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
     place.build(CONTROL)
@@ -609,7 +609,7 @@ def test_a_shard_that_joins_one_source_leaves_the_control_of_another_as_it_is(le
     place.packs.remove(web)
     place.put({"t.jsonl": texts[:9]}, name="web")
     builder = place.builder()
-    assert builder.stands(CONTROL, books)
+    assert builder.is_current(CONTROL, books)
     assert builder.build(CONTROL, books).was_there  # though nobody has seen the new one
     with pytest.raises(MissingError, match="not scanned"):
         builder.build(CONTROL, place.packs[-1])
@@ -891,7 +891,7 @@ def test_the_two_are_different_mixtures(questions):
     questions.build(removing)
     builder = questions.builder(keeping)
     assert builder.fingerprint(removing, pack) != builder.fingerprint(keeping, pack)
-    assert not builder.stands(keeping, pack)
+    assert not builder.is_current(keeping, pack)
 
 
 @pytest.mark.parametrize(("leaks", "expected"), [(Leaks(), [0, 1, 2]), (QUESTIONS_STAY, [0, 2])])

@@ -184,8 +184,8 @@ def test_mixtures_and_clean_benchmarks_of_a_benchmark_are_built_anew_and_no_othe
         place.bench.store.tile(builder.reader.scan, place.packs[0].shards[0].fingerprint, "").parent
     )
     (pack,) = place.packs
-    assert not builder.stands(CLEAN, pack)
-    assert builder.stands(of_b, pack)
+    assert not builder.is_current(CLEAN, pack)
+    assert builder.is_current(of_b, pack)
     assert [has_clean_benchmark(builder, one) for one in (a, b)] == [False, True]
     assert [row["id"] for row in place.rows(CLEAN)] == ["s.jsonl-0"]
     assert [one.n_items_left for one in build_clean_benchmarks(builder, [a, b])] == [1, 0]

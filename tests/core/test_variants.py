@@ -179,7 +179,7 @@ def test_without_an_allow_list_all_that_is_not_denied_is_taken():
         (Leaks(benchmarks=("b",)), "b (1 of 3 benchmarks)"),
         (
             Leaks(benchmarks=("a", "c"), splits=("test",), least_score=0.9, detectors=("exact",)),
-            "a, c (2 of 3 benchmarks; splits test; by exact; from a score of 0.9 on)",
+            "a, c (2 of 3 benchmarks; splits test; by exact; score at least 0.9)",
         ),
         (Leaks(benchmarks=("gone",)), "no benchmark (0 of 3 benchmarks)"),
     ],

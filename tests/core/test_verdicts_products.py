@@ -158,7 +158,7 @@ def test_only_packs_that_hold_what_was_decided_are_built_again(leaky):
             (mixture.name, pack.source.name)
             for mixture in mixtures
             for pack in leaky.packs
-            if not builder.stands(mixture, pack)
+            if not builder.is_current(mixture, pack)
         }
 
     assert stale() == set()
