@@ -1,4 +1,7 @@
-"""The tables of a report, and what every column of them holds. Views are in views.sql."""
+"""The declared tables of a report and their columns. Views are in views.sql.
+
+The descriptions become comments in the database; a change to one rebuilds the report.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from decon_core.schemas import BLEND_ITEMS, COMMON, ENTRIES, INDEXABILITY, REMOV
 
 @dataclass(frozen=True)
 class Declared:
-    """A table that is filled from outside; `derived.sql` makes others from these."""
+    """A table filled from the store; `derived.sql` computes others from these."""
 
     about: str
     schema: pa.Schema
@@ -33,7 +36,7 @@ _SHARD = (
     _column("shard_name", _TEXT, "name of the shard within its source"),
 )
 
-# What a mixture's manifest says of each shard, and a blend's of all.
+# Counts in a mixture's manifest, for each shard, and in a blend's, for the whole.
 ACCOUNT = {
     "n_documents_in": "documents of the shard",
     "n_documents_out": "documents that the mixture keeps of them",
