@@ -40,7 +40,7 @@ _EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]
 
 # The document shown is the first one with the best match.
 _CHOSEN = f"""
-    WITH found AS (FROM read_parquet(?)),
+    WITH matched AS (FROM read_parquet(?)),
     totals AS (
         SELECT pair,
                string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
@@ -50,7 +50,7 @@ _CHOSEN = f"""
                bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
                count(DISTINCT (source, shard_name, row)) AS n_documents,
                count(*) AS n_matches
-        FROM found GROUP BY pair
+        FROM matched GROUP BY pair
     ),
     ranked AS (
         SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
@@ -62,7 +62,7 @@ _CHOSEN = f"""
                             shard_name, row, detector, benchmark, split, instance_index,
                             {", ".join(_EDGES)}
                ) AS rank
-        FROM found
+        FROM matched
     )
     SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
     ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair

@@ -83,11 +83,11 @@ ByName = Mapping[tuple[str, ...], Any]
 def faults_of_report(builder: Builder) -> Iterator[Problem]:
     """Yield where the report differs from the store, and where its tables contradict each other."""
     with opened(builder.store.report) as connection:
-        yield from _of_benchmarks(builder, connection)
-        yield from _of_shards(builder, connection)
-        yield from _of_shares(builder, connection)
-        yield from _of_removed(builder, connection)
-        yield from _of_matches(connection)
+        yield from _compare_items(builder, connection)
+        yield from _compare_shards(builder, connection)
+        yield from _compare_mixtures(builder, connection)
+        yield from _compare_removed(builder, connection)
+        yield from _compare_matches(connection)
 
 
 def moved_since_report(blender: Blender, showing: Showing) -> Iterator[Problem]:
@@ -104,13 +104,13 @@ def moved_since_report(blender: Blender, showing: Showing) -> Iterator[Problem]:
 def _changes(blender: Blender, showing: Showing) -> Iterator[Problem]:
     builder = blender.builder
     with opened(builder.store.report) as connection:
-        yield from _of_settings(builder, showing, connection)
-        yield from _of_benchmarks(builder, connection)
-        yield from _of_shards(builder, connection)
-        yield from _of_products(blender, connection)
+        yield from _changed_settings(builder, showing, connection)
+        yield from _compare_items(builder, connection)
+        yield from _compare_shards(builder, connection)
+        yield from _changed_products(blender, connection)
 
 
-def _of_settings(
+def _changed_settings(
     builder: Builder, showing: Showing, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Problem]:
     now = run_table(builder.reader, showing, "").to_pylist()[0]
@@ -120,7 +120,7 @@ def _of_settings(
                 yield Problem(what, f"a report of {row[name]}", f"{now[name]}, as now", _REBUILD)
 
 
-def _of_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _changed_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     builder = blender.builder
     current: dict[tuple[str, str, str | None], bool] = {
         ("mixture", one.name, pack.name): builder.stands(one, pack)
@@ -135,7 +135,7 @@ def _of_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Ite
             yield Problem(" ".join(filter(None, name)), *states, _REBUILD)
 
 
-def _of_benchmarks(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     in_report: ByName = {
         (row["benchmark"],): f"{counted(row['n_items'], 'item')} of version {row['version']}"
         if row["n_items"] == row["n_declared"]
@@ -149,7 +149,7 @@ def _of_benchmarks(builder: Builder, connection: duckdb.DuckDBPyConnection) -> I
     yield from _differences("items", in_report, in_store)
 
 
-def _of_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _compare_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     in_report: dict[tuple[str, ...], str] = {
         (row["pack"], row["shard_name"]): f"shard {row['shard']}"
         for row in rows_of(connection, _SHARDS)
@@ -171,7 +171,7 @@ def _partly(shard: str | None, benchmarks: Sequence[str]) -> str:
     return f"{shard}, not scanned against {', '.join(benchmarks)}" if shard else "not scanned"
 
 
-def _of_shares(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     """Compare the shards and counts of every mixture and pack with the manifests."""
     in_report: ByName = {
         (row["mixture"], row["pack"]): row["shards"] for row in rows_of(connection, _SHARES)
@@ -204,7 +204,7 @@ def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
     }
 
 
-def _of_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _compare_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     in_report: ByName = {
         (row["mixture"], row["source"]): counted(row["n"], "row")
         for row in rows_of(connection, _REMOVED)
@@ -220,7 +220,7 @@ def _of_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iter
     yield from _differences("removed", in_report, in_store)
 
 
-def _of_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _compare_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     """Compare the tables derived from `matches` with `matches` and with each other."""
     matches, decided = (_counts(connection, query) for query in (_MATCHES, _DECISIONS))
     yield from _differences("matches", matches, decided, remedy=_DAMAGED)

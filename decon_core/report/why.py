@@ -68,7 +68,7 @@ class Place:
 
 def places_of(
     builder: Builder,
-    asked: str,
+    document: str,
     *,
     shard: str | None = None,
     is_everywhere: bool = False,
@@ -86,39 +86,41 @@ def places_of(
     if not shards:
         found = repr(shard) if shard else "no registered shard"
         raise InputError(Problem("shard", found, "the name of a registered shard", _STATUS))
-    named = _named(shards, asked)
+    named = _by_row(shards, document)
     if named:
         return named
-    known = [] if is_everywhere else list(_known(builder, shards, asked))
-    return known or list(_read(shards, asked, on_unread))
+    known = [] if is_everywhere else list(_by_known_id(builder, shards, document))
+    return known or list(_by_reading(shards, document, on_unread))
 
 
 _STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
 
 
-def _named(shards: Sequence[tuple[Pack, Shard]], asked: str) -> list[Place]:
-    name, _, row = asked.rpartition(":")
+def _by_row(shards: Sequence[tuple[Pack, Shard]], document: str) -> list[Place]:
+    name, _, row = document.rpartition(":")
     if not row.isdecimal():
         return []
     return [Place(pack, one, int(row)) for pack, one in shards if name in (one.name, one.path)]
 
 
-def _known(builder: Builder, shards: Sequence[tuple[Pack, Shard]], asked: str) -> Iterator[Place]:
+def _by_known_id(
+    builder: Builder, shards: Sequence[tuple[Pack, Shard]], document: str
+) -> Iterator[Place]:
     """Yield the documents of this id that have matches or are in a mixture's list."""
-    matched = _matched(builder, shards, asked)
-    listed = {pack.name: set(_listed(builder, pack, asked)) for pack, _ in shards}
+    matched = _rows_matched(builder, shards, document)
+    listed = {pack.name: set(_rows_removed(builder, pack, document)) for pack, _ in shards}
     for pack, shard in shards:
         rows = matched.get(shard.fingerprint, set())
         rows = rows | {row for name, row in listed[pack.name] if name == shard.name}
         yield from (Place(pack, shard, row) for row in sorted(rows))
 
 
-def _matched(
-    builder: Builder, shards: Sequence[tuple[Pack, Shard]], asked: str
+def _rows_matched(
+    builder: Builder, shards: Sequence[tuple[Pack, Shard]], document: str
 ) -> dict[str, set[int]]:
     """Return the rows with matches and this id, by fingerprint of the shard."""
     matched: dict[str, set[int]] = {}
-    for shard, row in _rows_where(builder, shards, pl.col("doc_id") == asked, ["shard", "row"]):
+    for shard, row in _rows_where(builder, shards, pl.col("doc_id") == document, ["shard", "row"]):
         matched.setdefault(shard, set()).add(row)
     return matched
 
@@ -148,25 +150,25 @@ def _tiles(builder: Builder, shards: Iterable[tuple[Pack, Shard]]) -> Iterator[P
                 yield path
 
 
-def _listed(builder: Builder, pack: Pack, asked: str) -> Iterator[tuple[str, int]]:
+def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple[str, int]]:
     """Yield shard name and row of this id in the lists of removed documents."""
     for folder in builder.store.mixtures_of(pack.name):
         path = folder / REMOVED_FILE
         if path.is_file():
             table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
-            rows = table.filter(pc.field("doc_id") == asked).to_pylist()
+            rows = table.filter(pc.field("doc_id") == document).to_pylist()
             yield from ((row["shard"], row["row"]) for row in rows)
 
 
-def _read(
-    shards: Sequence[tuple[Pack, Shard]], asked: str, on_unread: Callable[[Problem], None]
+def _by_reading(
+    shards: Sequence[tuple[Pack, Shard]], document: str, on_unread: Callable[[Problem], None]
 ) -> Iterator[Place]:
     for pack, shard in shards:
         if pack.source.id is None:
             continue
         try:
             for row in read_shard(shard, pack.source):
-                if isinstance(row, Document) and row.id == asked:
+                if isinstance(row, Document) and row.id == document:
                     yield Place(pack, shard, row.row)
         except CorpusError as error:
             for problem in error.problems:
@@ -197,7 +199,7 @@ def account(
     """Return everything the store knows about a document, as a JSON object."""
     row = _row_at(place)
     text = row.text if isinstance(row, Document) else None
-    found = _found(builder, place, text if showing.snippets else None, showing)
+    found = _matches(builder, place, text if showing.snippets else None, showing)
     documents = documents_of(builder, [entry["pair"] for entry in found])
     for entry in found:
         entry["documents"] = documents[entry["pair"]]
@@ -268,7 +270,7 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
     return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
 
 
-def _found(builder: Builder, place: Place, text: str | None, showing: Showing) -> list[Json]:
+def _matches(builder: Builder, place: Place, text: str | None, showing: Showing) -> list[Json]:
     """Return the matches: leaks first, then question-only, then the rest by score."""
     versions = {version.benchmark: version for version in _scanned(builder, place)}
     entries = builder.reader.entries(

@@ -195,14 +195,14 @@ class Facts:
         return dict(json.loads(self.run.get("thresholds") or "{}"))
 
     @property
-    def counted(self) -> list[Row]:
+    def with_known_total(self) -> list[Row]:
         """Benchmarks and splits with a known number of items.
 
         A report imported from another program contains only what leaked.
         """
         return [row for row in self["benchmarks"] if row["n_items"] is not None]
 
-    def of_items(self, count: str) -> int:
+    def total(self, count: str) -> int:
         """Return the sum of a count over all benchmarks and splits."""
         return sum(row[count] or 0 for row in self["benchmarks"])
 

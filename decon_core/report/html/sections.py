@@ -90,9 +90,9 @@ def overview(facts: Facts) -> Overview:
 def headlines(facts: Facts) -> list[Headline]:
     totals = facts.totals
     n_items, n_leaked = totals["n_items"], totals["n_leaked"]
-    n_with_answer = facts.of_items("n_with_answer")
-    n_with_part = facts.of_items("n_with_part_of_answer")
-    n_not_indexable = facts.of_items("n_not_indexable")
+    n_with_answer = facts.total("n_with_answer")
+    n_with_part = facts.total("n_with_part_of_answer")
+    n_not_indexable = facts.total("n_not_indexable")
     n_documents, n_contaminated = totals["n_documents"], totals["n_contaminated_documents"]
     n_question_only = totals["n_question_only_documents"]
     part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
@@ -195,7 +195,7 @@ def _possible_notes(facts: Facts) -> Iterable[str]:
     if not facts.run.get("keeps_question_only", True):
         yield f"Question-only: {QUESTIONS_LEFT_OUT}."
     yield _if_any(
-        things(facts.of_items("n_not_indexable"), "item is", "items are"),
+        things(facts.total("n_not_indexable"), "item is", "items are"),
         "not detectable with the chosen detectors, mostly too short or too common: neither leaked "
         "nor clean.",
     )
@@ -230,7 +230,7 @@ def leak_rates(facts: Facts) -> Section:
     rows = facts["benchmarks"]
     if not rows:
         return Section("rates", "Leak rates", ["The report has no benchmark."])
-    counted = facts.counted
+    counted = facts.with_known_total
     words = []
     if counted:
         words.append("Each dot is a benchmark and split, the line its 95 % Wilson interval.")
@@ -257,7 +257,7 @@ def leak_rates(facts: Facts) -> Section:
 
 def what_leaked(facts: Facts) -> Section:
     title = "From question to answer"
-    rows, counted = facts["benchmarks"], facts.counted
+    rows, counted = facts["benchmarks"], facts.with_known_total
     leaked = [row for row in counted if row["n_leaked"] or row["n_question_only"]]
     if not any(row["n_leaked"] or row["n_question_only"] for row in rows):
         return Section("flow", title, ["No item leaked, and none is question-only."])
