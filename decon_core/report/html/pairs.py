@@ -49,11 +49,11 @@ def columns(facts: Facts) -> dict[str, Any]:
         "n_all_leaks": facts.totals["n_leak_pairs"],
         "has_snippets": facts.has_snippets,
         "pairs_per_chunk": PAIRS_PER_CHUNK,
-        "thresholds": {rule: facts.score_threshold(rule) for rule in facts.thresholds},
+        "thresholds": {name: facts.score_threshold(name) for name in facts.thresholds},
         "own_thresholds": {
-            rule: dict(facts.own_thresholds(rule))
-            for rule in facts.thresholds
-            if rule != "ngram_any"  # scores 1 at its full length, whatever the threshold
+            name: dict(facts.own_thresholds(name))
+            for name in facts.thresholds
+            if name != "ngram_any"  # scores 1 at its full length, whatever the threshold
         },
         "names": {name: _dictionary(pairs[name]) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},

@@ -278,8 +278,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, n_text: int = 
     lines = [*rows]
     if not lines:
         return "None."
-    rule = ["---" if at < n_text else "---:" for at in range(len(heads))]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *lines))
+    alignment = ["---" if at < n_text else "---:" for at in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, alignment, *lines))
 
 
 def code(name: str) -> str:

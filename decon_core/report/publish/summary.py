@@ -228,7 +228,7 @@ def _run(connection: duckdb.DuckDBPyConnection) -> Summary:
     thresholds = json.loads(run.pop("thresholds") or "{}")
     policy = _without_paths(json.loads(run.pop("policy") or "{}"))
     by_benchmark = _thresholds_by_benchmark(connection)
-    rules = [
+    detectors = [
         {
             "rule": detector,
             "threshold": value,
@@ -240,7 +240,7 @@ def _run(connection: duckdb.DuckDBPyConnection) -> Summary:
         }
         for detector, value in sorted(thresholds.items())
     ]
-    return {**run, "rules": rules, "policy": policy}
+    return {**run, "rules": detectors, "policy": policy}
 
 
 def _thresholds_by_benchmark(
