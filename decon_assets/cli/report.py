@@ -84,9 +84,9 @@ def report(options: argparse.Namespace, say: Say) -> int:
 
 
 def _say_documents(path: Path, say: Say) -> int:
-    from decon_core.report.publish.summary import called_in
+    from decon_core.report.publish.summary import format_headline
 
-    say(called_in(path))
+    say(format_headline(path))
     return 0
 
 

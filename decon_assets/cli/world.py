@@ -20,7 +20,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
 from decon_core.report.open import coverage_of
-from decon_core.report.publish.summary import called_in
+from decon_core.report.publish.summary import format_headline
 from decon_core.scan.workers import WORKERS_VARIABLE
 from decon_core.storage.checksums import REMEDY
 from decon_core.storage.mirror import Mirror
@@ -131,7 +131,7 @@ def _run_pipeline(options: argparse.Namespace, say: Say) -> Registration | None:
     with suppress(duckdb.Error):  # somebody may hold the new report open already
         _say_what_was_left_out(registered.store.report, say)
     with suppress(StaleError, MissingError):  # another program may hold the new report open
-        say(f"\n{called_in(registered.store.report)}")
+        say(f"\n{format_headline(registered.store.report)}")
     return registered
 
 

@@ -1,6 +1,6 @@
-"""What was found, decided and removed: from tiles and manifests to one DuckDB file.
+"""The report: findings, decisions and removals as one DuckDB file.
 
-tables.py says what stands in it, gather.py reads it out of the store, evidence.py the texts behind
-it out of the corpus, database.py writes it down, build.py does all of this in order. Everything
-that shows a report reads the database alone.
+tables.py declares the tables, gather.py fills them from the store, pairs.py and evidence.py add
+texts of the corpus, database.py writes the file, and build.py runs these steps. The HTML page, the
+card, the summary and the review read only the database.
 """

@@ -1,4 +1,4 @@
-"""A report from what is in the store today: whole and swapped in, or left as it was."""
+"""Build the report from the current store; it is replaced as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.preconditions import require_scanned
-from decon_core.report.database import form, write_database
+from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
     product_tables,
     run_table,
@@ -55,10 +55,10 @@ class ReportSummary:
     n_matches: int  # pairs of item and document
     n_contaminated_documents: int
     n_unreadable: int
-    n_question_only: int  # items that leaked nowhere, but whose question was found
-    n_question_only_documents: int  # without a leak, but with the question of an item
-    n_shards_without_mixture: int  # that lack one, or have one that is no longer today's
-    gaps: tuple[Gap, ...] = ()  # shards not scanned against every benchmark: it is incomplete
+    n_question_only: int  # items that did not leak, but whose question was found
+    n_question_only_documents: int  # documents with the question of an item and no leak
+    n_shards_without_mixture: int  # shards for which a mixture is missing or out of date
+    gaps: tuple[Gap, ...] = ()  # shards not scanned against every benchmark
 
 
 def build_report(
@@ -71,7 +71,10 @@ def build_report(
     showing: Showing = _SHOWING,
     verdicts: Verdicts = NO_VERDICTS,
 ) -> ReportSummary:
-    """Gather everything into a new database, and put it in the place of the old one."""
+    """Gather all tables into a new database and replace the previous report with it.
+
+    Raise MissingError if no pack is registered or nothing was scanned.
+    """
     builder = Builder(
         store, tuple(packs), tuple(versions), policy, tuple(mixtures), verdicts=verdicts
     )
@@ -83,22 +86,22 @@ def build_report(
     reader = builder.reader
     gaps = _gaps(builder)
     _require_any_scanned(builder, gaps)
-    made, n_lacking = product_tables(blender, showing)
-    tables = {**small_tables(reader, builder.packs, gaps), **made}
+    products, n_without_mixture = product_tables(blender, showing)
+    tables = {**small_tables(reader, builder.packs, gaps), **products}
     tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps), gaps)
     report, drafts = builder.store.report, builder.store.drafts
-    # What a process that was killed leaves among the drafts is swept up by later runs.
+    # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
         matches = write_matches(reader, builder.packs, folder / "matches", gaps)
         tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
-        # A page of the report before could show what this one keeps to itself.
+        # The page of the previous report may show texts that this report must not contain.
         for path in builder.store.of_report:
             remove(path)
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
-    return ReportSummary(*(*counts, n_lacking, tuple(gaps)))
+    return ReportSummary(*(*counts, n_without_mixture, tuple(gaps)))
 
 
 def _gaps(builder: Builder) -> list[Gap]:
@@ -106,50 +109,50 @@ def _gaps(builder: Builder) -> list[Gap]:
 
 
 def _require_any_scanned(builder: Builder, gaps: Sequence[Gap]) -> None:
-    """Raise where nothing was scanned: a report of nothing would show no leak."""
+    """Raise if no shard was scanned: an empty report would look clean."""
     n_shards = sum(len(pack.shards) for pack in builder.packs)
-    if n_shards and sum(not one.is_read for one in gaps) == n_shards:
+    if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
         for pack in builder.packs:
             require_scanned(builder.reader, pack, builder.versions)
 
 
 def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:
-    """Whether there is a report, and it was made from these very packs, versions and settings."""
+    """Return whether a report exists and was made from these packs, versions and settings."""
     store = blender.builder.store
     if not store.report.is_file() or not store.current_snapshot.is_file():
         return False
     if not is_whole(store.report):
-        return False  # damaged, or of an earlier version: it is made again
+        return False  # damaged, or written by an earlier version
     try:
         with duckdb.connect(str(store.report), read_only=True) as connection:
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
-        return False  # damaged, of an older form, or held open by somebody: nobody can tell
+        return False  # damaged, without this column, or locked by another program
     return bool(state == _state(blender, showing, _gaps(blender.builder)))
 
 
 def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap]) -> str:
-    """What a report says something about: all that is asked for, and which of it stands."""
+    """Return a digest of all inputs of a report and of the state of each product."""
     builder = blender.builder
-    asked = [
-        f"{builder.fingerprint(mixture, pack)} {builder.is_current(mixture, pack)}"
+    products = [
+        f"{builder.fingerprint(mixture, pack)} {builder.stands(mixture, pack)}"
         for pack in builder.packs
         for mixture in builder.mixtures
     ]
-    asked += [f"{blender.fingerprint(one)} {blender.is_current(one)}" for one in blender.blends]
+    products += [f"{blender.fingerprint(one)} {blender.stands(one)}" for one in blender.blends]
     versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
     names = [one.benchmark for one in builder.versions]
     thresholds = json.dumps(builder.policy.decision_settings(names))
     shards = [f"{shard.fingerprint} {shard.name}" for _, shard in builder.shards]
     value = [
-        form(),
+        schema_digest(),
         builder.reader.scan,
         builder.verdicts.digest,
         thresholds,
         repr(showing),
         *sorted(versions),
         *sorted(shards),
-        *sorted(asked),
+        *sorted(products),
         *sorted(f"{one.shard.fingerprint} {one.lacking} {one.reason}" for one in gaps),
     ]
     return sha256(" ".join(value).encode()).hexdigest()[:16]

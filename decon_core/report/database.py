@@ -1,4 +1,4 @@
-"""Facts to a database: tables in bulk, what follows from them, views, and a comment on each."""
+"""Write the report's DuckDB file: declared tables, derived tables, views and comments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
 _MACRO = f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}"
 
-# What is loaded lies in Parquet files or in Arrow memory; more than this goes to the disk.
+# Rows come from Parquet files or Arrow memory; DuckDB spills to disk above this limit.
 _MEMORY = "1GB"
 
 
@@ -30,10 +30,10 @@ def write_database(
     *,
     drafts: Path | None = None,
 ) -> None:
-    """Put a new database in the place of the old one. A table of which nothing is said is empty.
+    """Write a new database and move it to `path`. Tables that are not passed are empty.
 
-    `files`: for tables that are too large to be at hand, Parquet files of their rows. `drafts`:
-    where it is written, and where it stays when the process is killed; else beside the path.
+    `files`: Parquet files with the rows of tables that are too large for memory. `drafts`: the
+    folder in which the file is written (default: that of `path`); a killed process leaves it there.
     """
     with atomic_path(path, drafts=drafts) as draft:
         with duckdb.connect(str(draft)) as connection:
@@ -48,8 +48,8 @@ def write_database(
         seal_database(draft)
 
 
-def form() -> str:
-    """Which tables and views there are: a report that lacks one is no longer today's."""
+def schema_digest() -> str:
+    """Return a digest of all tables and views: a report with another one is out of date."""
     tables = [f"{name} {one.about} {one.schema}" for name, one in TABLES.items()]
     scripts = [script.read_text(encoding="utf-8") for script in (_DERIVED, _VIEWS)]
     return sha256("\n".join([*tables, _MACRO, *scripts]).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""A piece of a document beside the record that was found there, and what both of them share."""
+"""Excerpts of a document around a match, with the words it shares with the record marked."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from decon_core.text.characters import Form
 
 PARTS = ("question", "answer", "passage")
 
-# Shared words are those in a run of so many: single ones stand in any two texts.
+# Words count as shared in runs of this length: any two texts share single words.
 _RUN = 3
 
-# Of one part no more than this is shown: a passage may have the length of a book.
+# Characters shown of one part: a passage may have the length of a book.
 MOST_OF_PART = 4_000
 _LEFT_OUT = " […] "
 
@@ -25,7 +25,7 @@ _LONGEST_WORD = 40
 
 @dataclass(frozen=True)
 class Mark:
-    """Characters that both sides share."""
+    """A span of characters that both texts share."""
 
     start: int
     stop: int
@@ -36,11 +36,11 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A piece of a document, and what of it stands in the record as well."""
+class Excerpt:
+    """An excerpt of a document, and the marks of what it shares with the record."""
 
     text: str
-    start: int  # character of the document at which it begins
+    start: int  # character of the document at which the excerpt begins
     text_marks: list[Mark]
     record_marks: dict[str, list[Mark]]  # by part of the record
 
@@ -48,24 +48,22 @@ class Shown:
 Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
 
 
-def shown(
+def make_excerpt(
     text: str, spans: Spans, record: Mapping[str, str | None], *, context: int, form: Form
-) -> Shown:
-    """What to show of a document beside a record."""
+) -> Excerpt:
+    """Return the excerpt around `spans` with `context` characters before and after each."""
     in_document: list[Mark] = []
     in_record: dict[str, list[Mark]] = {part: [] for part in PARTS}
     for part, (start, stop) in spans.items():
-        there = text[start:stop][:MOST_OF_PART]
-        here = record[part] or ""
-        marks, own = shared(there, here, part, form=form)
+        matched = text[start:stop][:MOST_OF_PART]
+        marks, in_record[part] = mark_shared(matched, record[part] or "", part, form=form)
         in_document += [mark.moved(start) for mark in marks]
-        in_record[part] = own
     pieces = _pieces(text, spans, context)
-    return Shown(*_cut(text, pieces, in_document), in_record)
+    return Excerpt(*_cut(text, pieces, in_document), in_record)
 
 
-def shared(first: str, second: str, part: str, *, form: Form) -> tuple[list[Mark], list[Mark]]:
-    """What two texts share, in the characters of each: words in runs that stand in both."""
+def mark_shared(first: str, second: str, part: str, *, form: Form) -> tuple[list[Mark], list[Mark]]:
+    """Return marks, in each of two texts, of the runs of words that both contain."""
     a = words_with_places(first, form)
     b = words_with_places(second, form)
     size = min(_RUN, len(a), len(b))
@@ -77,11 +75,11 @@ def shared(first: str, second: str, part: str, *, form: Form) -> tuple[list[Mark
 
 
 def _runs(words: Sequence[str], size: int) -> dict[tuple[str, ...], list[int]]:
-    """Where each run of so many words begins."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    """Return the positions of every run of `size` words."""
+    runs: dict[tuple[str, ...], list[int]] = {}
     for at in range(len(words) - size + 1):
-        found.setdefault(tuple(words[at : at + size]), []).append(at)
-    return found
+        runs.setdefault(tuple(words[at : at + size]), []).append(at)
+    return runs
 
 
 def _marks(
@@ -104,7 +102,7 @@ def _marks(
 
 
 def _pieces(text: str, spans: Spans, context: int) -> list[tuple[int, int]]:
-    """What is shown: each part with so many characters around it; what touches is one piece."""
+    """Return the ranges to show: each span with its context; touching ranges are merged."""
     pieces: list[tuple[int, int]] = []
     for start, stop in sorted(spans.values()):
         first = _at_word(text, max(0, start - context))
@@ -117,7 +115,7 @@ def _pieces(text: str, spans: Spans, context: int) -> list[tuple[int, int]]:
 
 
 def _at_word(text: str, at: int) -> int:
-    """The next place at which a word begins, if there is one near."""
+    """Return the start of the next word, or `at` if none begins nearby."""
     if not at:
         return at
     found = _WORD_BEGINS.search(text, at - 1, at + _LONGEST_WORD)
@@ -127,6 +125,7 @@ def _at_word(text: str, at: int) -> int:
 def _cut(
     text: str, pieces: Sequence[tuple[int, int]], marks: Sequence[Mark]
 ) -> tuple[str, int, list[Mark]]:
+    """Join the pieces; return the text, the start of the first piece, and the moved marks."""
     joined, moved = "", []
     for start, stop in pieces:
         if joined:

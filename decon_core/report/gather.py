@@ -1,4 +1,4 @@
-"""What the store says, as facts for a database: benchmarks and items, shards, matches, products."""
+"""Read the report's tables from the store: benchmarks, items, shards, matches and products."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from decon_core.storage.store import Store, read_json, read_parquet
 
 _PROGRAM = f"decon-assets {version_of('decon-assets')}"
 
-_OF_SOURCE = ("n_documents", "n_tokens", "passes")  # of the mixture, and over all phases
+_SOURCE_COUNTS = ("n_documents", "n_tokens", "passes")  # the same in every phase
 _ITEM = ["benchmark", "split", "instance_index"]
 _COUNTED = ("n_rows", "n_documents", "n_characters", "n_too_short")
 
-# A tile takes half a millisecond to be read among others, a worker two seconds to start.
+# Reading a tile takes half a millisecond, starting a worker two seconds.
 _SHARDS_PER_JOB = 200
 _TILES_PER_WORKER = 5_000
 
@@ -50,37 +50,43 @@ _TILES_PER_WORKER = 5_000
 def small_tables(
     reader: MatchReader, packs: Sequence[Pack], gaps: Sequence[Gap] = ()
 ) -> dict[str, pa.Table]:
-    """Everything that is small: benchmarks, items, shards, and what was read of them.
+    """Return the tables that fit in memory: benchmarks, items, shards and what was read of them.
 
     `gaps`: the shards that were not scanned against every benchmark.
     """
     store, versions = reader.store, reader.versions
-    seen = indexability(store, versions, reader.policy)
+    visible = indexability(store, versions, reader.policy)
     common = COMMON.empty_table()
     if has_common(store, packs, versions, reader.policy, reader.scan, missing_by_shard(gaps)):
         common = current_common(store, reader.scan, reader.policy)[1]
     shards, unreadable, invalid = _shards(store, packs, reader.scan, _unread(gaps))
     return {
         "benchmarks": _table("benchmarks", _benchmarks(reader, gaps)),
-        "items": _items(store, versions, seen),
-        "indexability": seen,
+        "items": _items(store, versions, visible),
+        "indexability": visible,
         "common_ngrams": common,
         "shards": _table("shards", shards),
         "unreadable": _table("unreadable", unreadable),
         "invalid_utf8": _table("invalid_utf8", invalid),
-        "not_scanned": _table("not_scanned", [_gap(one) for one in gaps]),
+        "not_scanned": _table("not_scanned", [_gap_row(gap) for gap in gaps]),
     }
 
 
 def _unread(gaps: Iterable[Gap]) -> set[tuple[str, str]]:
-    """Pack and name of the shards of which nothing was scanned."""
-    return {(one.pack.name, one.shard.name) for one in gaps if not one.is_read}
+    """Return pack and name of the shards that were not scanned at all."""
+    return {(gap.pack.name, gap.shard.name) for gap in gaps if not gap.is_read}
 
 
-def _gap(one: Gap) -> dict[str, Any]:
-    place = {"source": one.pack.source.name, "pack": one.pack.name, "shard_name": one.shard.name}
-    told = {"benchmarks": [*one.lacking], "reason": one.reason, "remedy": one.cause.remedy}
-    return {**place, "path": one.shard.path, **told}
+def _gap_row(gap: Gap) -> dict[str, Any]:
+    return {
+        "source": gap.pack.source.name,
+        "pack": gap.pack.name,
+        "shard_name": gap.shard.name,
+        "path": gap.shard.path,
+        "benchmarks": [*gap.lacking],
+        "reason": gap.reason,
+        "remedy": gap.cause.remedy,
+    }
 
 
 def _table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
@@ -88,7 +94,7 @@ def _table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[dict[str, Any]]:
-    n_lacking = Counter(name for one in gaps for name in one.lacking)
+    n_not_scanned = Counter(name for gap in gaps for name in gap.lacking)
     members = read_current(reader.store)["members"]
     index = index_fingerprint(reader.store, reader.policy)
     rows = []
@@ -103,13 +109,13 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[dict[str, Any]
                 "n_indexed_records": int(part.entries.records.size),
                 "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
                 "thresholds": json.dumps(reader.policy.for_benchmark(version.benchmark).thresholds),
-                "n_shards_not_scanned": n_lacking[version.benchmark],
+                "n_shards_not_scanned": n_not_scanned[version.benchmark],
             }
         )
     return rows
 
 
-def _items(store: Store, versions: Iterable[Version], seen: pa.Table) -> pa.Table:
+def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.Table:
     columns = [*_ITEM, "config", "question", "answer", "fingerprint"]
     records = pa.concat_tables([load_records(store, one, columns=columns) for one in versions])
     items = (
@@ -122,9 +128,9 @@ def _items(store: Store, versions: Iterable[Version], seen: pa.Table) -> pa.Tabl
             pl.len().cast(pl.Int64).alias("n_records"),
         )
     )
-    # Of several rules that cannot see an item, the first one that the policy names says why.
+    # The reason is that of the first detector in the policy's order.
     why_not = (
-        pl.DataFrame(seen)
+        pl.DataFrame(visible)
         .group_by(_ITEM)
         .agg(
             pl.col("is_visible").any().alias("is_indexed"),
@@ -140,7 +146,7 @@ def _items(store: Store, versions: Iterable[Version], seen: pa.Table) -> pa.Tabl
 def _shards(
     store: Store, packs: Iterable[Pack], scan: str, unread: Collection[tuple[str, str]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    """What was read of every shard, the rows that could not be, those that are not UTF-8."""
+    """Return one row per shard, per unreadable row, and per document with invalid UTF-8."""
     shards, unreadable, invalid = [], [], []
     for pack in packs:
         for shard in pack.shards:
@@ -165,19 +171,19 @@ def _shards(
 
 @dataclass(frozen=True)
 class _Job:
-    """Shards of one source, and the file that their matches go to."""
+    """Shards of one source, and the file to which their matches are written."""
 
     reader: MatchReader
     source: str
     shards: tuple[tuple[str, str, str], ...]  # pack, name, fingerprint
     path: Path
-    lacking: Mapping[str, frozenset[str]]  # by fingerprint, benchmarks without a tile
+    missing: Mapping[str, frozenset[str]]  # by shard fingerprint: benchmarks without a tile
 
 
 def write_matches(
     reader: MatchReader, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap] = ()
 ) -> list[Path]:
-    """The matches of all shards, in Parquet files whose order is that of source and shard."""
+    """Write the matches of all shards to Parquet files; return these, by source and shard name."""
     folder.mkdir(parents=True)
     jobs = [*_jobs(reader, packs, folder, gaps)]
     n_tiles = sum(len(job.shards) for job in jobs) * len(reader.versions)
@@ -191,7 +197,7 @@ def _jobs(
     reader: MatchReader, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap]
 ) -> Iterator[_Job]:
     unread = _unread(gaps)
-    lacking = missing_by_shard(gaps)
+    missing = missing_by_shard(gaps)
     shards = sorted(
         (pack.source.name, shard.name, pack.name, shard.fingerprint)
         for pack in packs
@@ -203,15 +209,15 @@ def _jobs(
         of_source = [(pack, name, fingerprint) for _, name, pack, fingerprint in group]
         for at in range(0, len(of_source), _SHARDS_PER_JOB):
             path = folder / f"{n:05}.parquet"
-            own = tuple(of_source[at : at + _SHARDS_PER_JOB])
-            absent = {name: lacking[name] for _, _, name in own if name in lacking}
-            yield _Job(reader, source, own, path, absent)
+            batch = tuple(of_source[at : at + _SHARDS_PER_JOB])
+            missing_of_batch = {key: missing[key] for _, _, key in batch if key in missing}
+            yield _Job(reader, source, batch, path, missing_of_batch)
             n += 1
 
 
 def _write(job: _Job) -> None:
     reader = job.reader
-    found = entries_of_shards(
+    entries = entries_of_shards(
         reader.store,
         [*dict.fromkeys(fingerprint for _, _, fingerprint in job.shards)],
         reader.versions,
@@ -220,12 +226,12 @@ def _write(job: _Job) -> None:
         source=job.source,
         verdicts=reader.verdicts,
         is_swept=True,
-        lacking=job.lacking,
+        lacking=job.missing,
     )
-    # Two shards may have the same bytes, and then one tile.
+    # Shards with the same bytes share a tile.
     packs, names, fingerprints = zip(*job.shards, strict=True)
     places = pl.DataFrame({"pack": packs, "shard_name": names, "shard": fingerprints})
-    frame = places.join(pl.DataFrame(found), on="shard", maintain_order="left_right")
+    frame = places.join(pl.DataFrame(entries), on="shard", maintain_order="left_right")
     schema = TABLES["matches"].schema
     named = frame.with_columns(pl.lit(job.source).alias("source")).select(schema.names)
     pq.write_table(named.to_arrow().cast(schema), job.path, compression="zstd")
@@ -235,11 +241,11 @@ def _write(job: _Job) -> None:
 
 
 def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], int]:
-    """What every mixture and blend holds, and what it leaves out.
+    """Return the tables of mixtures and blends, and the number of shards without current mixtures.
 
-    And how many shards are in packs of which not every mixture is today's.
+    The second counts all shards of every pack for which any mixture is missing or out of date.
     """
-    accounts, removed, n_lacking = _mixtures(blender.builder)
+    accounts, removed, n_without_mixture = _mixtures(blender.builder)
     if not showing.snippets:
         removed = _without_fields(removed)
     blends, sources, items = _blends(blender)
@@ -250,11 +256,11 @@ def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Tab
         "blend_sources": _table("blend_sources", sources),
         "blend_items": items,
     }
-    return tables, n_lacking
+    return tables, n_without_mixture
 
 
 def _without_fields(removed: pa.Table) -> pa.Table:
-    """Without what stood in a field of a row: a license may be any text."""
+    """Clear details that quote a field of a row: a license may be any text."""
     at = removed.schema.get_field_index("detail")
     is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
     detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
@@ -264,19 +270,19 @@ def _without_fields(removed: pa.Table) -> pa.Table:
 def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
     accounts: list[dict[str, Any]] = []
     removed = [TABLES["removed"].schema.empty_table()]
-    n_lacking = 0
+    n_without_mixture = 0
     for pack in builder.packs:
-        standing = []
+        are_current = []
         for mixture in builder.mixtures:
             folder = builder.store.mixture(mixture.name, pack.name)
-            is_today = builder.is_current(mixture, pack)
-            standing.append(is_today)
+            is_current = builder.stands(mixture, pack)
+            are_current.append(is_current)
             if not (folder / MANIFEST).is_file():
                 continue
             place = {
                 "mixture": mixture.name,
                 "source": pack.source.name,
-                "is_current": is_today,
+                "is_current": is_current,
             }
             for shard in read_json(folder / MANIFEST)["shards"]:
                 counts = {name: shard[name] for name in ACCOUNT}
@@ -285,12 +291,12 @@ def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
             rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED)
             columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in place.values()]
             removed.append(pa.table([*columns, *rows.columns], schema=removed[0].schema))
-        n_lacking += 0 if all(standing) else len(pack.shards)
-    return accounts, pa.concat_tables(removed), n_lacking
+        n_without_mixture += 0 if all(are_current) else len(pack.shards)
+    return accounts, pa.concat_tables(removed), n_without_mixture
 
 
 def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]], pa.Table]:
-    """Of every blend that was built its totals, what it has of each source, and its test items."""
+    """Return totals, counts by source, and test items of every blend that was built."""
     totals: list[dict[str, Any]] = []
     sources: list[dict[str, Any]] = []
     items = [TABLES["blend_items"].schema.empty_table()]
@@ -301,10 +307,10 @@ def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]
         manifest = read_json(folder / MANIFEST)
         named = {"blend": blend.name, "is_current": blender.is_current(blend)}
         totals.append({**named, "mixture": manifest["mixture"]["name"], **manifest["totals"]})
-        there = {source["source"]: source for source in manifest["sources"]}
+        by_source = {source["source"]: source for source in manifest["sources"]}
         for phase in manifest["phases"]:
             for drawn in phase["sources"]:
-                about = {name: there[drawn["source"]][name] for name in _OF_SOURCE}
+                about = {name: by_source[drawn["source"]][name] for name in _SOURCE_COUNTS}
                 sources.append({**named, "phase": phase["phase"], **about, **drawn})
         rows = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS)
         columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in named.values()]
@@ -313,7 +319,7 @@ def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]
 
 
 def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
-    """What people said, and whether it is about anything that was found."""
+    """Return the verdicts, and whether this scan found their pairs."""
     found = {*pairs["pair"].to_pylist()}
     rows = [
         {
@@ -332,7 +338,7 @@ def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
 def run_table(
     reader: MatchReader, showing: Showing, state: str, gaps: Sequence[Gap] = ()
 ) -> pa.Table:
-    """The one row of `runs`."""
+    """Return the one row of `runs`."""
     policy = reader.policy
     row = {
         "state": state,

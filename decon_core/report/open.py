@@ -1,4 +1,4 @@
-"""A report's database, opened to be read; what cannot be read says so before it is asked."""
+"""Open a report's database read-only, with clear errors, and read which shards it lacks."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from decon_core.wording import counted
 
 Row = Mapping[str, Any]
 
-_REMEDY = "`decon-assets run` makes one"
-_CLOSE = "close whatever holds it open: a `duckdb` shell does, unless it was opened with -readonly"
+_REMEDY = "Run `decon-assets run` to build it"
+_CLOSE = "Close that program: a `duckdb` shell locks the file unless opened with -readonly"
 
-# Younger than any other column of a report: a database that has these has the rest.
+# The newest columns of a report: a database that has these has all others.
 _SIGNS = "SELECT made_by, thresholds, n_shards_not_scanned FROM runs LIMIT 0"
 
 
 def require_report(path: Path) -> None:
-    """Raise where there is no report of this version that can be opened."""
+    """Raise if there is no report of this version that can be opened."""
     with opened(path):
         pass
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that changes nothing. A question that it cannot answer says why."""
+    """Open a read-only connection; a DuckDB error inside the block becomes a StaleError.
+
+    Raise MissingError if there is no such file and DamagedError if its checksum is wrong.
+    """
     if not path.is_file():
         raise MissingError(Problem(str(path), "no such file", "a report", _REMEDY))
     require_undamaged_database(path)
@@ -40,26 +43,26 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(_SIGNS)
             yield connection
     except duckdb.Error as error:
-        raise StaleError(_no_answer(path, error)) from None
+        raise StaleError(_unusable(path, error)) from None
 
 
-def _no_answer(path: Path, error: duckdb.Error) -> Problem:
-    told = str(error).splitlines()[0]
-    if "lock" in told.lower():
-        found = f"a database that another program holds open ({told})"
-        return Problem(str(path), found, "one that can be read", _CLOSE)
-    found = f"a database that cannot answer ({told})"
-    expected = "a report of this version, that no other program holds open"
+def _unusable(path: Path, error: duckdb.Error) -> Problem:
+    message = str(error).splitlines()[0]
+    if "lock" in message.lower():
+        found = f"a database that another program has locked ({message})"
+        return Problem(str(path), found, "a readable database", _CLOSE)
+    found = f"a database that cannot be queried ({message})"
+    expected = "a report of this version that no other program has locked"
     return Problem(str(path), found, expected, _REMEDY)
 
 
 def rows_of(
     connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[object] = ()
 ) -> list[dict[str, Any]]:
-    """An answer with a name for each value."""
-    answer = connection.execute(query, values)
-    names = [column[0] for column in answer.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+    """Return the rows of a query as dictionaries by column name."""
+    result = connection.execute(query, values)
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 # Incomplete reports -------------------------------------------------------------------------------
@@ -78,7 +81,7 @@ _NOT_SCANNED = """
 
 @dataclass(frozen=True)
 class Coverage:
-    """The shards that a report lacks, of all."""
+    """The shards that a report lacks, and the number of all shards."""
 
     not_scanned: Sequence[Row]
     n_shards: int
@@ -89,7 +92,7 @@ class Coverage:
 
     @property
     def notice(self) -> str:
-        """The sentence that marks an incomplete report; empty for a complete one."""
+        """The notice of `incomplete_notice`."""
         return incomplete_notice(len(self.not_scanned), self.n_shards)
 
 
@@ -104,11 +107,12 @@ def coverage_of(report: Path) -> Coverage:
 
 
 def incomplete_notice(n_not_scanned: int, n_shards: int) -> str:
-    """The sentence that marks an incomplete report; empty for a complete one."""
+    """Return the sentence that marks an incomplete report; empty for a complete one."""
     if not n_not_scanned:
         return ""
     return (
         f"Incomplete: {n_not_scanned:,} of {counted(n_shards, 'shard')} "
-        f"{'was' if n_not_scanned == 1 else 'were'} not scanned. All numbers are about what was "
-        "read: more items may have leaked, and an item without a finding is not known to be clean."
+        f"{'was' if n_not_scanned == 1 else 'were'} not scanned. All numbers cover only the "
+        "scanned shards: more items may have leaked, and items without a finding are not known to "
+        "be clean."
     )

@@ -1,7 +1,7 @@
-"""Pairs: what was found of a record, however many documents hold it just so, with both texts.
+"""Build the table `pairs`: a record and the words of it that were found, with both texts.
 
-A hundred documents that hold the same words of an item are looked at once. The text is that of the
-first document, read out of its shard; what an earlier report has read is taken from there.
+Documents that contain the same words of a record form one pair, so they are reviewed once. The text
+shown is that of the first document, read from its shard or reused from the previous report.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DeconError
-from decon_core.report.evidence import MOST_OF_PART, PARTS, Spans, shown
+from decon_core.report.evidence import MOST_OF_PART, PARTS, Spans, make_excerpt
 from decon_core.report.rows import filled
 from decon_core.report.tables import TABLES
 from decon_core.scan.workers import run_jobs, useful_workers, wanted_workers
 from decon_core.text.characters import Form
 
-# Counted up when the same place gives another text, or other marks.
+# Incremented when the same match would give another text or other marks.
 _VERSION = 1
 
 _OFF = "snippets are off"
-_NOT_FIRST = "not among the first pairs, of which texts are kept"
-
-_GONE = "the row is not in its shard any more"
+_NOT_FIRST = "the pair is beyond `report.most_pairs`"
+_GONE = "the row is no longer in its shard"
 
 _EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]
 
-# The document that is shown is the first of those where most of it stands.
+# The document shown is the first one with the best match.
 _CHOSEN = f"""
-    WITH found AS (FROM read_parquet(?)),
+    WITH matched AS (FROM read_parquet(?)),
     totals AS (
         SELECT pair,
                string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
@@ -51,7 +50,7 @@ _CHOSEN = f"""
                bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
                count(DISTINCT (source, shard_name, row)) AS n_documents,
                count(*) AS n_matches
-        FROM found GROUP BY pair
+        FROM matched GROUP BY pair
     ),
     ranked AS (
         SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
@@ -63,7 +62,7 @@ _CHOSEN = f"""
                             shard_name, row, detector, benchmark, split, instance_index,
                             {", ".join(_EDGES)}
                ) AS rank
-        FROM found
+        FROM matched
     )
     SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
     ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
@@ -85,9 +84,9 @@ def gather_pairs(
     *,
     earlier: Path,
 ) -> pa.Table:
-    """All pairs of these matches, the first of them with texts.
+    """Return all pairs of these matches, the first `showing.most_pairs` of them with texts.
 
-    `earlier`: a report whose texts are taken where they are still right.
+    `earlier`: the previous report; its texts are reused where their inputs are unchanged.
     """
     schema = TABLES["pairs"].schema
     if not matches:
@@ -104,21 +103,21 @@ def gather_pairs(
 
 
 def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
-    """The pairs with the texts of their records."""
+    """Return the pairs with the texts of their records."""
     rows: list[Row] = chosen.to_pylist()
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:
         by_benchmark.setdefault(row["benchmark"], []).append(row)
     for version in reader.versions:
-        own = by_benchmark.get(version.benchmark, [])
+        pairs = by_benchmark.get(version.benchmark, [])
         records = load_records(reader.store, version, columns=list(PARTS))
-        texts = records.take(pa.array([row["record"] for row in own], pa.int64())).to_pylist()
-        for row, text in zip(own, texts, strict=True):
-            row |= {part: _not_too_long(text[part]) for part in PARTS}
+        texts = records.take(pa.array([row["record"] for row in pairs], pa.int64())).to_pylist()
+        for row, text in zip(pairs, texts, strict=True):
+            row |= {part: _truncated(text[part]) for part in PARTS}
     return rows
 
 
-def _not_too_long(text: str | None) -> str | None:
+def _truncated(text: str | None) -> str | None:
     if text is None or len(text) <= MOST_OF_PART:
         return text
     return f"{text[:MOST_OF_PART]} […]"
@@ -129,7 +128,7 @@ def _not_too_long(text: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class _Job:
-    """The rows of one shard, and what is to be shown of them."""
+    """Pairs whose text is read from one shard."""
 
     shard: Shard
     source: Source
@@ -147,33 +146,34 @@ def _add_texts(
         return
     for row in rows:
         row["evidence"] = _evidence(row, showing, reader.policy.form)
-    known = _read_earlier(earlier)
+    earlier_texts = _read_earlier(earlier)
     for row in rows:
-        row.update(known.get(row["evidence"], {}))
-    lacking = [row for row in rows if row.get("text") is None]
-    by_pair = {row["pair"]: row for row in lacking}
-    jobs = [*_jobs(packs, lacking, showing, reader.policy.form)]
+        row.update(earlier_texts.get(row["evidence"], {}))
+    without_text = [row for row in rows if row.get("text") is None]
+    by_pair = {row["pair"]: row for row in without_text}
+    jobs = [*_jobs(packs, without_text, showing, reader.policy.form)]
     workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
-    for _, future in run_jobs(_look, jobs, workers=workers, on_advance=lambda _: None):
+    for _, future in run_jobs(_read_texts, jobs, workers=workers, on_advance=lambda _: None):
         for pair, texts in future.result().items():
             by_pair[pair] |= texts
 
 
 def _evidence(row: Row, showing: Showing, form: Form) -> str:
-    """What text and marks depend on: the place, the record, and how they are made."""
+    """Return a digest of all that text and marks depend on: place, record and settings."""
     place = [row[name] for name in ("shard", "row", "fingerprint", *_EDGES)]
     value = repr([_VERSION, showing.context, form, place])
     return sha256(value.encode()).hexdigest()[:16]
 
 
 def _read_earlier(report: Path) -> Mapping[str, Row]:
+    """Return texts and marks of the previous report by `evidence`."""
     if not report.is_file():
         return {}
     try:
         with duckdb.connect(str(report), read_only=True) as connection:
             texts: pa.Table = connection.sql(_EARLIER).to_arrow_table()
     except duckdb.Error:
-        return {}  # damaged, of an older form, or held open: everything is read anew
+        return {}  # damaged, without these columns, or locked: all texts are read again
     return {row["evidence"]: row for row in texts.to_pylist()}
 
 
@@ -194,31 +194,34 @@ def _shard_of(row: Row) -> tuple[str, str]:
     return row["source"], row["shard_name"]
 
 
-def _look(job: _Job) -> dict[str, Row]:
-    """Texts and marks by pair; where the shard can no longer be read, the reason."""
-    wanted: dict[int, list[Row]] = {}
+def _read_texts(job: _Job) -> dict[str, Row]:
+    """Return texts and marks by pair, or why there are none."""
+    by_row: dict[int, list[Row]] = {}
     for row in job.rows:
-        wanted.setdefault(row["row"], []).append(row)
-    found: dict[str, Row] = {row["pair"]: {"why_no_text": _GONE} for row in job.rows}
+        by_row.setdefault(row["row"], []).append(row)
+    texts: dict[str, Row] = {row["pair"]: {"why_no_text": _GONE} for row in job.rows}
     try:
-        for number, value in values_of(job.shard, job.source, wanted):
+        for number, value in values_of(job.shard, job.source, by_row):
             document = document_of(value, number, job.source)
-            for row in wanted[number]:
-                found[row["pair"]] = _texts(document, row, job)
+            for row in by_row[number]:
+                texts[row["pair"]] = _texts(document, row, job)
     except (DeconError, OSError) as error:
-        why = f"{job.shard.name} cannot be read as it was scanned ({error})"
+        why = f"{job.shard.name} can no longer be read as it was scanned ({error})"
         return {row["pair"]: {"why_no_text": why} for row in job.rows}
-    return found
+    return texts
 
 
 def _texts(document: object, row: Row, job: _Job) -> Row:
     if not isinstance(document, Document):
-        return {"why_no_text": "the row cannot be read as it was scanned"}
-    piece = shown(document.text, _spans(row), row, context=job.context, form=job.form)
-    marks = {f"{part}_marks": [asdict(mark) for mark in piece.record_marks[part]] for part in PARTS}
-    text_marks = [asdict(mark) for mark in piece.text_marks]
-    told = {"text": piece.text, "text_start": piece.start, "text_marks": text_marks, **marks}
-    return {**told, "why_no_text": None}
+        return {"why_no_text": "the row can no longer be read as it was scanned"}
+    excerpt = make_excerpt(document.text, _spans(row), row, context=job.context, form=job.form)
+    return {
+        "text": excerpt.text,
+        "text_start": excerpt.start,
+        "text_marks": [asdict(mark) for mark in excerpt.text_marks],
+        **{f"{part}_marks": [*map(asdict, excerpt.record_marks[part])] for part in PARTS},
+        "why_no_text": None,
+    }
 
 
 def _spans(row: Row) -> Spans:

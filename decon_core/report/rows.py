@@ -1,4 +1,4 @@
-"""Rows of a report's tables of which only some columns are known."""
+"""Fill report tables of which only some columns are known."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import pyarrow as pa
 
 from decon_core.report.tables import TABLES
 
-ONLY_SOURCE = "corpus"  # of a report that was not made by a decon.toml, which names its sources
+ONLY_SOURCE = "corpus"  # source name in reports made without a decon.toml
 
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows that say what they know; of the rest nothing is known."""
+    """Return rows as a table; missing columns get `default_of` their field."""
     schema = TABLES[name].schema
-    nothing = {field.name: nothing_of(field) for field in schema}
-    return pa.Table.from_pylist([{**nothing, **row} for row in rows], schema=schema)
+    defaults = {field.name: default_of(field) for field in schema}
+    return pa.Table.from_pylist([{**defaults, **row} for row in rows], schema=schema)
 
 
 def filled(name: str, known: pa.Table) -> pa.Table:
-    """The same for columns that are at hand."""
+    """Return a table with all declared columns; missing ones get `default_of` their field."""
     columns = [
         known[field.name].cast(field.type)
         if field.name in known.column_names
-        else pa.repeat(pa.scalar(nothing_of(field), field.type), known.num_rows)
+        else pa.repeat(pa.scalar(default_of(field), field.type), known.num_rows)
         for field in TABLES[name].schema
     ]
     return pa.table(columns, schema=TABLES[name].schema)
 
 
-def nothing_of(field: pa.Field) -> Any:
-    """What stands where nothing is known: null, or what is nearest to it."""
+def default_of(field: pa.Field) -> Any:
+    """Return the value for unknown cells: null, or an empty or zero value if not nullable."""
     if field.nullable:
         return None
     if pa.types.is_string(field.type):

@@ -1,4 +1,7 @@
-"""The tables of a report, and what every column of them holds. Views are in views.sql."""
+"""The declared tables of a report and their columns. Views are in views.sql.
+
+The descriptions become comments in the database; a change to one rebuilds the report.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from decon_core.schemas import BLEND_ITEMS, COMMON, ENTRIES, INDEXABILITY, REMOV
 
 
 @dataclass(frozen=True)
-class Declared:
-    """A table that is filled from outside; `derived.sql` makes others from these."""
+class ReportTable:
+    """A table filled from the store; `derived.sql` computes others from these."""
 
     about: str
     schema: pa.Schema
@@ -33,7 +36,7 @@ _SHARD = (
     _column("shard_name", _TEXT, "name of the shard within its source"),
 )
 
-# What a mixture's manifest says of each shard, and a blend's of all.
+# Counts in a mixture's manifest, for each shard, and in a blend's, for the whole.
 ACCOUNT = {
     "n_documents_in": "documents of the shard",
     "n_documents_out": "documents that the mixture keeps of them",
@@ -56,8 +59,8 @@ _TOTALS = {
     "n_test_tokens": "canonical tokens of them",
 }
 
-TABLES: Mapping[str, Declared] = {
-    "runs": Declared(
+TABLES: Mapping[str, ReportTable] = {
+    "runs": ReportTable(
         "One row: the settings this report was made with",
         pa.schema(
             [
@@ -83,7 +86,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "benchmarks": Declared(
+    "benchmarks": ReportTable(
         "One row per benchmark: the version that was scanned for, and what could be indexed",
         pa.schema(
             [
@@ -98,7 +101,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "items": Declared(
+    "items": ReportTable(
         "One row per benchmark row (instance); is_indexed is false when no chosen rule can see it",
         pa.schema(
             [
@@ -115,14 +118,14 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "indexability": Declared(
+    "indexability": ReportTable(
         "One row per item and chosen rule: whether the rule could find it in any document, why not",
         INDEXABILITY,
     ),
-    "common_ngrams": Declared(
+    "common_ngrams": ReportTable(
         "One row per source and n-gram of a benchmark that many of its documents hold", COMMON
     ),
-    "shards": Declared(
+    "shards": ReportTable(
         "One row per shard of the corpus: what was read of it",
         pa.schema(
             [
@@ -138,7 +141,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "not_scanned": Declared(
+    "not_scanned": ReportTable(
         "One row per shard that was not scanned against all benchmarks; none: the report is "
         "complete",
         pa.schema(
@@ -151,7 +154,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "unreadable": Declared(
+    "unreadable": ReportTable(
         "One row per row of a shard that could not be read, with its place and the reason",
         pa.schema(
             [
@@ -164,7 +167,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "invalid_utf8": Declared(
+    "invalid_utf8": ReportTable(
         "One row per document with bytes that are not UTF-8: scanned with U+FFFD in their place",
         pa.schema(
             [
@@ -176,11 +179,11 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "matches": Declared(
+    "matches": ReportTable(
         "One row per document, item and place where it was found, down to the evidence floor",
         pa.schema([*_SHARD, *ENTRIES]),
     ),
-    "pairs": Declared(
+    "pairs": ReportTable(
         "One row per pair: what was found of a record, however many documents hold it just so; "
         "with both texts, of one of the documents",
         pa.schema(
@@ -225,7 +228,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "verdicts": Declared(
+    "verdicts": ReportTable(
         "One row per pair that a person said something of; is_found is false where it is no more",
         pa.schema(
             [
@@ -238,7 +241,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "mixtures": Declared(
+    "mixtures": ReportTable(
         "One row per shard of each mixture; not is_current: its inputs are no longer today's",
         pa.schema(
             [
@@ -251,7 +254,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "removed": Declared(
+    "removed": ReportTable(
         "One row per document that a mixture leaves out, or cuts something out of, and reason",
         pa.schema(
             [
@@ -263,7 +266,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "blends": Declared(
+    "blends": ReportTable(
         "One row per blend: texts drawn, replaced by test items, and written",
         pa.schema(
             [
@@ -274,7 +277,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "blend_sources": Declared(
+    "blend_sources": ReportTable(
         "One row per blend, phase and source: what was drawn, and how often the source went by",
         pa.schema(
             [
@@ -291,7 +294,7 @@ TABLES: Mapping[str, Declared] = {
             ]
         ),
     ),
-    "blend_items": Declared(
+    "blend_items": ReportTable(
         "One row per blend, contamination and item: whether it is in the blend, and how often",
         pa.schema(
             [

@@ -1,4 +1,4 @@
-"""A report held to the store that it tells of, its tables to each other, and all of it to today."""
+"""Compare a report with the store, its tables with each other, and its inputs with current ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from decon_core.scan.tiles import gaps_of
 from decon_core.storage.store import read_json, read_parquet
 from decon_core.wording import counted
 
-_AGAIN = "materialize `report`: `decon-assets run`"
-_DAMAGED = "delete the report, and `decon-assets run` makes it again"
-_GONE = "`decon-assets run` builds it"
+_REBUILD = "Run `decon-assets run` to materialize `report` again"
+_DAMAGED = "Delete the report and run `decon-assets run`"
+_BUILD = "Run `decon-assets run` to build it"
 
 _ITEMS = """
-    SELECT benchmark, any_value(b.version) AS version, any_value(b.n_items) AS n_said,
+    SELECT benchmark, any_value(b.version) AS version, any_value(b.n_items) AS n_declared,
            count(i.split) AS n_items
     FROM benchmarks b FULL JOIN items i USING (benchmark) GROUP BY benchmark
 """
@@ -67,131 +67,131 @@ _SETTINGS = {
     "scan_fingerprint": "the scan's settings or the idf snapshot",
     "thresholds": "the thresholds",
     "verdicts": "the verdicts",
-    "snippets": "whether texts of the corpus are shown",
+    "snippets": "the setting `report.snippets`",
 }
-_STANDING = """
+_IS_CURRENT = """
     SELECT 'mixture' AS what, mixture AS name, pack, bool_and(is_current) AS is_current
     FROM mixtures GROUP BY mixture, pack
     UNION ALL SELECT 'blend', blend, NULL, is_current FROM blends
 """
 
-_TODAYS = {True: "made from what is there", False: "made from something else, or gone"}
+_STATES = {True: "made from the current inputs", False: "out of date or missing"}
 
-Named = Mapping[tuple[str, ...], Any]
+ByName = Mapping[tuple[str, ...], Any]
 
 
 def faults_of_report(builder: Builder) -> Iterator[Problem]:
-    """Of a store's report: what of today's products it lacks, and where it contradicts itself."""
+    """Yield where the report differs from the store, and where its tables contradict each other."""
     with opened(builder.store.report) as connection:
-        yield from _of_benchmarks(builder, connection)
-        yield from _of_shards(builder, connection)
-        yield from _of_shares(builder, connection)
-        yield from _of_removed(builder, connection)
-        yield from _of_matches(connection)
+        yield from _compare_items(builder, connection)
+        yield from _compare_shards(builder, connection)
+        yield from _compare_mixtures(builder, connection)
+        yield from _compare_removed(builder, connection)
+        yield from _compare_matches(connection)
 
 
 def moved_since_report(blender: Blender, showing: Showing) -> Iterator[Problem]:
-    """What is no longer as it was when the report was made, of all that it tells of."""
+    """Yield the inputs and products that changed since the report was built."""
     if is_current(blender, showing):
         return
-    told = [*_moved(blender, showing)]
-    yield from told
-    if not told:
+    changes = [*_changes(blender, showing)]
+    yield from changes
+    if not changes:
         path = str(blender.builder.store.report)
-        yield Problem(path, "other products, or another form", "today's", _AGAIN)
+        yield Problem(path, "other products or tables", "those of current settings", _REBUILD)
 
 
-def _moved(blender: Blender, showing: Showing) -> Iterator[Problem]:
+def _changes(blender: Blender, showing: Showing) -> Iterator[Problem]:
     builder = blender.builder
     with opened(builder.store.report) as connection:
-        yield from _of_settings(builder, showing, connection)
-        yield from _of_benchmarks(builder, connection)
-        yield from _of_shards(builder, connection)
-        yield from _of_standing(blender, connection)
+        yield from _changed_settings(builder, showing, connection)
+        yield from _compare_items(builder, connection)
+        yield from _compare_shards(builder, connection)
+        yield from _changed_products(blender, connection)
 
 
-def _of_settings(
+def _changed_settings(
     builder: Builder, showing: Showing, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Problem]:
     now = run_table(builder.reader, showing, "").to_pylist()[0]
     for row in rows_of(connection, "FROM runs"):
         for name, what in _SETTINGS.items():
             if row[name] != now[name]:
-                yield Problem(what, f"report of {row[name]}", f"{now[name]}, as today", _AGAIN)
+                yield Problem(what, f"a report of {row[name]}", f"{now[name]}, as now", _REBUILD)
 
 
-def _of_standing(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _changed_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     builder = blender.builder
-    stands: dict[tuple[str, str, str | None], bool] = {
-        ("mixture", one.name, pack.name): builder.is_current(one, pack)
+    current: dict[tuple[str, str, str | None], bool] = {
+        ("mixture", one.name, pack.name): builder.stands(one, pack)
         for one in builder.mixtures
         for pack in builder.packs
     }
-    stands |= {("blend", one.name, None): blender.is_current(one) for one in blender.blends}
-    for row in rows_of(connection, _STANDING):
+    current |= {("blend", one.name, None): blender.stands(one) for one in blender.blends}
+    for row in rows_of(connection, _IS_CURRENT):
         name = row["what"], row["name"], row["pack"]
-        if row["is_current"] != stands.get(name, False):
-            states = (_TODAYS[row["is_current"]], _TODAYS[stands.get(name, False)])
-            yield Problem(" ".join(filter(None, name)), *states, _AGAIN)
+        if row["is_current"] != current.get(name, False):
+            states = (_STATES[row["is_current"]], _STATES[current.get(name, False)])
+            yield Problem(" ".join(filter(None, name)), *states, _REBUILD)
 
 
-def _of_benchmarks(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    told: Named = {
+def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+    in_report: ByName = {
         (row["benchmark"],): f"{counted(row['n_items'], 'item')} of version {row['version']}"
-        if row["n_items"] == row["n_said"]
-        else f"{counted(row['n_items'], 'item')}, of {row['n_said']} that it says there are"
+        if row["n_items"] == row["n_declared"]
+        else f"{counted(row['n_items'], 'item')}, of {row['n_declared']} in table `benchmarks`"
         for row in rows_of(connection, _ITEMS)
     }
-    there: Named = {
+    in_store: ByName = {
         (one.benchmark,): f"{counted(one.n_items, 'item')} of version {one.fingerprint}"
         for one in builder.versions
     }
-    yield from _unlike("items", told, there)
+    yield from _differences("items", in_report, in_store)
 
 
-def _of_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    told: dict[tuple[str, ...], str] = {
+def _compare_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+    in_report: dict[tuple[str, ...], str] = {
         (row["pack"], row["shard_name"]): f"shard {row['shard']}"
         for row in rows_of(connection, _SHARDS)
     }
     for row in rows_of(connection, _NOT_SCANNED):
         name = row["pack"], row["shard_name"]
-        told[name] = _partly(told.get(name), row["benchmarks"])
-    there: dict[tuple[str, ...], str] = {
+        in_report[name] = _partly(in_report.get(name), row["benchmarks"])
+    in_store: dict[tuple[str, ...], str] = {
         (pack.name, shard.name): f"shard {shard.fingerprint}" for pack, shard in builder.shards
     }
-    for one in gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan):
-        name = one.pack.name, one.shard.name
-        there[name] = _partly(there[name] if one.is_read else None, one.lacking)
-    yield from _unlike("shards", told, there)
+    for gap in gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan):
+        name = gap.pack.name, gap.shard.name
+        in_store[name] = _partly(in_store[name] if gap.is_read else None, gap.lacking)
+    yield from _differences("shards", in_report, in_store)
 
 
-def _partly(read: str | None, lacking: Sequence[str]) -> str:
-    """A shard that was not scanned against all benchmarks."""
-    return f"{read}, not scanned against {', '.join(lacking)}" if read else "not scanned"
+def _partly(shard: str | None, benchmarks: Sequence[str]) -> str:
+    """Describe a shard that was not scanned against these benchmarks; None: against any."""
+    return f"{shard}, not scanned against {', '.join(benchmarks)}" if shard else "not scanned"
 
 
-def _of_shares(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    """A pack's share of a mixture is told with its shards, or is not there."""
-    told: Named = {
+def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+    """Compare the shards and counts of every mixture and pack with the manifests."""
+    in_report: ByName = {
         (row["mixture"], row["pack"]): row["shards"] for row in rows_of(connection, _SHARES)
     }
-    there = _shares(builder)
-    asked = {(one.name, pack.name) for one in builder.mixtures for pack in builder.packs}
-    for name in sorted(asked | told.keys()):
+    in_store = _shares(builder)
+    wanted = {(one.name, pack.name) for one in builder.mixtures for pack in builder.packs}
+    for name in sorted(wanted | in_report.keys()):
         where = "mixtures: " + ", ".join(name)
-        if name in told and name not in there:
-            yield Problem(where, "a share that is gone", "what the report tells of", _GONE)
-        elif name not in there:
-            yield Problem(where, "not built", "a share of every pack", _GONE)
-        elif told.get(name, []) != there[name]:
-            found = f"{counted(len(told.get(name, [])), 'shard')}, or other counts"
-            expected = f"{len(there[name])}, counted as in its manifest"
-            yield Problem(where, found, expected, _AGAIN)
+        if name in in_report and name not in in_store:
+            yield Problem(where, "no files in the store", "those listed in the report", _BUILD)
+        elif name not in in_store:
+            yield Problem(where, "not built", "files for every pack", _BUILD)
+        elif in_report.get(name, []) != in_store[name]:
+            found = f"{counted(len(in_report.get(name, [])), 'shard')}, or other counts"
+            expected = f"{len(in_store[name])}, with the counts of its manifest"
+            yield Problem(where, found, expected, _REBUILD)
 
 
 def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
-    """What the manifests say of each shard: documents in, documents out."""
+    """Return name, documents in and documents out of each shard, from the manifests."""
     counts = "n_documents_in", "n_documents_out"
     return {
         (one.name, pack.name): sorted(
@@ -204,8 +204,8 @@ def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
     }
 
 
-def _of_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    told: Named = {
+def _compare_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+    in_report: ByName = {
         (row["mixture"], row["source"]): counted(row["n"], "row")
         for row in rows_of(connection, _REMOVED)
     }
@@ -216,31 +216,33 @@ def _of_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iter
             name = one.name, pack.source.name
             n_rows = read_parquet(path, columns=["row"]).num_rows if path.is_file() else 0
             counts[name] = counts.get(name, 0) + n_rows
-    there: Named = {name: counted(n, "row") for name, n in counts.items() if n}
-    yield from _unlike("removed", told, there)
+    in_store: ByName = {name: counted(n, "row") for name, n in counts.items() if n}
+    yield from _differences("removed", in_report, in_store)
 
 
-def _of_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    """What was made from the matches when the report was, against what stands there."""
+def _compare_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+    """Compare the tables derived from `matches` with `matches` and with each other."""
     matches, decided = (_counts(connection, query) for query in (_MATCHES, _DECISIONS))
-    yield from _unlike("matches", matches, decided, remedy=_DAMAGED)
+    yield from _differences("matches", matches, decided, remedy=_DAMAGED)
     (row,) = rows_of(connection, _DOCUMENTS)
     found, expected = (row["n_found"], row["n_leaks"]), (row["n_pairs"], row["n_decided"])
     if found != expected:
-        told, asked = ("{} pairs, {} leaks".format(*one) for one in (found, expected))
-        yield Problem("documents", told, asked, _DAMAGED)
+        first, second = ("{} pairs, {} leaks".format(*one) for one in (found, expected))
+        yield Problem("documents", first, second, _DAMAGED)
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> Named:
-    told = "{} matches, {} pairs, {} leaks"
+def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> ByName:
+    text = "{} matches, {} pairs, {} leaks"
     return {
-        (row["benchmark"],): told.format(*(row[name] for name in _COUNTED))
+        (row["benchmark"],): text.format(*(row[name] for name in _COUNTED))
         for row in rows_of(connection, query)
     }
 
 
-def _unlike(what: str, told: Named, there: Named, *, remedy: str = _AGAIN) -> Iterator[Problem]:
-    for name in sorted(told.keys() | there.keys()):
-        found, expected = told.get(name, "none"), there.get(name, "none")
+def _differences(
+    what: str, in_report: ByName, in_store: ByName, *, remedy: str = _REBUILD
+) -> Iterator[Problem]:
+    for name in sorted(in_report.keys() | in_store.keys()):
+        found, expected = in_report.get(name, "none"), in_store.get(name, "none")
         if found != expected:
             yield Problem(f"{what}: {', '.join(name)}", str(found), str(expected), remedy)

@@ -1,8 +1,7 @@
-"""Why a document is in a mixture, or is not: what was found of it, by what, made from what.
+"""Explain why a document is in a mixture or not: its matches, the detectors and the settings.
 
-Read off the store's own accounts: ledgers and tiles, what mixtures and blends list. A report need
-not have been made. Which run of a scheduler made a tile is not known here: `made` has the place on
-disk by which whoever knows can tell.
+Everything is read from ledgers, tiles, and the lists of mixtures and blends; no report is needed.
+`made` is the path of a file: the command line finds the Dagster run that wrote it.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
-from decon_core.report.evidence import PARTS, shown
+from decon_core.report.evidence import PARTS, make_excerpt
 from decon_core.scan.tiles import gaps_of
 from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED
 from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
 
 SCHEMA = "decon-assets/why/1"
 
-_TILES_AT_ONCE = 500  # whose content is in memory
-_OF_ENTRY = (
+_TILES_AT_ONCE = 500  # held in memory
+_ENTRY_COLUMNS = (
     *(
         "is_contaminated",
         "is_question_only",
@@ -52,12 +51,12 @@ _OF_ENTRY = (
     *("question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict"),
 )
 
-Told = dict[str, Any]  # as JSON has it
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a document stands."""
+    """The position of a document in the corpus."""
 
     pack: Pack
     shard: Shard
@@ -69,56 +68,61 @@ class Place:
 
 def places_of(
     builder: Builder,
-    asked: str,
+    document: str,
     *,
     shard: str | None = None,
     is_everywhere: bool = False,
     on_unread: Callable[[Problem], None] = lambda _: None,
 ) -> list[Place]:
-    """The documents of an id, or the one that is named as `shard:row`.
+    """Return the documents with an id, or the one named as `shard:row`.
 
-    Ids stand in tiles and in lists of what was removed. Where they have none of that name, or
-    `is_everywhere`, every row is read. `on_unread` gets each shard that cannot be read to its end:
-    the id may stand behind that place, and the other shards are searched all the same.
+    Tiles and the lists of removed documents contain ids. If none has this one, or with
+    `is_everywhere`, every row is read. `on_unread` is called for each shard that cannot be read to
+    its end, which may contain the id further on; the other shards are still searched.
+
+    Raise InputError if no registered shard has the name `shard`.
     """
     shards = [(pack, one) for pack, one in builder.shards if shard in (None, one.name, one.path)]
     if not shards:
         found = repr(shard) if shard else "no registered shard"
         raise InputError(Problem("shard", found, "the name of a registered shard", _STATUS))
-    named = _named(shards, asked)
+    named = _by_row(shards, document)
     if named:
         return named
-    known = [] if is_everywhere else list(_known(builder, shards, asked))
-    return known or list(_read(shards, asked, on_unread))
+    known = [] if is_everywhere else list(_by_known_id(builder, shards, document))
+    return known or list(_by_reading(shards, document, on_unread))
 
 
-_STATUS = "`decon-assets status` counts them; `decon-assets register` finds new ones"
+_STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
 
 
-def _named(shards: Sequence[tuple[Pack, Shard]], asked: str) -> list[Place]:
-    name, _, row = asked.rpartition(":")
+def _by_row(shards: Sequence[tuple[Pack, Shard]], document: str) -> list[Place]:
+    name, _, row = document.rpartition(":")
     if not row.isdecimal():
         return []
     return [Place(pack, one, int(row)) for pack, one in shards if name in (one.name, one.path)]
 
 
-def _known(builder: Builder, shards: Sequence[tuple[Pack, Shard]], asked: str) -> Iterator[Place]:
-    """Documents of which anything was found, or that a mixture lists."""
-    matched = _matched(builder, shards, asked)
-    listed = {pack.name: set(_listed(builder, pack, asked)) for pack, _ in shards}
+def _by_known_id(
+    builder: Builder, shards: Sequence[tuple[Pack, Shard]], document: str
+) -> Iterator[Place]:
+    """Yield the documents of this id that have matches or are in a mixture's list."""
+    matched = _rows_matched(builder, shards, document)
+    listed = {pack.name: set(_rows_removed(builder, pack, document)) for pack, _ in shards}
     for pack, shard in shards:
         rows = matched.get(shard.fingerprint, set())
         rows = rows | {row for name, row in listed[pack.name] if name == shard.name}
         yield from (Place(pack, shard, row) for row in sorted(rows))
 
 
-def _matched(
-    builder: Builder, shards: Sequence[tuple[Pack, Shard]], asked: str
+def _rows_matched(
+    builder: Builder, shards: Sequence[tuple[Pack, Shard]], document: str
 ) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
-    for name, row in _rows_where(builder, shards, pl.col("doc_id") == asked, ["shard", "row"]):
-        found.setdefault(name, set()).add(row)
-    return found
+    """Return the rows with matches and this id, by fingerprint of the shard."""
+    matched: dict[str, set[int]] = {}
+    for shard, row in _rows_where(builder, shards, pl.col("doc_id") == document, ["shard", "row"]):
+        matched.setdefault(shard, set()).add(row)
+    return matched
 
 
 def _rows_where(
@@ -127,7 +131,7 @@ def _rows_where(
     condition: pl.Expr,
     columns: Sequence[str],
 ) -> Iterator[tuple[Any, ...]]:
-    """Columns of the different matches that meet a condition, in all tiles of these shards."""
+    """Yield distinct values of columns for the matches of these shards that meet a condition."""
     tiles = [*_tiles(builder, shards)]
     for first in range(0, len(tiles), _TILES_AT_ONCE):
         contents = tiles_with_rows(tiles[first : first + _TILES_AT_ONCE], MATCHES)
@@ -137,7 +141,7 @@ def _rows_where(
 
 
 def _tiles(builder: Builder, shards: Iterable[tuple[Pack, Shard]]) -> Iterator[Path]:
-    """The tiles that are there, of these shards and of all benchmarks."""
+    """Yield the existing tiles of these shards and all benchmarks."""
     reader = builder.reader
     for fingerprint in dict.fromkeys(shard.fingerprint for _, shard in shards):
         for version in builder.versions:
@@ -146,24 +150,25 @@ def _tiles(builder: Builder, shards: Iterable[tuple[Pack, Shard]]) -> Iterator[P
                 yield path
 
 
-def _listed(builder: Builder, pack: Pack, asked: str) -> Iterator[tuple[str, int]]:
+def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple[str, int]]:
+    """Yield shard name and row of this id in the lists of removed documents."""
     for folder in builder.store.mixtures_of(pack.name):
         path = folder / REMOVED_FILE
         if path.is_file():
             table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
-            rows = table.filter(pc.field("doc_id") == asked).to_pylist()
+            rows = table.filter(pc.field("doc_id") == document).to_pylist()
             yield from ((row["shard"], row["row"]) for row in rows)
 
 
-def _read(
-    shards: Sequence[tuple[Pack, Shard]], asked: str, on_unread: Callable[[Problem], None]
+def _by_reading(
+    shards: Sequence[tuple[Pack, Shard]], document: str, on_unread: Callable[[Problem], None]
 ) -> Iterator[Place]:
     for pack, shard in shards:
         if pack.source.id is None:
             continue
         try:
             for row in read_shard(shard, pack.source):
-                if isinstance(row, Document) and row.id == asked:
+                if isinstance(row, Document) and row.id == document:
                     yield Place(pack, shard, row.row)
         except CorpusError as error:
             for problem in error.problems:
@@ -171,7 +176,7 @@ def _read(
 
 
 def _row_at(place: Place) -> Document | str | None:
-    """The row itself, or why it cannot be read; None behind the end of its shard."""
+    """Return the row, or why it cannot be read; None if the shard has no such row."""
     try:
         rows = read_shard(place.shard, place.pack.source)
         row = next((row for row in rows if row.row == place.row), None)
@@ -180,7 +185,7 @@ def _row_at(place: Place) -> Document | str | None:
     return f"{row.reason} ({row.detail})" if isinstance(row, Unreadable) else row
 
 
-# What became of it --------------------------------------------------------------------------------
+# Matches, mixtures and blends ---------------------------------------------------------------------
 
 
 def account(
@@ -190,11 +195,11 @@ def account(
     mixtures: Sequence[Mixture],
     blends: Sequence[Blend] = (),
     showing: Showing,
-) -> Told:
-    """All that the store says of a document, as JSON has it."""
+) -> Json:
+    """Return everything the store knows about a document, as a JSON object."""
     row = _row_at(place)
     text = row.text if isinstance(row, Document) else None
-    found = _found(builder, place, text if showing.snippets else None, showing)
+    found = _matches(builder, place, text if showing.snippets else None, showing)
     documents = documents_of(builder, [entry["pair"] for entry in found])
     for entry in found:
         entry["documents"] = documents[entry["pair"]]
@@ -218,7 +223,7 @@ def account(
     }
 
 
-def _document(builder: Builder, place: Place, row: Document | str | None) -> Told:
+def _document(builder: Builder, place: Place, row: Document | str | None) -> Json:
     return {
         "id": row.id if isinstance(row, Document) else None,
         "source": place.pack.source.name,
@@ -248,7 +253,7 @@ def _not_scanned(builder: Builder, place: Place) -> list[str]:
 
 
 def _why_not_scanned(builder: Builder, place: Place) -> str | None:
-    """The reason and what to do; None where the shard was scanned against all benchmarks."""
+    """Return reason and remedy; None if the shard was scanned against all benchmarks."""
     gaps = gaps_of(
         builder.store,
         [replace(place.pack, shards=(place.shard,))],
@@ -265,20 +270,20 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
     return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
 
 
-def _found(builder: Builder, place: Place, text: str | None, showing: Showing) -> list[Told]:
-    """Leaks first, then questions without their answer, then what came closest."""
+def _matches(builder: Builder, place: Place, text: str | None, showing: Showing) -> list[Json]:
+    """Return the matches: leaks first, then question-only, then the rest by score."""
     versions = {version.benchmark: version for version in _scanned(builder, place)}
     entries = builder.reader.entries(
         place.shard, [*versions.values()], source=place.pack.source.name
     )
-    own = entries.filter(pc.field("row") == place.row).to_pylist()
-    own.sort(
+    found = entries.filter(pc.field("row") == place.row).to_pylist()
+    found.sort(
         key=lambda one: (
             *(not one["is_contaminated"], not one["is_question_only"]),
             *(-one["score"], one["benchmark"]),
         )
     )
-    return [_entry(builder, place, one, versions[one["benchmark"]], text, showing) for one in own]
+    return [_entry(builder, place, one, versions[one["benchmark"]], text, showing) for one in found]
 
 
 def _entry(
@@ -288,49 +293,49 @@ def _entry(
     version: Version,
     text: str | None,
     showing: Showing,
-) -> Told:
+) -> Json:
     spans = {
         part: (entry[f"{part}_char_start"], entry[f"{part}_char_stop"])
         for part in PARTS
         if entry[f"{part}_char_start"] is not None
     }
     tile = builder.store.tile(builder.reader.scan, place.shard.fingerprint, version.fingerprint)
-    said = builder.verdicts.by_pair.get(entry["pair"])
+    verdict = builder.verdicts.by_pair.get(entry["pair"])
     record = _record_of(builder, entry, version)
     policy = builder.policy.for_benchmark(version.benchmark)
     return {
-        **{name: entry[name] for name in _OF_ENTRY},
+        **{name: entry[name] for name in _ENTRY_COLUMNS},
         "missing": missing(entry, policy, record=record),
         "threshold": policy.thresholds[entry["detector"]],
         "characters": {part: [*span] for part, span in spans.items()},
         "parts": {part: entry[f"{part}_part"] for part in spans},
-        "said": asdict(said) if said else None,
+        "said": asdict(verdict) if verdict else None,
         "benchmark_version": version.fingerprint,
         "texts": _texts(builder, spans, record, text, showing),
         "made": str(tile),
     }
 
 
-def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Told]]:
-    """Every document in which each pair stands, in order of source, shard and row."""
-    found: dict[str, list[Told]] = {pair: [] for pair in pairs}
+def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]]:
+    """Return the documents that contain each pair, by source, shard and row."""
+    documents: dict[str, list[Json]] = {pair: [] for pair in pairs}
     if not pairs:
-        return found
+        return documents
     columns = ["row", "doc_id", "pair", "shard"]
-    rows = {*_rows_where(builder, builder.shards, pl.col("pair").is_in([*found]), columns)}
+    rows = {*_rows_where(builder, builder.shards, pl.col("pair").is_in([*documents]), columns)}
     by_shard: dict[str, list[tuple[int, str | None, str]]] = {}
     for row, doc_id, pair, shard in sorted(rows, key=lambda one: (one[0], one[2])):
         by_shard.setdefault(shard, []).append((row, doc_id, pair))
     places = sorted(builder.shards, key=lambda one: (one[0].source.name, one[1].name))
-    for pack, shard in places:  # of which two may hold the same bytes
+    for pack, shard in places:  # two shards may have the same fingerprint
         for row, doc_id, pair in by_shard.get(shard.fingerprint, ()):
             place = {"source": pack.source.name, "shard": shard.name, "row": row, "id": doc_id}
-            found[pair].append(place)
-    return found
+            documents[pair].append(place)
+    return documents
 
 
-def _record_of(builder: Builder, entry: Mapping[str, Any], version: Version) -> Told:
-    """The texts of the record that was found."""
+def _record_of(builder: Builder, entry: Mapping[str, Any], version: Version) -> Json:
+    """Return the texts of the record that was found."""
     records = load_records(builder.store, version, columns=[*PARTS])
     (record,) = records.slice(entry["record"], 1).to_pylist()
     return dict(record)
@@ -339,28 +344,28 @@ def _record_of(builder: Builder, entry: Mapping[str, Any], version: Version) -> 
 def _texts(
     builder: Builder,
     spans: Mapping[str, tuple[int, int]],
-    record: Told,
+    record: Json,
     text: str | None,
     showing: Showing,
-) -> Told | None:
-    """Both sides; nothing where texts of the corpus are not to be shown."""
+) -> Json | None:
+    """Return excerpt and record; None without a text or with snippets off."""
     if text is None:
         return None
-    piece = shown(
+    excerpt = make_excerpt(
         text,
         spans,
         record,
         context=showing.context,
         form=builder.policy.form,
     )
-    return {"document": piece.text, "from_character": piece.start, "item": record}
+    return {"document": excerpt.text, "from_character": excerpt.start, "item": record}
 
 
-# What a near miss lacks ---------------------------------------------------------------------------
+# Near misses --------------------------------------------------------------------------------------
 
 
 def missing(entry: Mapping[str, Any], policy: Policy, *, record: Mapping[str, Any]) -> list[str]:
-    """What an entry lacks to be a leak by its score, in words; nothing for one that is."""
+    """Return the conditions that an entry fails to be a leak by score; empty if it is one."""
     if entry["is_by_score"]:
         return []
     if entry["detector"] != "decon":
@@ -371,7 +376,7 @@ def missing(entry: Mapping[str, Any], policy: Policy, *, record: Mapping[str, An
 def _decon_missing(
     entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
 ) -> Iterator[str]:
-    """The conditions of `decisions.judge` that fail, and texts that would raise the score."""
+    """Yield the conditions of `decisions.judge` that fail and the texts that were not found."""
     least = policy.least_question_overlap
     length = np.array([entry["question_tokens"]])
     needed = max(least, float(policy.decay(length, least)[0]))
@@ -386,12 +391,12 @@ def _decon_missing(
             if getattr(policy, setting):
                 yield from _part_missing(part, entry[f"{part}_overlap"])
             else:
-                yield f"{part} not looked for ({setting} is off)"
+                yield f"{part} not searched ({setting} is off)"
     yield _score_missing(entry, policy)
     if entry["score"] < entry["base_score"]:
         yield (
-            f"the score was lowered from {entry['base_score']:.3f}, because the matched texts "
-            f"are short ({entry['total_tokens']} tokens)"
+            f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
+            f"({entry['total_tokens']} tokens)"
         )
 
 
@@ -403,35 +408,36 @@ def _part_missing(part: str, overlap: float | None) -> Iterator[str]:
 
 
 def _score_missing(entry: Mapping[str, Any], policy: Policy) -> str:
-    rule = entry["detector"]
-    threshold = policy.threshold_of(rule)
-    more = "more than " if rule == "longest_match" else ""
+    detector = entry["detector"]
+    threshold = policy.threshold_of(detector)
+    more = "more than " if detector == "longest_match" else ""
     return f"score {_of_needed(entry['score'], threshold, more)}"
 
 
 def _of_needed(value: float, needed: float, more: str = "") -> str:
-    """Two values with as many decimals as it takes to tell them apart."""
+    """Format a value and the needed one, with enough decimals to differ."""
     decimals = next((n for n in (2, 3, 4) if f"{value:.{n}f}" != f"{needed:.{n}f}"), 6)
     return f"{value:.{decimals}f} of {more}{needed:.{decimals}f} needed"
 
 
-def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Told:
+def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
+    """Return whether the mixture keeps, cuts or removes the document, and the reasons."""
     folder = builder.store.mixture(mixture.name, place.pack.name)
-    told: Told = {"mixture": mixture.name, "state": "kept", "reasons": [], "folder": str(folder)}
+    state: Json = {"mixture": mixture.name, "state": "kept", "reasons": [], "folder": str(folder)}
     if not builder.effective(mixture).has_source(place.pack.source.name):
-        return {**told, "state": "not taken", "is_todays": None, "made": None}
+        return {**state, "state": "not taken", "is_todays": None, "made": None}
     if not (folder / MANIFEST).is_file():
-        return {**told, "state": "not built", "is_todays": None, "made": None}
+        return {**state, "state": "not built", "is_todays": None, "made": None}
     manifest = read_json(folder / MANIFEST)
     reasons = _reasons(folder / REMOVED_FILE, place)
     if place.shard.name not in {one["shard"] for one in manifest["shards"]}:
-        told["state"] = "not there when it was built"
+        state["state"] = "not there when it was built"
     elif any(reason["what"] == "document" for reason in reasons):
-        told["state"] = "removed"
+        state["state"] = "removed"
     elif reasons:
-        told["state"] = "cut"
+        state["state"] = "cut"
     return {
-        **told,
+        **state,
         "reasons": reasons,
         "is_todays": builder.is_current(mixture, place.pack),
         "fingerprint": manifest["fingerprint"],
@@ -442,30 +448,30 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Told:
     }
 
 
-def _reasons(path: Path, place: Place) -> list[Told]:
+def _reasons(path: Path, place: Place) -> list[Json]:
     if not path.is_file():
         return []
     rows = read_parquet(path, schema=REMOVED, filters=_of_row("shard", "row", place))
-    told = rows.drop_columns(["shard", "row", "doc_id"]).to_pylist()
-    return [{name: value for name, value in row.items() if value is not None} for row in told]
+    reasons = rows.drop_columns(["shard", "row", "doc_id"]).to_pylist()
+    return [{name: value for name, value in row.items() if value is not None} for row in reasons]
 
 
 def _of_row(shard: str, row: str, place: Place) -> Any:
     return (pc.field(shard) == place.shard.name) & (pc.field(row) == place.row)
 
 
-def _in_blend(builder: Builder, place: Place, blend: Blend) -> Told:
-    """How often it was drawn, and where it stands; how often a test item took its place."""
+def _in_blend(builder: Builder, place: Place, blend: Blend) -> Json:
+    """Return how often and in which parts it was drawn, and how often a test item replaced it."""
     folder = builder.store.blend(blend.name)
-    told: Told = {"blend": blend.name, "of": blend.of, "is_built": False, "n_texts": 0}
+    state: Json = {"blend": blend.name, "of": blend.of, "is_built": False, "n_texts": 0}
     if not (folder / MANIFEST).is_file():
-        return {**told, "parts": [], "n_replaced": 0}
-    own = _of_row("shard", "corpus_row", place) & (pc.field("source") == place.pack.source.name)
-    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, filters=own)
-    replaced = read_parquet(folder / REPLACED_FILE, schema=REPLACED, filters=own)
+        return {**state, "parts": [], "n_replaced": 0}
+    is_here = _of_row("shard", "corpus_row", place) & (pc.field("source") == place.pack.source.name)
+    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, filters=is_here)
+    replaced = read_parquet(folder / REPLACED_FILE, schema=REPLACED, filters=is_here)
     parts = sorted({*texts["part"].to_pylist()})
     return {
-        **told,
+        **state,
         "is_built": True,
         "n_texts": texts.num_rows,
         "parts": parts,

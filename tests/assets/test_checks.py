@@ -551,8 +551,8 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
         ("DELETE FROM removed", "removed: decontaminated, web | none | 6 rows"),
         ("DELETE FROM shards WHERE shard_name LIKE 's0%'", "s0.jsonl.gz | none | shard "),
         ("DELETE FROM mixtures WHERE shard_name LIKE 's0%'", "0 shards, or other counts"),
-        ("UPDATE mixtures SET n_documents_out = 0", "counted as in its manifest"),
-        ("DROP TABLE benchmarks CASCADE", "cannot answer"),
+        ("UPDATE mixtures SET n_documents_out = 0", "with the counts of its manifest"),
+        ("DROP TABLE benchmarks CASCADE", "cannot be queried"),
     ],
 )
 def test_coverage_check_holds_the_report_to_the_store(world, damage, told):
@@ -568,7 +568,7 @@ def test_coverage_check_names_a_share_of_a_mixture_that_is_gone_and_one_that_nev
     world.start()
     remove(world.store.mixture("decontaminated", "web-0000"))
     told = said(run_check(coverage_is_complete, world))
-    assert "mixtures: decontaminated, web-0000 | a share that is gone" in told
+    assert "mixtures: decontaminated, web-0000 | no files in the store" in told
     assert "web-0001" not in told
     with duckdb.connect(str(world.store.report)) as connection:
         connection.execute("DELETE FROM mixtures WHERE pack = 'web-0000'")
@@ -596,13 +596,13 @@ def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_wh
     world.policy = {"contamination_score_threshold": 0.95}
     world.write_config()
     told = said(run_check(report_is_todays, world))
-    assert "the thresholds | report of" in told
-    assert "mixture decontaminated web-0000 | made from what is there" in told
+    assert "the thresholds | a report of" in told
+    assert "mixture decontaminated web-0000 | made from the current inputs" in told
     world.policy = {}
     world.write_config()
     remove(world.store.mixture("decontaminated", "web-0001"))
     (row,) = said(run_check(report_is_todays, world)).splitlines()[2:]
-    assert "mixture decontaminated web-0001 | made from what is there | made from someth" in row
+    assert "mixture decontaminated web-0001 | made from the current inputs | out of date" in row
     world.run()
     assert run_check(report_is_todays, world).passed
 
@@ -627,8 +627,8 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     for _ in range(2):  # asked again, it says the same
         result = run_check(leak_rate_is_steady, world)
         assert (result.passed, result.severity.value) == (False, "WARN")
-        assert "| harbor | 100.0% of 5 items leaked | 60.0%, give or take 5.0%" in said(result)
-        assert "look at the shards" in said(result)
+        assert "| harbor | 100.0% of 5 items leaked | 60.0% ± 5.0%" in said(result)
+        assert "check the shards" in said(result)
         assert result.metadata["benchmarks_compared"].value == 2
     world.policy = {"contamination_score_threshold": 1.0}
     world.run()

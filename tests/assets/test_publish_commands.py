@@ -73,7 +73,7 @@ def test_check_says_which_items_had_no_limit_where_only_questions_were_found(tmp
 
 def test_check_ends_with_2_when_it_cannot_be_done(report, tmp_path, capsys):
     assert check(report) == 2
-    assert "nothing to hold the report to" in capsys.readouterr().err
+    assert "check: found no limit" in capsys.readouterr().err
     assert check(report, "--benchmark", "quiz") == 2
     assert "NAME=SHARE" in capsys.readouterr().err
     assert check(report, "--max-rate", "5") == 2
@@ -108,7 +108,7 @@ def test_a_report_that_is_not_todays_fails_its_check(reported, capsys):
     assert "no longer those" not in capsys.readouterr().err
     reported.add_shard("s7")
     assert main(limits) == 1
-    assert "no longer those of this report" in capsys.readouterr().out
+    assert "changed since the report was built" in capsys.readouterr().out
     assert main(["card"]) == 0
     assert "no longer those" in capsys.readouterr().err
 

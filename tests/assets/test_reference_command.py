@@ -13,7 +13,7 @@ def test_reports_are_written_read_and_compared(reported, capsys):
     assert "the same: 6 leaks in both" in out
     assert "only what leaked is known" in out
     assert main(["check", "--report", "r.duckdb", "--max-rate", "1"]) == 1
-    assert "nobody counted them" in capsys.readouterr().out
+    assert "their number is unknown" in capsys.readouterr().out
 
 
 def test_bad_lines_end_it_with_2_or_are_skipped_and_told(tmp_path, capsys):

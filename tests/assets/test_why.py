@@ -278,7 +278,7 @@ RECORD = {"question": "what?", "answer": "that", "passage": None}
             {"answer_overlap": 1.0, "score": 0.7996, "base_score": 0.9, "total_tokens": 30},
             [
                 "score 0.7996 of 0.8000 needed",
-                "the score was lowered from 0.900, because the matched texts are short (30 tokens)",
+                "score lowered from 0.900 because the matched texts are short (30 tokens)",
             ],
         ),
         ({"detector": "ratcliff", "score": 0.41}, ["score 0.41 of 0.50 needed"]),
@@ -296,7 +296,7 @@ def test_what_is_missing_is_said_for_every_condition_that_fails(found, expected)
 
 def test_what_was_never_looked_for_is_not_said_to_be_missing():
     told, _ = missing(NEAR_MISS, Policy(index_answers=False), record=RECORD)
-    assert told == "answer not looked for (index_answers is off)"
+    assert told == "answer not searched (index_answers is off)"
 
 
 def test_a_license_that_is_not_taken_is_the_reason(ask):

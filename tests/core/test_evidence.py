@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import PUNCTUATION
-from decon_core.report.evidence import MOST_OF_PART, shared, shown
+from decon_core.report.evidence import MOST_OF_PART, make_excerpt, mark_shared
 from decon_core.text.canonical import clean, words_with_places
 from decon_core.text.characters import Form
 
@@ -24,24 +24,24 @@ def cut(text, marks):
 
 
 def look(text, spans, record=RECORD, context=300):
-    return shown(text, spans, record, context=context, form=FORM)
+    return make_excerpt(text, spans, record, context=context, form=FORM)
 
 
 def test_runs_that_stand_on_both_sides_are_marked_and_a_changed_word_is_not():
     first = "How many EGGS does the second hen lay?"
-    there, here = shared(first, RECORD["question"], "question", form=FORM)
+    there, here = mark_shared(first, RECORD["question"], "question", form=FORM)
     assert cut(first, there) == ["How many EGGS does the"]
     assert cut(RECORD["question"], here) == ["How many eggs does the"]
 
 
 def test_a_text_of_two_words_is_shared_as_a_whole_or_not_at_all():
-    there, _ = shared("Nine, eggs.", "nine eggs", "answer", form=FORM)
+    there, _ = mark_shared("Nine, eggs.", "nine eggs", "answer", form=FORM)
     assert cut("Nine, eggs.", there) == ["Nine, eggs"]
-    assert shared("ten eggs", "nine eggs", "answer", form=FORM) == ([], [])
+    assert mark_shared("ten eggs", "nine eggs", "answer", form=FORM) == ([], [])
 
 
 def test_scripts_without_spaces_are_marked_by_their_letters():
-    there, _ = shared("他说今天天气很好。", "今天天气不好", "question", form=FORM)
+    there, _ = mark_shared("他说今天天气很好。", "今天天气不好", "question", form=FORM)
     assert cut("他说今天天气很好。", there) == ["今天天气"]
 
 
@@ -51,7 +51,7 @@ def test_a_mark_cuts_out_whole_words_of_which_each_is_in_a_run_of_both(first, se
     for own, other, marks in zip(
         (first, second),
         (second, first),
-        shared(first, second, "question", form=FORM),
+        mark_shared(first, second, "question", form=FORM),
         strict=True,
     ):
         words, others = plain(own), plain(other)

@@ -140,14 +140,14 @@ def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_pa
     write_page(tmp_path / "r.duckdb", tmp_path / "r.html")
     told = data_of(tmp_path / "r.html", "overview")
     assert [(one["value"], one["note"]) for one in told["headlines"]] == [
-        ("1", "of how many is not known"),
+        ("1", "total unknown"),
         ("1", "100.0 % of 1"),
-        ("1", "of how many is not known"),
-        ("0", "question-only: of how many is not known"),
-        ("–", "of how many is not known"),
+        ("1", "total unknown"),
+        ("0", "question-only: total unknown"),
+        ("–", "total unknown"),
     ]
     words = json.dumps(told, ensure_ascii=False)
-    assert "does not say whether there were any" in words
+    assert "does not contain this number" in words
     assert "Every row was read" not in words
     assert "there is no share" in words
 

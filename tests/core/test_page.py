@@ -88,7 +88,7 @@ def test_without_a_report_a_person_is_told_how_to_make_one(tmp_path):
     with pytest.raises(MissingError, match="decon-assets run"):
         write_page(tmp_path / "none.duckdb", tmp_path / "p.html")
     (tmp_path / "torn.duckdb").write_bytes(b"no database")
-    with pytest.raises(StaleError, match="cannot answer"):
+    with pytest.raises(StaleError, match="cannot be queried"):
         write_page(tmp_path / "torn.duckdb", tmp_path / "p.html")
     assert not (tmp_path / "p.html").exists()
 
@@ -114,7 +114,7 @@ def test_headlines_are_what_the_database_says(report, page):
 def test_what_could_not_be_read_or_seen_is_said_first(page):
     told = " ".join(data_of(page, "overview")["notes"])
     assert "1 row of the corpus could not be read" in told
-    assert "10 items are detectable by no chosen rule" in told
+    assert "10 items are not detectable with the chosen detectors" in told
     assert "27 documents have too little text" in told
     assert "Snippets" not in told
 
@@ -271,7 +271,7 @@ def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
         pairs=[{"pair": name, "benchmark": name, "rules": "decon", "score": 0.7} for name in names],
     )
     facts = gather(report)
-    assert "Rules and their thresholds: decon 0.8 (gsm8k: 0.62 instead)." in sections.asked(facts)
+    assert "Detectors and thresholds: decon 0.8 (gsm8k: 0.62)." in sections.scope(facts)
     (every, gsm8k, quiz) = sections.score_histograms(facts).choices
     lines = [one.charts[0].layout["shapes"][0]["x0"] for one in (every, gsm8k, quiz)]
     assert lines == [0.8, 0.62, 0.8]

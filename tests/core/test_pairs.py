@@ -101,7 +101,7 @@ def test_a_shard_that_is_gone_takes_its_texts_with_it_and_says_so(scanned):
     Path(scanned[2].shards[0].path).unlink()
     found = ask(report(scanned), "SELECT shard_name, text, why_no_text FROM pairs ORDER BY 1")
     assert found[0][1] is None
-    assert "a.jsonl cannot be read as it was scanned" in found[0][2]
+    assert "a.jsonl can no longer be read as it was scanned" in found[0][2]
     assert found[1][1:] == (found[1][1], None)
     assert found[1][1]
 
@@ -110,7 +110,7 @@ def test_more_pairs_than_are_wanted_have_no_texts_and_say_so(scanned):
     found = ask(report(scanned, Showing(most_pairs=1)), "SELECT text, why_no_text FROM pairs")
     assert len(found) == 2
     assert found[0][0] is not None
-    assert found[1] == (None, "not among the first pairs, of which texts are kept")
+    assert found[1] == (None, "the pair is beyond `report.most_pairs`")
 
 
 def test_a_private_corpus_stays_private(scanned):

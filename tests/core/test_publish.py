@@ -15,7 +15,7 @@ from decon_core.errors import InputError, MissingError, StaleError
 from decon_core.report.publish.card import card_from, card_of
 from decon_core.report.publish.junit import junit_of
 from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
-from decon_core.report.publish.summary import SCHEMA, called_in, summary_of
+from decon_core.report.publish.summary import SCHEMA, format_headline, summary_of
 
 from .reports import write_report
 
@@ -208,8 +208,8 @@ def test_what_nobody_counted_is_null_and_never_zero(report):
     assert summary["corpus"]["n_contaminated_documents"] == 3
     card = card_from(summary)
     assert "of 1 benchmark: 1 file. 2 items leaked into 3 documents, before" in card
-    assert "- How many items `quiz` has: the report holds those found only." in card
-    assert "- Whether there were rows that could not be read: the report does not say." in card
+    assert "- Number of items of `quiz`: unknown." in card
+    assert "- Number of unreadable rows: unknown." in card
 
 
 def test_one_shard_that_nobody_counted_makes_the_sum_unknown(report):
@@ -255,7 +255,7 @@ def test_a_file_that_is_no_report_is_named(tmp_path):
         summary_of(tmp_path / "nowhere.duckdb")
     other = tmp_path / "other.duckdb"
     other.write_bytes(b"not a database at all, however it ends")
-    with pytest.raises(StaleError, match="cannot answer"):
+    with pytest.raises(StaleError, match="cannot be queried"):
         summary_of(other)
 
 
@@ -271,8 +271,8 @@ def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
         "| `quiz` | 2 | 20.00% | 5.67% to 50.98% | 1 | 0 | 3 | 0 | 0 |",
         "| `web` | 40 | 2 | 5.00% |",
         "- 2 items of `quiz`: too short.",
-        "- 1 row of `web` that could not be read: not JSON.",
-        "- 6 documents with too little text to hold an item.",
+        "- 1 row of `web` could not be read: not JSON.",
+        "- 6 documents too short to contain an item.",
         "scan settings `f1`, idf `i1`",
         'tokenizer_str = "t.json"',
     ):
@@ -285,7 +285,7 @@ def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
 def test_documents_that_are_not_utf8_are_in_the_headline_the_summary_and_the_card(report, n, told):
     shard = {"source": "web", "pack": "w", "shard_name": "a.jsonl", **SHARD, "n_invalid_utf8": n}
     path = report(shards=[shard])
-    assert f"{told} that are not UTF-8 (scanned as U+FFFD): decon-assets" in called_in(path)
+    assert f"{told} that are not UTF-8 (scanned as U+FFFD): decon-assets" in format_headline(path)
     summary = summary_of(path)
     assert summary["corpus"]["n_invalid_utf8"] == n
     assert summary["sources"][0]["n_invalid_utf8"] == n
@@ -295,13 +295,13 @@ def test_documents_that_are_not_utf8_are_in_the_headline_the_summary_and_the_car
 def test_question_only_items_that_a_scan_left_out_are_not_passed_over(report):
     run = {**RUN, "policy": json.dumps({"keep_question_only": False})}
     path = report(runs=[run])
-    assert QUESTIONS_LEFT_OUT in called_in(path)
+    assert QUESTIONS_LEFT_OUT in format_headline(path)
     assert QUESTIONS_LEFT_OUT in card_of(path)
     summary = summary_of(path)
     (*_, coverage) = cases_of(summary, Limits(max_question_only_rate=1.0))
-    assert coverage.wrong == (f"question-only items are not all known: {QUESTIONS_LEFT_OUT}",)
+    assert coverage.wrong == (f"not all question-only items are known: {QUESTIONS_LEFT_OUT}",)
     assert all(case.is_passed for case in cases_of(summary, Limits(max_rate=1.0)))
-    assert QUESTIONS_LEFT_OUT not in called_in(report()) + card_of(report())
+    assert QUESTIONS_LEFT_OUT not in format_headline(report()) + card_of(report())
 
 
 def test_the_settings_of_a_card_are_those_of_a_policy_file(report):
@@ -343,7 +343,7 @@ def test_thresholds_of_single_benchmarks_are_in_summary_and_card(report):
     path = report(benchmarks=benchmarks)
     rules = [{"rule": "decon", "threshold": 0.85, "of_benchmarks": {"gsm8k": 0.62}}]
     assert summary_of(path)["rules"] == rules
-    assert "| 0.85; `gsm8k`: 0.62 instead |" in card_of(path)
+    assert "| 0.85; `gsm8k`: 0.62 |" in card_of(path)
 
 
 def test_names_that_would_change_the_page_do_not(report):
@@ -360,7 +360,7 @@ def test_names_that_would_change_the_page_do_not(report):
 
 def test_a_card_of_an_empty_report_says_that_nothing_was_looked_for(tmp_path):
     card = card_of(write_report(tmp_path / "empty.duckdb"))
-    assert "**Nothing was looked for:**" in card
+    assert "**Nothing was searched:**" in card
 
 
 def test_no_text_of_a_question_is_in_a_card_or_summary(report):
@@ -412,7 +412,7 @@ def test_a_required_benchmark_that_is_not_there_fails(report):
 
 def test_a_benchmark_that_no_rule_can_see_does_not_pass_for_clean(report):
     summary = summary_of(report(matches=[]))
-    wrong = ("only 8 of 10 items (80.00%) can be found by any rule, less than 90.00%",)
+    wrong = ("only 8 of 10 items (80.00%) can be found by any detector, less than 90.00%",)
     assert failures(summary, max_rate=0.1, least_indexable=0.9) == {"quiz": wrong}
     assert failures(summary, required=("quiz",), least_indexable=0.9) == {"quiz": wrong}
     assert failures(summary, max_rate=0.1, least_indexable=0.8) == {}
@@ -438,10 +438,10 @@ def test_what_is_not_known_fails(report):
     )
     unknown = failures(summary, max_rate=1.0, max_document_rate=1.0)
     assert set(unknown) == {"quiz", DOCUMENTS, COVERAGE}
-    assert "nobody counted them" in unknown["quiz"][0]
-    assert "is not known" in unknown[COVERAGE][0]
+    assert "their number is unknown" in unknown["quiz"][0]
+    assert "unreadable rows unknown" in unknown[COVERAGE][0]
     assert failures(summary, required=("quiz",), may_be_unreadable=True) == {
-        "quiz": ("it has no items, or nobody counted them",)
+        "quiz": ("no items, or their number is unknown",)
     }
 
 
@@ -450,7 +450,7 @@ def test_an_empty_report_fails_whatever_is_asked(tmp_path):
     for limits in ({"max_rate": 1.0}, {"max_document_rate": 1.0}, {"required": ("*",)}):
         told = failures(summary, may_be_unreadable=True, **limits)[COVERAGE]
         assert "no benchmark is in the report" in told
-        assert "no shard of a corpus is in the report" in told
+        assert "no shard is in the report" in told
 
 
 def test_a_corpus_without_a_document_fails(report):
@@ -461,7 +461,7 @@ def test_a_corpus_without_a_document_fails(report):
 
 def test_a_report_of_other_inputs_fails(report):
     (told,) = failures(summary_of(report()), max_rate=1.0, is_todays=False)[COVERAGE]
-    assert "no longer those of this report" in told
+    assert "changed since the report was built" in told
 
 
 @pytest.mark.parametrize(

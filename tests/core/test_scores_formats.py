@@ -556,7 +556,7 @@ def test_missing_paths_and_damaged_reports_are_refused(report, tmp_path):
         score_gap([path], tmp_path / "nowhere.duckdb")
     broken = tmp_path / "broken.duckdb"
     broken.write_bytes(b"nothing")
-    with pytest.raises(StaleError, match="cannot answer"):
+    with pytest.raises(StaleError, match="cannot be queried"):
         score_gap([path], broken)
 
 

@@ -155,13 +155,13 @@ def test_an_item_in_a_table_opens_its_pairs(show, report):
 @pytest.mark.parametrize(
     ("label", "value", "condition"),
     [
-        ("Shown", "leak", "is_contaminated"),
-        ("Shown", "question", "is_question_only"),
-        ("Shown", "near", "NOT is_contaminated AND NOT is_question_only"),
+        ("Show", "leak", "is_contaminated"),
+        ("Show", "question", "is_question_only"),
+        ("Show", "near", "NOT is_contaminated AND NOT is_question_only"),
         ("Benchmark", "ledger_math", "benchmark = 'ledger_math'"),
         ("Split", "train", "split = 'train'"),
         ("Source", "web", "source = 'web'"),
-        ("Rule", "ratcliff", "rules LIKE '%ratcliff%'"),
+        ("Detector", "ratcliff", "rules LIKE '%ratcliff%'"),
         ("Verdict", "none yet", "true"),
         ("Verdict", "leak", "false"),
     ],
@@ -175,7 +175,7 @@ def test_a_filter_leaves_what_it_says(show, report, label, value, condition):
 def test_filters_join_and_stand_in_the_address(show, report):
     page = show(report, "#pairs")
     page.get_by_label("Benchmark", exact=True).select_option("strait_mt")
-    page.get_by_label("Least score").fill("0.8")
+    page.get_by_label("Minimum score").fill("0.8")
     condition = "benchmark = 'strait_mt' AND score >= 0.8"
     n = ask(report, f"SELECT count(*) FROM pairs WHERE {condition}")[0][0]
     assert found(page) == n
@@ -200,7 +200,7 @@ def test_filters_join_and_stand_in_the_address(show, report):
 )
 def test_pairs_are_sorted_as_they_are_asked_for(show, report, sort, by):
     page = show(report, "#pairs")
-    page.get_by_label("First", exact=True).select_option(sort)
+    page.get_by_label("Sort by", exact=True).select_option(sort)
     page.wait_for_timeout(100)
     query = "SELECT benchmark || ' · ' || split || ' · ' || instance_index FROM pairs"
     best = ask(report, f"{query} ORDER BY {by}, {BEST_FIRST} LIMIT 10")
@@ -231,7 +231,7 @@ def test_search_finds_ids_and_words_anywhere_in_both_texts(show, report):
             n = connection.execute(query, {"words": words}).fetchone()[0]
         expect(page.locator("#n-found")).to_have_text(re.compile(rf"^{n} of "))
         page.keyboard.press("Escape")
-    expect(page.get_by_text("No pair is like that.")).to_be_visible()
+    expect(page.get_by_text("No pair matches.")).to_be_visible()
 
 
 def test_a_pair_is_opened_and_left_by_keys(show, report):
@@ -252,9 +252,9 @@ def test_a_pair_is_opened_and_left_by_keys(show, report):
     page.keyboard.press("Escape")
     expect(page.get_by_role("listbox")).to_be_focused()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
 
 
 def test_a_link_opens_the_pair_that_it_names(show, report):
@@ -630,7 +630,7 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
 
     taken = {}
     for label, value in (
-        *[("Benchmark", "bench 3"), ("Shown", "near"), ("Shown", ""), ("Benchmark", "")],
+        *[("Benchmark", "bench 3"), ("Show", "near"), ("Show", ""), ("Benchmark", "")],
         *[("First", sort) for sort in ("score", "documents", "doubt", "benchmark")],
     ):
         choose = page.get_by_label(label, exact=True)
@@ -722,8 +722,8 @@ def test_a_verdict_of_the_page_holds_in_the_next_report_and_mixture(show, sample
     keep(page, "report-sources.png")
     page = show(store.report, "#pairs")
     page.get_by_label("Benchmark", exact=True).select_option("ledger_math")
-    page.get_by_label("Shown", exact=True).select_option("leak")
-    page.get_by_label("First", exact=True).select_option("doubt")
+    page.get_by_label("Show", exact=True).select_option("leak")
+    page.get_by_label("Sort by", exact=True).select_option("doubt")
     for key in ("j", "t"):
         page.keyboard.press(key)
     pair = page.locator("#detail").get_attribute("data-pair")

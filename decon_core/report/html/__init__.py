@@ -1,8 +1,8 @@
-"""The report as one HTML file: offline, self-contained, made from the database alone.
+"""The report as one self-contained HTML file that works offline, built from the database only.
 
-gather.py asks the database, labels.py makes any text harmless to show, charts.py draws, sections.py
-says what is to be seen, pairs.py packs the pairs, build.py puts all of it into page.html together
-with page.css and the scripts. What the page does is written in the scripts, data in none of them.
+gather.py queries the database, labels.py makes text safe to display, charts.py builds the figures,
+sections.py the sections of the overview, pairs.py packs the pairs, and build.py combines them with
+page.html, page.css and the scripts. The scripts contain no data.
 """
 
 from decon_core.report.html.build import write_page

@@ -1,4 +1,4 @@
-"""Facts to one HTML file that needs nothing else."""
+"""Write the report page as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from decon_core.storage.store import atomic_path
 _HERE = Path(__file__).parent
 _SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")
 
-# Data is base64, so nothing in it can end a script or begin one. Its type is none that runs.
+# Data is base64, so it cannot open or close a script; browsers do not run this script type.
 _DATA = '<script type="text/plain" class="data" data-name="{name}">{packed}</script>\n'
 
 
 def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> None:
-    """The page of a report. The same report gives the same bytes."""
+    """Write the page of a report. The same report gives the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
     with atomic_path(page) as draft:
         with draft.open("w", encoding="utf-8", newline="\n") as file:
@@ -35,7 +35,7 @@ def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> Non
 
 
 def _pieces(facts: Facts) -> Iterator[str]:
-    """The list is up while the texts, and the library for charts, are still being read."""
+    """Yield the page; texts and the chart library come last, so the list shows before them."""
     script, charting = _script(), _charting_library()
     head = Template(_read("page.html"))
     yield head.substitute(policy=_policy(script, charting), style=_read("page.css"))
@@ -50,9 +50,9 @@ def _pieces(facts: Facts) -> Iterator[str]:
 
 
 def _policy(*scripts: str) -> str:
-    """What the browser may do: run these very scripts, and ask nobody for anything.
+    """Return the content security policy: only these scripts, no network requests.
 
-    The charts set styles of their own, and draw squares as pictures out of data.
+    Plotly needs inline styles, and data URLs for the images of heat maps.
     """
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
     return (

@@ -1,4 +1,4 @@
-// Figures: drawn when they come into sight, and again when the theme changes.
+// Figures are drawn when they become visible, and again when the theme changes.
 
 let library = null;
 const drawn = new Map();
@@ -8,13 +8,13 @@ function charting() {
     await wholeFile;
     const code = await inflated("charting");
     document.head.append(made("script", { text: code }));
-    if (!window.Plotly) throw new Error("the library for charts did not run");
+    if (!window.Plotly) throw new Error("the chart library did not load");
     return window.Plotly;
   })();
   return library;
 }
 
-// Colours are names of the style sheet, and stand only where a colour is expected.
+// Replace names of CSS variables by their colours, in colour properties only.
 function coloured(value, key = "") {
   if (typeof value === "string") {
     const isColour = /color(scale)?$/.test(key) && value.startsWith("--c-");
@@ -51,25 +51,25 @@ function themed(layout, width) {
 
 const SETTINGS = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
 
-// A sheet of A4 or Letter, less the margins that browsers leave, in pixels of CSS.
+// A4 or Letter without the margins of browsers, in CSS pixels.
 const PAPER = { width: 680, height: 900 };
 let isOnPaper = false;
 const paperOf = new WeakMap(); // by holder: whether it was last drawn for paper
 
 const paperWidth = (chart) => Math.max(PAPER.width, chart.least_width);
 
-// A figure as wide as the screen would be cut at the edge of a sheet: it is drawn as wide as the
-// sheet, and made smaller where it cannot be, or is taller than a sheet.
+// A figure as wide as the screen would be cut off in print: it is drawn as wide as the sheet, and
+// scaled down if it needs more width or is taller than a sheet.
 function fit(holder, chart) {
   const scale = Math.min(1, PAPER.width / paperWidth(chart), PAPER.height / chart.layout.height);
   holder.style.width = isOnPaper ? `${paperWidth(chart)}px` : "";
   holder.style.zoom = isOnPaper ? scale : "";
 }
 
-// Without a pause where the library is there: paper does not wait.
+// No await if the library is loaded: printing does not wait.
 async function draw(holder, chart) {
   const Plotly = window.Plotly ?? (await charting());
-  // Drawn once more, some figures move to their new places; drawn anew, they are there at once.
+  // Redrawing animates some figures; drawing from scratch does not.
   if (isOnPaper !== paperOf.get(holder)) forget(holder);
   paperOf.set(holder, isOnPaper);
   fit(holder, chart);
@@ -120,7 +120,7 @@ function redrawCharts() {
   for (const [holder, chart] of [...drawn]) draw(holder, chart).catch(tellTrouble);
 }
 
-// All of them for a sheet, also those that were never in sight.
+// Draw all figures for print, also those that were never visible.
 function drawForPaper() {
   isOnPaper = true;
   for (const holder of document.querySelectorAll(".chart")) draw(holder, holder.chart).catch(tellTrouble);

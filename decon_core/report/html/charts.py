@@ -1,6 +1,6 @@
-"""Figures as Plotly takes them: plain data.
+"""Plotly figures as plain data.
 
-Colours are names that page.css gives a value, so that a figure fits either theme.
+Colours are names of CSS variables in page.css, so a figure fits the light and the dark theme.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 from decon_core.report.html.gather import Row, Rows
 from decon_core.report.html.labels import count, label, n_lines, share, shown, whole_label, wrapped
 
-# A taller figure is a list: the table beneath it is easier to read.
+# With more lines, the table below is easier to read than a figure.
 MOST_LINES = 60
 _LINE_PIXELS = 26
-_NEXT_LINE_PIXELS = 15  # of a label that is wrapped
+_NEXT_LINE_PIXELS = 15  # for each further line of a label
 _FRAME_PIXELS = 96
 _BINS = 50  # of the view score_histogram
 
@@ -40,10 +40,10 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure and what it is called.
+    """A figure and its title.
 
-    `opens`: the filters of pairs that a click on a point sets to the point's custom data;
-    `least_width`: pixels below which it could not be read.
+    `opens`: filters of the pairs that a click sets to the custom data of the point;
+    `least_width`: the smallest readable width in pixels.
     """
 
     title: str
@@ -54,7 +54,7 @@ class Chart:
 
 
 def rates(benchmarks: Rows) -> Chart:
-    """A dot per benchmark and split with its interval."""
+    """Draw the leak rate of every benchmark and split with its interval."""
     rows = benchmarks[:MOST_LINES]
     dots = {
         "type": "scatter",
@@ -89,24 +89,24 @@ def rates(benchmarks: Rows) -> Chart:
 
 
 def _question_only_dots(rows: Rows) -> list[dict[str, Any]]:
-    """A mark per benchmark and split for items that are question-only, if there are any."""
-    own = [(at, row) for at, row in enumerate(rows) if row["n_question_only"]]
-    if not own:
+    """Return dots for the question-only rates, if there are any."""
+    chosen = [(at, row) for at, row in enumerate(rows) if row["n_question_only"]]
+    if not chosen:
         return []
     hovertext = [
         f"{whole_label(row['benchmark'])} · {whole_label(row['split'])}<br>"
         f"{count(row['n_question_only'])} of {count(row['n_items'])} question-only"
-        for _, row in own
+        for _, row in chosen
     ]
     return [
         {
             "type": "scatter",
             "mode": "markers",
             "name": "question-only, not leaked",
-            "x": [100 * row["question_only_rate"] for _, row in own],
-            "y": [at for at, _ in own],
+            "x": [100 * row["question_only_rate"] for _, row in chosen],
+            "y": [at for at, _ in chosen],
             "marker": {"color": "--c-question", "size": 10, "symbol": "diamond-open"},
-            "customdata": [[row["benchmark"], row["split"]] for _, row in own],
+            "customdata": [[row["benchmark"], row["split"]] for _, row in chosen],
             "hovertext": hovertext,
             "hoverinfo": "text",
         }
@@ -127,7 +127,7 @@ def _split_labels(rows: Rows) -> list[str]:
 
 
 def parts(benchmarks: Rows) -> Chart:
-    """Per benchmark items that leaked with the answer and without, and question-only ones."""
+    """Draw leaked items by what leaked, and question-only items, per benchmark."""
     rows = [row for row in benchmarks if row["n_leaked"] or row["n_question_only"]][:MOST_LINES]
     bars = [
         {
@@ -151,7 +151,7 @@ def parts(benchmarks: Rows) -> Chart:
 
 
 def flow(rows: Rows) -> Chart:
-    """From all items to what was found of them."""
+    """Draw a Sankey diagram from all items to what was found of them."""
     sums = {key: sum(row[key] for row in rows) for key in _FLOW_KEYS}
     leaked = sums["n_leaked"]
     ends = [
@@ -188,16 +188,16 @@ _FLOW_COLOURS = [
 def _sankey(
     names: Sequence[str], sizes: Sequence[int], ends: Sequence[tuple[int, int, int]]
 ) -> dict[str, Any]:
-    """Nodes that nothing flows into are left out: they would pile up in a corner."""
-    there = [number for number, size in enumerate(sizes) if size]
-    place = {number: at for at, number in enumerate(there)}
+    """Build a Sankey trace; empty nodes are left out because Plotly piles them up in a corner."""
+    shown_nodes = [number for number, size in enumerate(sizes) if size]
+    place = {number: at for at, number in enumerate(shown_nodes)}
     links = [(place[a], place[b], n) for a, b, n in ends if n]
     return {
         "type": "sankey",
         "arrangement": "snap",
         "node": {
-            "label": [f"{names[number]}: {count(sizes[number])}" for number in there],
-            "color": [_FLOW_COLOURS[number] for number in there],
+            "label": [f"{names[number]}: {count(sizes[number])}" for number in shown_nodes],
+            "color": [_FLOW_COLOURS[number] for number in shown_nodes],
             "pad": 26,
             "thickness": 14,
             "line": {"width": 0},
@@ -214,7 +214,7 @@ def _sankey(
 
 
 def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
-    """Benchmark by source: how many of its items leaked from there; no colour where none did."""
+    """Draw leaked items by benchmark and source; squares without a leak have no colour."""
     n_items: Counter[str] = Counter()
     for row in benchmarks:
         n_items[row["benchmark"]] += row["n_items"] or 0
@@ -243,9 +243,9 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     return Chart("Leaked items by benchmark and source", [squares], layout, opens, width)
 
 
-# What a number and a share need; where a screen is too narrow, the figure can be pushed.
+# Width of a count and a share; on narrow screens the figure scrolls.
 _SQUARE_PIXELS = 56
-_SOURCE_CHARACTERS = 14  # of a line above a column
+_SOURCE_CHARACTERS = 14  # per line above a column
 _NAME_PIXELS = 190
 
 
@@ -268,9 +268,9 @@ def _by_square(
     names: Sequence[str],
     sources: Sequence[str],
 ) -> dict[str, Any]:
-    """Line by line, what a square is coloured by, says, says under the pointer, and opens."""
+    """Return colour value, text, hover text and custom data of every square, row by row."""
 
-    def told(name: str, source: str) -> str:
+    def hover_text(name: str, source: str) -> str:
         n = n_leaked(name, source)
         return (
             f"{whole_label(name)} in {whole_label(source)}<br>"
@@ -280,7 +280,7 @@ def _by_square(
     values: Mapping[str, Callable[[str, str], Any]] = {
         "z": lambda name, source: 100 * n_leaked(name, source) / max(1, n_items[name]) or None,
         "text": lambda name, source: _count_and_share(n_leaked(name, source), n_items[name]),
-        "hovertext": told,
+        "hovertext": hover_text,
         "customdata": lambda name, source: [name, source],
     }
     return {
@@ -290,12 +290,12 @@ def _by_square(
 
 
 def _count_and_share(n: int, whole: int) -> str:
-    """Two lines; nothing where nothing leaked. Of items that were not counted there is no share."""
+    """Return count and share on two lines; empty for 0, without a share if the total is unknown."""
     return "<br>".join([count(n), *([share(n, whole)] if whole else [])]) if n else ""
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:
-    """Matches of one rule by score, split by what counts as a leak."""
+    """Draw a histogram of one detector's scores: leaks, question-only and near misses."""
     leaks, questions, others = ([0] * _BINS for _ in range(3))
     for row in rows:
         leaks[row["bin"]] += row["n_contaminated"]
@@ -320,9 +320,9 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
 
 
 def sweep(rows: Rows, threshold: float | None) -> Chart:
-    """How many items would count as leaked at each threshold, by score alone.
+    """Draw how many items would count as leaked at each threshold, by score only.
 
-    The number at a step holds for all thresholds above the step before it.
+    The number at a step applies to all thresholds above the previous step.
     """
     steps = _still_leaked(rows)
     line = {
@@ -342,7 +342,7 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
 
 
 def _still_leaked(rows: Rows) -> list[tuple[float, int]]:
-    """Thresholds, and how many items hold at least up to them."""
+    """Return thresholds with the number of items that leak at them."""
     ending: dict[float, int] = {}
     for row in rows:
         ending[row["holds_to"]] = ending.get(row["holds_to"], 0) + row["n_items"]
@@ -352,7 +352,7 @@ def _still_leaked(rows: Rows) -> list[tuple[float, int]]:
 
 
 def agreement(rows: Rows) -> Chart:
-    """For every two rules: what both call leaked, and what one of them does alone."""
+    """Draw, for every two detectors, the items that both or only one of them call leaked."""
     kinds = [
         ("n_rule_only", "only the first", "--c-question", "/"),
         ("n_both", "both", "--c-both", ""),
@@ -373,11 +373,11 @@ def agreement(rows: Rows) -> Chart:
     layout = _lines(len(rows), labels) | {"barmode": "stack", "bargap": 0.45} | _legend()
     layout["xaxis"] |= _counts("items that leaked", _longest(bars))
     layout["height"] += 34
-    return Chart("Agreement between rules", bars, layout)
+    return Chart("Agreement between detectors", bars, layout)
 
 
 def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
-    """Documents that each mixture left out or cut, by reason."""
+    """Draw the documents that each mixture left out or cut, by reason."""
     reasons = sorted({row["why"] for row in rows})
     numbers: dict[tuple[str, str], int] = {}
     for row in rows:
@@ -400,15 +400,15 @@ def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
     return Chart("Documents that mixtures left out or cut", bars, layout)
 
 
-def by_rule(rows: Rows) -> Iterable[tuple[str, Rows]]:
-    """Rows in groups of one rule."""
+def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:
+    """Group rows by detector."""
     ordered = sorted(rows, key=lambda row: row["rule"])
-    for rule, group in groupby(ordered, key=lambda row: row["rule"]):
-        yield rule, list(group)
+    for detector, group in groupby(ordered, key=lambda row: row["rule"]):
+        yield detector, list(group)
 
 
 def _bar(name: str, colour: str, pattern: str) -> dict[str, Any]:
-    """A bar that can be told from its neighbours without colour as well."""
+    """Return a bar trace; the pattern distinguishes it without colour."""
     marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
     if pattern:
         marker["pattern"] = {"shape": pattern, "fgcolor": "--c-paper", "fillmode": "overlay"}
@@ -421,9 +421,9 @@ def _frame(height: int) -> dict[str, Any]:
 
 
 def _lines(n: int, labels: Sequence[str], *, least_lines: int = 1) -> dict[str, Any]:
-    """A layout with one row per label, the first on top. Two labels may read the same.
+    """Return a layout with one row per label, the first on top. Labels may be equal.
 
-    `least_lines`: of text that a row must have room for, whatever its label.
+    `least_lines`: lines of text for which every row has room.
     """
     most = max([least_lines, *map(n_lines, labels)])
     pixels = _LINE_PIXELS + _NEXT_LINE_PIXELS * (most - 1)
@@ -440,16 +440,16 @@ def _lines(n: int, labels: Sequence[str], *, least_lines: int = 1) -> dict[str, 
 
 
 def _counts(title: str, highest: int) -> dict[str, Any]:
-    """An axis of whole numbers from 0 on."""
+    """Return an axis of integers that starts at 0."""
     axis = {"title": {"text": title}, "rangemode": "tozero"}
     return axis | ({"dtick": 1} if highest < _FEW else {})
 
 
-_FEW = 10  # more ticks than that would run into each other
+_FEW = 10  # with a tick at every integer, more would overlap
 
 
 def _longest(bars: Sequence[Mapping[str, Any]]) -> int:
-    """Of bars that are stacked."""
+    """Return the length of the longest stacked bar."""
     return max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
 
 
@@ -459,7 +459,7 @@ def _legend() -> dict[str, Any]:
 
 
 def _threshold_line(threshold: float | None, ends: tuple[float, float]) -> dict[str, Any]:
-    """A line that is named on the side where there is more room."""
+    """Return a vertical line, labelled on the side with more room."""
     if threshold is None:
         return {}
     is_late = threshold > sum(ends) / 2

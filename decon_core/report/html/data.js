@@ -1,4 +1,4 @@
-// What the file carries, read when it is asked for.
+// Data embedded in the file, read on demand.
 
 const element = (id) => document.getElementById(id);
 
@@ -9,7 +9,7 @@ function bytesOf(base64) {
 
 async function inflated(name) {
   const holder = document.querySelector(`script.data[data-name="${name}"]`);
-  if (!holder) throw new Error(`this file is not whole: ${name} is missing`);
+  if (!holder) throw new Error(`this file is incomplete: ${name} is missing`);
   const packed = new Blob([bytesOf(holder.textContent)]);
   const stream = packed.stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
@@ -22,7 +22,7 @@ const wholeFile = new Promise((resolve) => {
   else document.addEventListener("DOMContentLoaded", () => resolve(), { once: true });
 });
 
-// Chunks of texts; the last few stay inflated, as neighbours are looked at one after the other.
+// Chunks of texts; the last few stay inflated, because neighbouring pairs are opened in turn.
 const recentChunks = new Map();
 const MOST_RECENT = 6;
 
@@ -45,7 +45,7 @@ function percent(value) {
   return hundred >= 0.1 ? `${hundred.toFixed(1)} %` : `${hundred.toPrecision(2)} %`;
 }
 
-// A new element. Texts go in as text, never as markup.
+// Create an element. Texts are set as text, never as markup.
 function made(tag, options = {}, ...children) {
   const { text, ...attributes } = options;
   const node = document.createElement(tag);

@@ -1,4 +1,4 @@
-"""What the page shows, asked of the report's database."""
+"""Query the report's database for everything the page shows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from decon_core.report.open import coverage_in, opened, rows_of
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
-# More can be asked of the database; a page is to be read.
+# Limits of the page; the database has all rows.
 MOST_ITEMS = 50
 MOST_DOCUMENTS = 50
 MOST_UNREADABLE = 200
 MOST_PAIRS = 50_000
 MOST_INVISIBLE = 500
-# Of a pair that stands in thousands of documents, and of all pairs together.
+# Documents listed per pair, and for all pairs together.
 MOST_PLACES_OF_PAIR = 200
 MOST_PLACES = 200_000
 
@@ -142,7 +142,7 @@ _PAIRS = """
     LIMIT ?
 """
 
-# Of pairs in several documents the first of these, leaks before others.
+# The first documents of every pair that is in several, leaks first.
 _PLACES = """
     WITH first AS (
         SELECT pair, row_number() OVER (
@@ -166,19 +166,19 @@ _PLACES = """
 
 @dataclass(frozen=True)
 class Facts:
-    """What the database answered, by question; pairs as a table, leaks first and best first."""
+    """Results of all queries; pairs are sorted with leaks first, then by score."""
 
-    answers: Mapping[str, Rows]
+    results: Mapping[str, Rows]  # by name of the query
     pairs: pa.Table
-    places: Mapping[str, Rows]  # by pair: documents in which it stands, where there are several
-    notice: str = ""  # that the report is incomplete
+    places: Mapping[str, Rows]  # by pair, its documents if there are several
+    notice: str = ""  # set if the report is incomplete
 
-    def __getitem__(self, question: str) -> Rows:
-        return self.answers[question]
+    def __getitem__(self, query: str) -> Rows:
+        return self.results[query]
 
     @property
     def run(self) -> Row:
-        """The settings; a report made by hand may lack them."""
+        """The row of `runs`; empty if there is none."""
         return next(iter(self["runs"]), {})
 
     @property
@@ -191,56 +191,56 @@ class Facts:
 
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """By rule; that of `ngram_any` is a length."""
+        """Thresholds by detector; that of `ngram_any` is a number of tokens."""
         return dict(json.loads(self.run.get("thresholds") or "{}"))
 
     @property
-    def counted(self) -> list[Row]:
-        """Benchmarks and splits of which it is known how many items they have.
+    def with_known_total(self) -> list[Row]:
+        """Benchmarks and splits with a known number of items.
 
-        A report that was read from another program's names what leaked, and nothing else.
+        A report imported from another program contains only what leaked.
         """
         return [row for row in self["benchmarks"] if row["n_items"] is not None]
 
-    def of_items(self, count: str) -> int:
-        """The sum of a count over all benchmarks and splits."""
+    def total(self, count: str) -> int:
+        """Return the sum of a count over all benchmarks and splits."""
         return sum(row[count] or 0 for row in self["benchmarks"])
 
     @cached_property
-    def _of_benchmarks(self) -> Mapping[str, Mapping[str, float]]:
-        """Thresholds by rule, as they apply to each benchmark; without those not known."""
+    def _thresholds_by_benchmark(self) -> Mapping[str, Mapping[str, float]]:
+        """Known thresholds by benchmark and detector."""
         return {
             row["benchmark"]: json.loads(row["thresholds"])
             for row in self["versions"]
             if row["thresholds"]
         }
 
-    def own_thresholds(self, rule: str) -> Mapping[str, float]:
-        """The thresholds of benchmarks that have another one than the rule has for all."""
-        of_all = self.thresholds.get(rule)
+    def own_thresholds(self, detector: str) -> Mapping[str, float]:
+        """Return the thresholds of the benchmarks that differ from the detector's default."""
+        default = self.thresholds.get(detector)
         return {
-            name: own[rule]
-            for name, own in self._of_benchmarks.items()
-            if rule in own and own[rule] != of_all
+            name: thresholds[detector]
+            for name, thresholds in self._thresholds_by_benchmark.items()
+            if detector in thresholds and thresholds[detector] != default
         }
 
-    def threshold(self, rule: str, benchmark: str | None = None) -> float | None:
-        """The threshold that applies to a benchmark; that of `ngram_any` is a length."""
-        own = self._of_benchmarks.get(benchmark, {}) if benchmark else {}
-        return own.get(rule, self.thresholds.get(rule))
+    def threshold(self, detector: str, benchmark: str | None = None) -> float | None:
+        """Return the threshold for a benchmark; that of `ngram_any` is a number of tokens."""
+        own = self._thresholds_by_benchmark.get(benchmark, {}) if benchmark else {}
+        return own.get(detector, self.thresholds.get(detector))
 
-    def score_threshold(self, rule: str, benchmark: str | None = None) -> float | None:
-        """From which score on the rule calls a leak: `ngram_any` scores 1 at its full length."""
-        return 1.0 if rule == "ngram_any" else self.threshold(rule, benchmark)
+    def score_threshold(self, detector: str, benchmark: str | None = None) -> float | None:
+        """Return the lowest score of a leak: for `ngram_any` always 1, its full length."""
+        return 1.0 if detector == "ngram_any" else self.threshold(detector, benchmark)
 
 
 def gather(report: Path, *, most_pairs: int = MOST_PAIRS) -> Facts:
     bounds = {"most_pairs": most_pairs, "of_pair": MOST_PLACES_OF_PAIR, "in_all": MOST_PLACES}
     with opened(report) as connection:
-        answers = {name: rows_of(connection, query) for name, query in _QUERIES.items()}
+        results = {name: rows_of(connection, query) for name, query in _QUERIES.items()}
         pairs = connection.sql(_PAIRS, params=[most_pairs]).to_arrow_table()
         places: dict[str, list[Row]] = {}
         for row in connection.sql(_PLACES, params=bounds).to_arrow_table().to_pylist():
             places.setdefault(row["pair"], []).append(row)
         notice = coverage_in(connection).notice
-    return Facts(answers, pairs, places, notice)
+    return Facts(results, pairs, places, notice)

@@ -1,4 +1,4 @@
-"""Texts of others, fit to be shown: nothing hidden in them, nothing that a chart would obey."""
+"""Make untrusted text safe to display: hidden characters are shown, chart markup is escaped."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import unicodedata
 
 _ELLIPSIS = "…"
 LONGEST_LABEL = 30
-MOST_CHARACTERS = 200  # of a name that is shown whole, on several lines
-_PARTING = " _-/.,:·"
+MOST_CHARACTERS = 200  # of a name on several lines
+_BREAK_AFTER = " _-/.,:·"
 
-# Control, format (direction, zero width), half a surrogate pair, ends of lines and paragraphs.
-_SHAPELESS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_JOINERS = "\u200c\u200d"  # Persian, Indian scripts and emoji are written with them
+# Control, format (direction, zero width), lone surrogates, line and paragraph separators.
+_INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"  # needed by Persian, Indic scripts and emoji
 
 
 def shown(text: str | None) -> str:
-    """One line of a text; what has no shape, or turns the direction of others, as its number."""
+    """Return text on one line; invisible and direction characters appear as code points."""
     return "".join(map(_visible, " ".join((text or "").split())))
 
 
 def _visible(character: str) -> str:
-    if unicodedata.category(character) in _SHAPELESS and character not in _JOINERS:
+    if unicodedata.category(character) in _INVISIBLE and character not in _JOINERS:
         return f"⟨U+{ord(character):04X}⟩"
     return character
 
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
-    """Without its middle when it is long: names differ at both ends."""
+    """Cut the middle out of a long text: names differ at both ends."""
     if len(text) <= longest:
         return text
     tail = (longest - 1) // 2
@@ -35,23 +35,23 @@ def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def label(text: str | None, longest: int = LONGEST_LABEL) -> str:
-    """A name as a chart may have it: Plotly reads `<b>` and `<a href>`, and knows entities."""
+    """Return a name for a chart, escaped: Plotly interprets `<b>`, `<a href>` and entities."""
     return html.escape(shortened(shown(text), longest), quote=False)
 
 
 def wrapped(text: str | None, width: int = LONGEST_LABEL) -> str:
-    """A name for a chart, on as many lines as it needs: Plotly takes `<br>` for the end of one."""
+    """Return a name for a chart, escaped and wrapped with `<br>`."""
     lines = _lines(shortened(shown(text), MOST_CHARACTERS), width)
     return "<br>".join(html.escape(line, quote=False) for line in lines)
 
 
 def _lines(text: str, width: int) -> list[str]:
-    """Lines that end behind a space or a sign that parts words, if there is one."""
+    """Split text into lines, after a space or separator where possible."""
     lines = []
     rest = text
     while len(rest) > width:
-        ends = [at + 1 for at, sign in enumerate(rest[:width]) if sign in _PARTING]
-        # A line of a few characters would be followed by one that is cut within a word.
+        ends = [at + 1 for at, sign in enumerate(rest[:width]) if sign in _BREAK_AFTER]
+        # Breaking after only a few characters would force a break within the next word.
         end = ends[-1] if ends and ends[-1] > width // 3 else width
         lines.append(rest[:end].rstrip())
         rest = rest[end:].lstrip()
@@ -59,7 +59,7 @@ def _lines(text: str, width: int) -> list[str]:
 
 
 def n_lines(label: str) -> int:
-    """How many lines a wrapped label takes."""
+    """Return the number of lines of a wrapped label."""
     return label.count("<br>") + 1
 
 
@@ -68,7 +68,7 @@ def whole_label(text: str | None) -> str:
 
 
 def beginning(text: str | None, longest: int) -> str:
-    """The first characters of a text in one line."""
+    """Return the first characters of a text, on one line."""
     line = shown((text or "")[: 4 * longest])
     return line if len(line) <= longest else line[: longest - 1] + _ELLIPSIS
 
@@ -78,7 +78,7 @@ def count(n: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """As percent; what is small is not rounded to nothing."""
+    """Format a share as percent; small shares keep two significant digits."""
     if not whole:
         return "–"
     percent = 100 * part / whole

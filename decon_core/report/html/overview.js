@@ -1,4 +1,4 @@
-// Headlines, and sections of words, figures and tables, as the report has them.
+// The overview: headlines, and sections of text, figures and tables.
 
 function showOverview(overview, run) {
   element("incomplete").textContent = overview.notice;
@@ -16,7 +16,7 @@ function showOverview(overview, run) {
     ...overview.sections.map(({ key, title }) => made("a", { href: `#${key}`, text: title })),
   );
   element("sections").append(...overview.sections.map(section));
-  element("made").textContent = `Made by ${plain(run.made_by) || "hand"} from report ${plain(run.state) || "without a state"}.`;
+  element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
 }
 
 function headline({ value, name, note }) {

@@ -1,9 +1,9 @@
-// Which view is shown, keys, theme; and the start of it all.
+// Views, keyboard shortcuts, theme and startup.
 
 function tellTrouble(error) {
   const line = element("trouble");
   line.hidden = false;
-  line.textContent = `Something is wrong: ${error.message ?? error}`;
+  line.textContent = `Error: ${error.message ?? error}`;
 }
 
 const tell = (words) => {
@@ -91,7 +91,7 @@ function onKey(event) {
 
 function pairKey({ key, target }) {
   if (!isPairs()) return undefined;
-  // Arrows scroll the texts of an open pair.
+  // Arrow keys scroll the texts of an open pair.
   if (key.startsWith("Arrow") && target.closest("#detail")) return undefined;
   if (VERDICTS[key] && showing >= 0) return () => judgeShown(VERDICTS[key]);
   return KEYS[key];
@@ -128,7 +128,7 @@ function switchTheme() {
   putTheme(theme);
 }
 
-// Paper is light, and has every figure.
+// Printing uses the light theme and draws every figure.
 let themeOfScreen;
 
 window.addEventListener("beforeprint", () => {
@@ -182,7 +182,7 @@ function listen() {
 }
 
 async function start() {
-  if (!window.DecompressionStream) throw new Error("this browser cannot unpack the file; one of 2023 or later can");
+  if (!window.DecompressionStream) throw new Error("this browser cannot decompress the file: use a version of 2023 or later");
   putTheme(kept("decon-theme"));
   const [run, overview, own] = await Promise.all(["run", "overview", "columns"].map(dataOf));
   columns = own;
@@ -198,7 +198,7 @@ async function start() {
   listen();
   route();
   document.body.classList.add("is-ready");
-  // Paper does not wait: the library must be there before a figure was ever in sight.
+  // Printing does not wait: load the chart library before any figure is visible.
   (window.requestIdleCallback ?? setTimeout)(() => charting().catch(tellTrouble));
 }
 

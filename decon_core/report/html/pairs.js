@@ -1,9 +1,9 @@
-// Pairs: a list of any length, and the one that is open.
+// The list of pairs, and the open pair.
 
 let columns = null;
-let order = []; // the pairs that pass the filter, as they are sorted
+let order = []; // the filtered pairs, sorted
 let chosen = -1; // place in `order`
-let searched = null; // by number: whether the words stand in its texts or ids
+let searched = null; // by number: whether texts or ids contain the search words
 
 const FILTERS = ["q", "kind", "benchmark", "split", "source", "rule", "verdict", "least", "sort"];
 const ITEM = "instance_index";
@@ -15,7 +15,7 @@ const rulesOf = (number) => (named("rules", number) ?? "").split(", ");
 const itemName = (number) =>
   [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
 
-// A question without its answer is neither a leak nor a near miss.
+// Question-only is neither a leak nor a near miss.
 function kindOf(number) {
   if (columns.is_leak[number]) return "leak";
   return columns.is_question_only[number] ? "question" : "near";
@@ -56,7 +56,7 @@ function putFilter(filter) {
     const value = filter.get(id) ?? "";
     const node = element(id);
     node.value = value;
-    if (node.value !== value) node.value = ""; // a link to what this report does not have
+    if (node.value !== value) node.value = ""; // a link with a value that this report does not have
   }
   itemFilter = filter.get(ITEM) ?? "";
 }
@@ -86,7 +86,7 @@ function hasVerdict(number, wanted) {
   return wanted === "none yet" ? verdict === null : verdict === wanted;
 }
 
-// Sorted once per kind: filtering keeps the order.
+// Sorted once per order: filtering keeps it.
 const sorted = new Map();
 
 function numbersBy(kind) {
@@ -108,7 +108,7 @@ const COMPARED = {
     columns.plain.instance_index[a] - columns.plain.instance_index[b],
 };
 
-// The pair that is open stays open if it is still there.
+// The open pair stays open if it passes the filter.
 function applyFilter() {
   const open = order[chosen];
   const filter = filterNow();
@@ -132,8 +132,8 @@ function tellFound(filter) {
 let search = 0;
 let searchedFor = "";
 
-// Ids are at hand; texts are inflated chunk by chunk, and hits appear as they are found. Tells
-// whether it came to its end: other words may be searched for by then.
+// Search ids first, then inflate and search texts chunk by chunk, with hits shown as they are found.
+// Return false if another search has started in the meantime.
 async function runSearch(words) {
   const own = ++search;
   searchedFor = words;
@@ -200,11 +200,11 @@ function drawList() {
   drawnRows.clear();
   element("rows").replaceChildren();
   element("rows").style.height = `${order.length * ROW_PIXELS}px`;
-  if (!order.length) element("rows").append(made("p", { class: "empty", text: columns.n ? "No pair is like that." : "Nothing was found." }));
+  if (!order.length) element("rows").append(made("p", { class: "empty", text: columns.n ? "No pair matches." : "Nothing was found." }));
   drawVisible();
 }
 
-// Only what is in sight is in the page, however long the list is.
+// Only visible rows are in the page, however long the list is.
 function drawVisible() {
   const list = element("list");
   const first = Math.max(0, Math.floor(list.scrollTop / ROW_PIXELS) - SPARE_ROWS);
@@ -272,7 +272,7 @@ function choose(place) {
 
 const step = (by) => choose(chosen < 0 ? 0 : chosen + by);
 
-// Where there is no room for both, an open pair covers the list.
+// On narrow screens, an open pair covers the list.
 function openDetail() {
   if (chosen < 0) choose(0);
   document.body.classList.add("is-open");
@@ -288,7 +288,7 @@ function closeDetail() {
 
 let showing = -1;
 
-// What is known of the pair is there at once, so that no key can meet the pair before; its texts
+// Everything but the texts is drawn at once, so that no key acts on the previous pair; the texts
 // follow when they are inflated.
 async function showDetail(number) {
   showing = number;
@@ -302,7 +302,7 @@ async function showDetail(number) {
   texts.append(...placesOf(number, own), legend(own), sides(number, own));
 }
 
-// All documents in which the pair stands; of very many the first, and the question for the rest.
+// The documents that contain the pair; if there are too many, the first ones and a query for all.
 function placesOf(number, texts) {
   const n = columns.plain.n_documents[number];
   if (!(n > 1)) return [];
@@ -315,7 +315,7 @@ function placesOf(number, texts) {
       ...(id === null ? [] : [" ", made("code", { text: plain(id) })]),
     ),
   );
-  const node = made("details", { class: "places", open: n <= OPEN_PLACES }, made("summary", { text: `Stands in ${counted(n)} documents` }), made("ol", {}, ...items));
+  const node = made("details", { class: "places", open: n <= OPEN_PLACES }, made("summary", { text: `In ${counted(n)} documents` }), made("ol", {}, ...items));
   if (own.length < n) {
     const query = `FROM pair_documents WHERE pair = '${plain(columns.plain.pair[number])}'`;
     node.append(made("p", {}, `This page lists ${counted(own.length)} of them; ${counted(n - own.length)} more are in the report: `, made("code", { text: `decon-assets report --query "${query}"` })));
@@ -325,7 +325,7 @@ function placesOf(number, texts) {
 
 function showNothing() {
   showing = -1;
-  const words = order.length ? "Choose a pair: click it, or press j and k." : "There is nothing to show.";
+  const words = order.length ? "Choose a pair: click it, or press j and k." : "No pair to show.";
   element("detail").replaceChildren(made("p", { class: "empty", text: words }));
   delete element("detail").dataset.pair;
 }
@@ -343,7 +343,7 @@ function detailHead(number) {
     { class: "detail-head" },
     back,
     made("h2", { text: itemName(number) }),
-    button("↑", "Pair before (k)", () => step(-1)),
+    button("↑", "Previous pair (k)", () => step(-1)),
     button("↓", "Next pair (j)", () => step(1)),
   );
 }
@@ -402,12 +402,12 @@ function facts(number) {
   const call = KINDS[kindOf(number)];
   const asked = columns.is_leak[number] === columns.is_by_score[number] ? "" : ", by a verdict";
   put("score", `${scores.score[number].toFixed(3)} · ${call}${asked}`);
-  put("rule", rulesOf(number).map((rule) => ruleName(rule, named("benchmark", number))).join(", "));
+  put("detector", rulesOf(number).map((rule) => ruleName(rule, named("benchmark", number))).join(", "));
   for (const part of PARTS) {
     const share = scores[`${part}_overlap`][number];
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
-  if (kindOf(number) === "question") put("question-only", "the question stands here without its answer: no leak, and not clean");
+  if (kindOf(number) === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
   put("documents", counted(own.n_documents[number]));
   put("source", plain(named("source", number)));
   put("shard", plain(named("shard_name", number)));
@@ -433,9 +433,9 @@ function meter(share, part) {
 const OPEN_PLACES = 60; // a longer list is folded
 const TEXT_NAMES = ["question", "answer", "passage", "text"];
 
-// Question, answer, passage and document, each with its marks behind it.
+// A row of a chunk: question, answer, passage and text, then the marks of each, then documents.
 const textOf = (texts, name) => texts[TEXT_NAMES.indexOf(name)];
-const PLACES_AT = 2 * TEXT_NAMES.length; // behind texts and marks
+const PLACES_AT = 2 * TEXT_NAMES.length; // after texts and marks
 const marksOf = (texts, name) => texts[TEXT_NAMES.length + TEXT_NAMES.indexOf(name)];
 
 function legend(texts) {
@@ -472,7 +472,7 @@ function documentSide(number, texts) {
 }
 
 function whyNoText(number) {
-  if (!columns.has_snippets) return "Snippets are off: no text of the training data is in this file. Shard and row say where it stands.";
+  if (!columns.has_snippets) return "Snippets are off: no text of the training data is in this file. See shard and row.";
   const why = named("why_no_text", number);
-  return why ? `Its text is not here: ${plain(why)}.` : "Its text was not kept. Shard and row say where it stands.";
+  return why ? `No text: ${plain(why)}.` : "Its text was not kept. See shard and row.";
 }

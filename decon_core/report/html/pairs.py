@@ -1,7 +1,7 @@
-"""Pairs, packed: columns for the list, and texts in chunks that are read when they are asked for.
+"""Pack the pairs for the page: columns for the list, and texts in chunks read on demand.
 
-Fifty thousand pairs have a hundred megabytes of text. So the list has only the beginning of every
-question, and the texts of a few hundred pairs at a time are inflated when one of them is opened.
+50,000 pairs have 100 MB of text. So the list contains only the beginning of each question, and the
+browser inflates the texts of a few hundred pairs when one of them is opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PAIRS_PER_CHUNK = 256
 _HEAD_CHARACTERS = 140
 _DECIMALS = 4
 
-# Few different values: kept once, and as numbers into them.
+# Columns with few distinct values are stored as dictionaries.
 _NAMES = (
     "benchmark",
     "config",
@@ -41,7 +41,7 @@ _PARTS = ("question", "answer", "passage")
 
 
 def columns(facts: Facts) -> dict[str, Any]:
-    """All that the list of pairs needs, column by column."""
+    """Return the columns of the list of pairs."""
     pairs = facts.pairs
     return {
         "n": pairs.num_rows,
@@ -49,11 +49,11 @@ def columns(facts: Facts) -> dict[str, Any]:
         "n_all_leaks": facts.totals["n_leak_pairs"],
         "has_snippets": facts.has_snippets,
         "pairs_per_chunk": PAIRS_PER_CHUNK,
-        "thresholds": {rule: facts.score_threshold(rule) for rule in facts.thresholds},
+        "thresholds": {name: facts.score_threshold(name) for name in facts.thresholds},
         "own_thresholds": {
-            rule: dict(facts.own_thresholds(rule))
-            for rule in facts.thresholds
-            if rule != "ngram_any"  # it scores 1 at its full length, whatever that is
+            name: dict(facts.own_thresholds(name))
+            for name in facts.thresholds
+            if name != "ngram_any"  # scores 1 at its full length, whatever the threshold
         },
         "names": {name: _dictionary(pairs[name]) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},
@@ -67,24 +67,24 @@ def columns(facts: Facts) -> dict[str, Any]:
 
 
 def doubts(facts: Facts) -> list[float | None]:
-    """How far each score is from the nearest threshold of its rules: less is more doubtful.
+    """Return the distance of each score to the nearest threshold of its detectors.
 
-    The thresholds are those that apply to the pair's benchmark.
+    The thresholds are those of the pair's benchmark; None if none is known.
     """
     names = ("rules", "score", "benchmark")
     columns = (facts.pairs[name].to_pylist() for name in names)
     return [_doubt(facts, *pair) for pair in zip(*columns, strict=True)]
 
 
-def _doubt(facts: Facts, rules: str, score: float, benchmark: str | None) -> float | None:
-    lines = [facts.score_threshold(rule, benchmark) for rule in (rules or "").split(", ")]
-    return min((abs(score - line) for line in lines if line is not None), default=None)
+def _doubt(facts: Facts, detectors: str, score: float, benchmark: str | None) -> float | None:
+    thresholds = [facts.score_threshold(one, benchmark) for one in (detectors or "").split(", ")]
+    return min((abs(score - one) for one in thresholds if one is not None), default=None)
 
 
 def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
-    """Texts, marks and places of some hundred pairs at a time, in the order of the columns.
+    """Yield texts, marks and documents of `PAIRS_PER_CHUNK` pairs each, in the order of `columns`.
 
-    Without snippets nothing of a document goes out, whatever the report holds.
+    With snippets off, no text of a document is included, even if the report contains it.
     """
     pairs = facts.pairs if facts.has_snippets else without_documents(facts.pairs)
     chosen = [*_TEXTS, *(f"{name}_marks" for name in _TEXTS)]
@@ -109,7 +109,7 @@ def without_documents(pairs: pa.Table) -> pa.Table:
 
 
 def _flat(marks: Sequence[Mapping[str, Any]] | None) -> list[int]:
-    """Start, stop and part of each mark, one after the other."""
+    """Return start, stop and part of each mark in one flat list."""
     flat = []
     for mark in marks or ():
         flat += [mark["start"], mark["stop"], _PARTS.index(mark["part"])]
@@ -117,11 +117,11 @@ def _flat(marks: Sequence[Mapping[str, Any]] | None) -> list[int]:
 
 
 def _dictionary(column: pa.ChunkedArray) -> dict[str, Any]:
-    """Its different values, in order, and for each row the place of its own; -1: null."""
+    """Return the sorted distinct values, and for each row the index of its value; -1 for null."""
     values = column.to_pylist()
-    different = sorted({value for value in values if value is not None})
-    place = {value: at for at, value in enumerate(different)}
-    return {"values": different, "at": [place.get(value, -1) for value in values]}
+    distinct = sorted({value for value in values if value is not None})
+    index = {value: at for at, value in enumerate(distinct)}
+    return {"values": distinct, "at": [index.get(value, -1) for value in values]}
 
 
 def _rounded(values: Sequence[float | None]) -> list[float | None]:

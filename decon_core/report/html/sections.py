@@ -1,4 +1,4 @@
-"""What is to be seen, in order, and in words: sections of figures and tables."""
+"""Build the overview of the report page: headlines, notes, and sections of figures and tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.html import charts
-from decon_core.report.html.charts import Chart, by_rule
+from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import MOST_UNREADABLE, Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown, things
 
@@ -19,9 +19,9 @@ _MOST_BENCHMARKS_NAMED = 20
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, which value of a row stands in it, and how that is shown.
+    """A column of a table: heading, key of the value in a row, and how the value is shown.
 
-    name: on one line; text: on several; code: a hash; number, share, score: to the right.
+    Kinds: name (one line), text (wrapped), code (a hash); number, share and score (right-aligned).
     """
 
     name: str
@@ -31,7 +31,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under heads; `opens`: of each row, the filter of the pairs that it stands for."""
+    """A table; `opens` has, for each row, the filter of the pairs that its link opens."""
 
     title: str
     columns: Sequence[Column]
@@ -42,7 +42,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several views of the same thing."""
+    """One of several views of a section, chosen in a menu."""
 
     name: str
     charts: Sequence[Chart]
@@ -52,7 +52,7 @@ class Choice:
 class Section:
     key: str
     title: str
-    words: Sequence[str]  # sentences
+    words: Sequence[str]  # sentences above figures and tables
     choices: Sequence[Choice] = ()
     tables: Sequence[Table] = ()
 
@@ -69,16 +69,16 @@ class Overview:
     headlines: Sequence[Headline]
     words: Sequence[str]
     notes: Sequence[str]
-    about: Sequence[tuple[str, str]] = ()  # what was looked at, with what, when
+    about: Sequence[tuple[str, str]] = ()  # corpus, benchmarks, date, program
     corpus: str = ""
     sections: Sequence[Section] = field(default_factory=list)
-    notice: str = ""  # above every view: that the report is incomplete
+    notice: str = ""  # shown on every view of an incomplete report
 
 
 def overview(facts: Facts) -> Overview:
     return Overview(
         headlines(facts),
-        asked(facts),
+        scope(facts),
         notes(facts),
         [*about(facts)],
         corpus(facts),
@@ -90,45 +90,48 @@ def overview(facts: Facts) -> Overview:
 def headlines(facts: Facts) -> list[Headline]:
     totals = facts.totals
     n_items, n_leaked = totals["n_items"], totals["n_leaked"]
-    n_both, n_part = facts.of_items("n_with_answer"), facts.of_items("n_with_part_of_answer")
-    n_blind = facts.of_items("n_not_indexable")
-    n_documents, n_held = totals["n_documents"], totals["n_contaminated_documents"]
-    n_asked = totals["n_question_only_documents"]
-    part = f"; {count(n_part)} with part of it" if n_part else ""
+    n_with_answer = facts.total("n_with_answer")
+    n_with_part = facts.total("n_with_part_of_answer")
+    n_not_indexable = facts.total("n_not_indexable")
+    n_documents, n_contaminated = totals["n_documents"], totals["n_contaminated_documents"]
+    n_question_only = totals["n_question_only_documents"]
+    part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
     return [
         Headline(count(n_leaked), "items leaked", _of(n_leaked, n_items)),
-        Headline(count(n_both), "of them with their answer", _of(n_both, n_leaked) + part),
-        Headline(count(n_held), "documents hold a leak", _of(n_held, n_documents)),
         Headline(
-            count(n_asked),
+            count(n_with_answer), "of them with their answer", _of(n_with_answer, n_leaked) + part
+        ),
+        Headline(count(n_contaminated), "documents hold a leak", _of(n_contaminated, n_documents)),
+        Headline(
+            count(n_question_only),
             "more hold a question without its answer",
-            f"question-only: {_of(n_asked, n_documents)}",
+            f"question-only: {_of(n_question_only, n_documents)}",
         ),
         Headline(
-            "–" if n_items is None else count(n_blind),
-            "items that no rule can see",
-            _of(n_blind, n_items),
+            "–" if n_items is None else count(n_not_indexable),
+            "items that no detector can find",
+            _of(n_not_indexable, n_items),
         ),
     ]
 
 
 def corpus(facts: Facts) -> str:
-    """The corpus by the names of its sources."""
+    """Return the names of the sources."""
     return _named([row["source"] for row in facts["sources"]], _MOST_SOURCES_NAMED)
 
 
 def about(facts: Facts) -> Iterable[tuple[str, str]]:
-    """Which corpus was searched for which versions of which benchmarks, when, and by what."""
+    """Yield names and values: corpus, benchmarks with versions, date, program, frozen idf."""
     if facts["sources"]:
         yield "Corpus", corpus(facts)
     versions = [
-        f"{row['benchmark']} ({row['version'] or 'version not known'})" for row in facts["versions"]
+        f"{row['benchmark']} ({row['version'] or 'version unknown'})" for row in facts["versions"]
     ]
     if versions:
         yield "Benchmarks", _named(versions, _MOST_BENCHMARKS_NAMED)
     made_at = (facts.run.get("made_at") or "").replace("T", " ").replace("+00:00", " UTC")
-    yield "Date", made_at or "not known"
-    yield "Made by", shown(facts.run.get("made_by")) or "not known"
+    yield "Date", made_at or "unknown"
+    yield "Made by", shown(facts.run.get("made_by")) or "unknown"
     if snapshot := facts.run.get("idf_snapshot"):
         yield "Frozen idf", shown(snapshot)
 
@@ -138,12 +141,12 @@ def _named(names: Sequence[str], most: int) -> str:
     return ", ".join(map(shown, names[:most])) + more
 
 
-def asked(facts: Facts) -> list[str]:
-    """What was looked for, where, and how."""
+def scope(facts: Facts) -> list[str]:
+    """Return sentences on what was searched, for which items, with which detectors."""
     totals = facts.totals
-    rules = ", ".join(_thresholds(facts, rule) for rule in facts.thresholds)
+    detectors = ", ".join(_thresholds(facts, detector) for detector in facts.thresholds)
     if totals["n_documents"] is None:
-        documents = "Documents, nobody counted how many,"
+        documents = "An unknown number of documents"
     else:
         documents = things(totals["n_documents"], "document", "documents")
     n_items = totals["n_items"]
@@ -155,25 +158,26 @@ def asked(facts: Facts) -> list[str]:
         f"{items} of "
         f"{things(totals['n_benchmarks'], 'benchmark', 'benchmarks')}."
     )
-    by_rules = f"Rules and their thresholds: {rules}." if rules else "The report names no rules."
-    return [searched, by_rules]
+    if not detectors:
+        return [searched, "The detectors are unknown."]
+    return [searched, f"Detectors and thresholds: {detectors}."]
 
 
-def _thresholds(facts: Facts, rule: str) -> str:
-    """A rule with its threshold, and those of single benchmarks that have another."""
-    own = [f"{shown(name)}: {one:g} instead" for name, one in facts.own_thresholds(rule).items()]
-    told = f"{shown(rule)} {facts.thresholds[rule]:g}"
-    return f"{told} ({', '.join(own)})" if own else told
+def _thresholds(facts: Facts, detector: str) -> str:
+    """Return a detector with its threshold, and those of benchmarks with another one."""
+    others = [f"{shown(name)}: {one:g}" for name, one in facts.own_thresholds(detector).items()]
+    text = f"{shown(detector)} {facts.thresholds[detector]:g}"
+    return f"{text} ({', '.join(others)})" if others else text
 
 
 def _of(part: int, whole: int | None) -> str:
     if whole is None:
-        return "of how many is not known"
+        return "total unknown"
     return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
 
 
 def notes(facts: Facts) -> list[str]:
-    """What a reader must know before any number."""
+    """Return what limits the numbers of this report."""
     return [note for note in _possible_notes(facts) if note]
 
 
@@ -181,38 +185,38 @@ def _possible_notes(facts: Facts) -> Iterable[str]:
     totals = facts.totals
     yield _if_any(
         things(totals["n_unreadable"] or 0, "row", "rows"),
-        "of the corpus could not be read. What stands there is not known, and no number here "
-        "speaks of it.",
+        "of the corpus could not be read. Their content is unknown and not part of any number.",
     )
     yield _if_any(
         things(totals["n_question_only_documents"], "document holds", "documents hold"),
-        "the question of an item, verbatim or nearly so, without its answer (question-only). That "
-        "is not a leak, and such a document is not clean.",
+        "the question of an item, verbatim or nearly so, without its answer (question-only): not a "
+        "leak, but not clean either.",
     )
     if not facts.run.get("keeps_question_only", True):
-        yield f"Of questions without their answer {QUESTIONS_LEFT_OUT}."
+        yield f"Question-only: {QUESTIONS_LEFT_OUT}."
     yield _if_any(
-        things(facts.of_items("n_not_indexable"), "item is", "items are"),
-        "detectable by no chosen rule, mostly too short or too common: neither clean nor leaked.",
+        things(facts.total("n_not_indexable"), "item is", "items are"),
+        "not detectable with the chosen detectors, mostly too short or too common: neither leaked "
+        "nor clean.",
     )
     yield _if_any(
         things(totals["n_too_short"], "document has", "documents have"),
-        "too little text to say anything of.",
+        "too little text to be judged.",
     )
     if not facts.has_snippets:
         yield "Snippets are off: no text of the training data is in this file."
     if facts.pairs.num_rows < totals["n_pairs"]:
         yield (
             f"This page has the first {count(facts.pairs.num_rows)} of {count(totals['n_pairs'])} "
-            "pairs: leaks, then question-only, then near misses, and of each the best first. The "
-            "database has all of them."
+            "pairs: leaks, then question-only, then near misses, each by score. The database has "
+            "all of them."
         )
     yield _if_any(
         things(totals["n_verdicts_not_found"], "verdict is", "verdicts are"),
-        "of pairs that this scan did not find any more.",
+        "on pairs that this scan no longer found.",
     )
     if old := [shown(row["mixture"]) for row in facts["mixtures"] if not row["is_current"]]:
-        yield f"Made from other inputs than this report, and not shown: mixture {', '.join(old)}."
+        yield f"Built from other inputs than this report and not shown: mixture {', '.join(old)}."
 
 
 def _if_any(subject: str, rest: str) -> str:
@@ -226,22 +230,23 @@ def leak_rates(facts: Facts) -> Section:
     rows = facts["benchmarks"]
     if not rows:
         return Section("rates", "Leak rates", ["The report has no benchmark."])
-    counted = facts.counted
+    counted = facts.with_known_total
     words = []
     if counted:
-        words.append("A dot is a benchmark and split, the line its 95 % interval (Wilson's).")
+        words.append("Each dot is a benchmark and split, the line its 95 % Wilson interval.")
     if len(counted) < len(rows):
-        words.append("Where it is not known how many items there are, there is no share.")
+        words.append("Without a known number of items there is no share.")
     if len(counted) > charts.MOST_LINES:
         words.append(
-            f"Drawn are the {charts.MOST_LINES} highest of {len(counted)}; the table has all."
+            f"The figure shows the highest {charts.MOST_LINES} of {len(counted)}; the table all."
         )
     columns = [
         *(_name("benchmark"), _name("split"), _number("items"), _number("leaked")),
         *(_share("rate", "leak_rate"), _share("from", "low"), _share("to", "high")),
         *(_number("with answer"), _number("with part of answer"), _number("without answer")),
         _number("has no answer", "n_leaked_without_having_one"),
-        *(_number("question-only", "n_question_only"), _share("rate of it", "question_only_rate")),
+        _number("question-only", "n_question_only"),
+        _share("question-only rate", "question_only_rate"),
         _number("not indexable"),
     ]
     opens = ("benchmark", "split")
@@ -252,23 +257,23 @@ def leak_rates(facts: Facts) -> Section:
 
 def what_leaked(facts: Facts) -> Section:
     title = "From question to answer"
-    rows, counted = facts["benchmarks"], facts.counted
+    rows, counted = facts["benchmarks"], facts.with_known_total
     leaked = [row for row in counted if row["n_leaked"] or row["n_question_only"]]
     if not any(row["n_leaked"] or row["n_question_only"] for row in rows):
         return Section("flow", title, ["No item leaked, and none is question-only."])
     with_answer = (
-        f"An item leaked with its answer where at least {LEAST_ANSWER_OVERLAP:.0%} of the answer "
-        "was found in a document in which it leaked, with part of it where something less was."
+        f"An item leaked with its answer if at least {LEAST_ANSWER_OVERLAP:.0%} of the answer was "
+        "found in a document in which it leaked, with part of it if less was found."
     )
     question_only = (
-        "A question-only item leaked nowhere: its question was found, verbatim or nearly so, "
+        "A question-only item did not leak, but its question was found, verbatim or nearly so, "
         "without its answer. It is neither leaked nor clean."
     )
     words = [with_answer, question_only]
     flows = [charts.flow(counted)] if counted else []
-    every = Choice(ALL, [*flows, charts.parts(rows)])
-    own = [Choice(name, [charts.flow(group)]) for name, group in _by_benchmark(leaked)]
-    return Section("flow", title, words, [every, *own])
+    all_benchmarks = Choice(ALL, [*flows, charts.parts(rows)])
+    by_benchmark = [Choice(name, [charts.flow(group)]) for name, group in _by_benchmark(leaked)]
+    return Section("flow", title, words, [all_benchmarks, *by_benchmark])
 
 
 def heat_map(facts: Facts) -> Section:
@@ -277,8 +282,8 @@ def heat_map(facts: Facts) -> Section:
     if not cells:
         return Section("heat", title, ["Nothing leaked from any source."])
     words = [
-        "How many items leaked from where, and which share of the benchmark that is: the colour.",
-        "A click on a square shows its pairs.",
+        "Items leaked from each source; the colour is their share of the benchmark.",
+        "Click a square to see its pairs.",
     ]
     sources = [row["source"] for row in facts["sources"]]
     chart = charts.heat(cells, facts["benchmarks"], sources)
@@ -287,7 +292,7 @@ def heat_map(facts: Facts) -> Section:
         *(_share("of its items", "item_share"), _number("documents")),
         _share("of the source", "document_share"),
         _number("question-only", "n_question_only"),
-        _number("documents of these", "n_question_only_documents"),
+        _number("question-only documents", "n_question_only_documents"),
     ]
     opens = ("benchmark", "source")
     rows = _with_shares(facts, cells)
@@ -296,7 +301,7 @@ def heat_map(facts: Facts) -> Section:
 
 
 def _with_shares(facts: Facts, cells: Rows) -> list[Row]:
-    """Counts by benchmark and source with the shares that they are, where wholes are known."""
+    """Add shares to counts by benchmark and source; None if the total is unknown."""
     n_items = {row["benchmark"]: row["n_items"] for row in facts["versions"]}
     n_documents = {row["source"]: row["n_documents"] for row in facts["sources"]}
     return [
@@ -320,28 +325,29 @@ def score_histograms(facts: Facts) -> Section:
         return Section("scores", title, ["Nothing was found, not even below a threshold."])
     words = [
         "All matches down to the evidence floor.",
-        "Where many stand just beside the line, the threshold is worth a second look.",
+        "If many lie close to the line, check the threshold.",
     ]
-    return Section("scores", title, words, _per_rule(rows, charts.scores, facts.score_threshold))
+    choices = _per_detector(rows, charts.scores, facts.score_threshold)
+    return Section("scores", title, words, choices)
 
 
 def threshold_sweep(facts: Facts) -> Section:
     title = "Other thresholds"
     rows = facts["sweep"]
     if not rows:
-        return Section("sweep", title, ["Nothing was found that would leak at any threshold."])
-    words = ["How many items would count as leaked at other thresholds, by score alone."]
-    return Section("sweep", title, words, _per_rule(rows, charts.sweep, facts.threshold))
+        return Section("sweep", title, ["No item would leak at any threshold."])
+    words = ["Items that would count as leaked at other thresholds, by score only."]
+    return Section("sweep", title, words, _per_detector(rows, charts.sweep, facts.threshold))
 
 
-def rules(facts: Facts) -> Section:
-    title = "Agreement between rules"
+def detectors(facts: Facts) -> Section:
+    title = "Agreement between detectors"
     if len(facts["rules"]) < 2:
-        return Section("rules", title, ["Only one rule was used: there is nothing to compare."])
-    words = ["Which items two rules both call leaked, and which only one of them does."]
-    columns = [_name("rule"), _number("leaked items", "n_leaked"), _number("documents")]
-    columns.append(_number("items that only this rule finds", "n_leaked_by_it_alone"))
-    table = _table("Rules", columns, facts["rules"], opens=("rule",))
+        return Section("rules", title, ["Only one detector was used."])
+    words = ["Items that two detectors both call leaked, and items that only one of them does."]
+    columns = [_name("detector", "rule"), _number("leaked items", "n_leaked"), _number("documents")]
+    columns.append(_number("items that only this detector finds", "n_leaked_by_it_alone"))
+    table = _table("Detectors", columns, facts["rules"], opens=("rule",))
     choices = [Choice(ALL, [charts.agreement(facts["agreement"])])] if facts["agreement"] else []
     return Section("rules", title, words, choices, [table])
 
@@ -350,7 +356,7 @@ def mixtures(facts: Facts) -> Section:
     title = "What the mixtures removed"
     current = [row for row in facts["mixtures"] if row["is_current"]]
     if not current:
-        return Section("mixtures", title, ["The report knows no mixture of today's inputs."])
+        return Section("mixtures", title, ["No mixture was built from the inputs of this report."])
     columns = [
         *(_name("mixture"), _number("documents in"), _number("documents out"), _number("cut")),
         *(_number("unreadable, left out", "n_unreadable_left_out"), _number("tokens in")),
@@ -361,7 +367,7 @@ def mixtures(facts: Facts) -> Section:
     if not removed:
         return Section("mixtures", title, ["Nothing was removed."], tables=[account])
     chart = charts.removed(removed, [row["mixture"] for row in current])
-    columns = [_name("mixture"), _name("what went", "what"), _name("why")]
+    columns = [_name("mixture"), _name("what was removed", "what"), _name("why")]
     columns += [_number("documents"), _number("tokens")]
     reasons = _table("Reasons", columns, removed, is_folded=True)
     words = ["A document with several reasons counts under each of them."]
@@ -369,18 +375,18 @@ def mixtures(facts: Facts) -> Section:
 
 
 def top_items(facts: Facts) -> Section:
-    title = "Items in most documents"
+    title = "Items found in the most documents"
     rows = [_with_item(row) for row in facts["items"]]
     questions = _question_only_items(facts)
     if not rows:
         return Section("items", title, ["No item leaked."], tables=questions)
     columns = [
         *(_name("item"), _number("documents"), _score("best score"), _name("what leaked")),
-        *(_name("rules", "found_by"), _text("question")),
+        *(_name("detectors", "found_by"), _text("question")),
     ]
-    told = f"{len(rows)} of {things(facts.totals['n_leaked'], 'item', 'items')}"
+    name = f"{len(rows)} of {things(facts.totals['n_leaked'], 'item', 'items')}"
     opens = ("benchmark", "split", "instance_index")
-    table = _table(told, columns, rows, opens=opens)
+    table = _table(name, columns, rows, opens=opens)
     return Section("items", title, [], tables=[table, *questions])
 
 
@@ -400,18 +406,18 @@ def _with_item(row: Row) -> Row:
 
 
 def crowded_documents(facts: Facts) -> Section:
-    title = "Documents that hold many items"
+    title = "Documents with many items"
     rows = facts["documents"]
     if not rows:
-        return Section("documents", title, ["No document holds more than one leaked item."])
-    words = ["Copies of a benchmark, exercise books, answer keys: one of them explains many leaks."]
+        return Section("documents", title, ["No document has more than one leaked item."])
+    words = ["Often copies of a benchmark, exercise books or answer keys: one explains many leaks."]
     columns = [
         *(_name("source"), _name("shard", "shard_name"), _number("row", "row")),
         *(_code("id", "doc_id"), _number("leaked items"), _number("benchmarks")),
         _score("best score"),
     ]
-    told = f"{len(rows)} of {things(facts.totals['n_crowded_documents'], 'document', 'documents')}"
-    return Section("documents", title, words, tables=[_table(told, columns, rows)])
+    name = f"{len(rows)} of {things(facts.totals['n_crowded_documents'], 'document', 'documents')}"
+    return Section("documents", title, words, tables=[_table(name, columns, rows)])
 
 
 def not_scanned(facts: Facts) -> Section:
@@ -428,7 +434,7 @@ def unreadable(facts: Facts) -> Section:
     title = "Rows that could not be read"
     n = facts.totals["n_unreadable"]
     if n is None:
-        return Section("unreadable", title, ["The report does not say whether there were any."])
+        return Section("unreadable", title, ["Unknown: the report does not contain this number."])
     invalid = _invalid_utf8(facts)
     if not n:
         return Section("unreadable", title, ["Every row was read."], tables=invalid)
@@ -437,24 +443,24 @@ def unreadable(facts: Facts) -> Section:
     rows = facts["unreadable"]
     columns = [_name("source"), _name("shard", "shard_name"), _number("row", "row")]
     columns.append(_name("reason"))
-    if facts.has_snippets:  # it may quote the row
+    if facts.has_snippets:  # a detail may quote the row
         columns.append(_text("detail"))
-    told = f"The first {MOST_UNREADABLE} of {count(n)}" if n > len(rows) else "All of them"
-    places = _table(told, columns, rows, is_folded=True)
+    name = f"The first {MOST_UNREADABLE} of {count(n)}" if n > len(rows) else "All of them"
+    places = _table(name, columns, rows, is_folded=True)
     return Section("unreadable", title, [], tables=[reasons, places, *invalid])
 
 
 def _invalid_utf8(facts: Facts) -> list[Table]:
-    """Documents that were scanned with replacement characters in place of some of their bytes."""
+    """Return a table of the documents scanned with replacement characters, if there are any."""
     n, rows = facts.totals["n_invalid_utf8"], facts["invalid_utf8"]
     if not n:
         return []
-    told = f"Documents with bytes that are not UTF-8, scanned as U+FFFD: {count(n)}"
+    name = f"Documents with bytes that are not UTF-8, scanned as U+FFFD: {count(n)}"
     if n > len(rows):
-        told += f", of which the first {MOST_UNREADABLE}"
+        name += f" (the first {MOST_UNREADABLE})"
     columns = [_name("source"), _name("shard", "shard_name"), _number("row", "row")]
     columns += [_number("byte", "offset"), _text("detail")]
-    return [_table(told, columns, rows, is_folded=True)]
+    return [_table(name, columns, rows, is_folded=True)]
 
 
 def scanned(facts: Facts) -> Section:
@@ -462,11 +468,11 @@ def scanned(facts: Facts) -> Section:
         *(_scanned_sources(facts), _versions(facts), _not_indexed(facts), _invisible(facts)),
         _made(facts.run),
     ]
-    return Section("scanned", "What was scanned", asked(facts), tables=tables)
+    return Section("scanned", "What was scanned", scope(facts), tables=tables)
 
 
 def _sources(facts: Facts) -> Table:
-    """Rates beside counts, by source."""
+    """Return counts and rates by source."""
     n_items = facts.totals["n_items"]
     rows = [
         {**row, "item_share": _quotient(row["n_leaked_items"], n_items)} for row in facts["sources"]
@@ -476,11 +482,11 @@ def _sources(facts: Facts) -> Table:
         _number("with a leak", "n_contaminated_documents"),
         *(_share("share", "contaminated_share"), _share("from", "low"), _share("to", "high")),
         _number("question-only", "n_question_only_documents"),
-        _share("share of these", "question_only_share"),
-        _number("items leaked from here", "n_leaked_items"),
+        _share("question-only share", "question_only_share"),
+        _number("leaked items", "n_leaked_items"),
         _share("of all items", "item_share"),
     ]
-    return _table("Sources: documents and items, with shares", columns, rows, opens=("source",))
+    return _table("Leaks by source", columns, rows, opens=("source",))
 
 
 def _scanned_sources(facts: Facts) -> Table:
@@ -499,15 +505,15 @@ def _versions(facts: Facts) -> Table:
 def _not_indexed(facts: Facts) -> Table:
     columns = [_name("benchmark"), _text("reason"), _number("items")]
     rows = facts["why_not_indexed"]
-    return _table("Items that no rule can see, by reason", columns, rows, is_folded=True)
+    return _table("Items that no detector can find, by reason", columns, rows, is_folded=True)
 
 
 def _invisible(facts: Facts) -> Table:
     rows = [_with_item(row) for row in facts["invisible"]]
     columns = [_name("item"), _text("reason"), _text("question")]
     n = things(facts.totals["n_invisible"], "item", "items")
-    told = f"Names of the items that no rule can see: {len(rows)} of {n}"
-    return _table(told, columns, rows, is_folded=True)
+    name = f"Names of the items that no detector can find: {len(rows)} of {n}"
+    return _table(name, columns, rows, is_folded=True)
 
 
 def _made(run: Row) -> Table:
@@ -519,12 +525,12 @@ def _made(run: Row) -> Table:
         "frozen idf": "idf_snapshot",
     }
     rows = [{"what": name, "which": run[key]} for name, key in named.items() if run.get(key)]
-    columns = [_name("what"), _code("which")]
+    columns = [_name("what"), _code("value", "which")]
     return _table("How this report was made", columns, rows, is_folded=True)
 
 
 SECTIONS = (
-    *(leak_rates, what_leaked, heat_map, score_histograms, threshold_sweep, rules),
+    *(leak_rates, what_leaked, heat_map, score_histograms, threshold_sweep, detectors),
     *(mixtures, top_items, crowded_documents, not_scanned, unreadable, scanned),
 )
 
@@ -540,7 +546,7 @@ def _table(
     opens: Sequence[str] = (),
     is_folded: bool = False,
 ) -> Table:
-    """`opens`: what of a row tells its pairs from others."""
+    """Build a table; `opens`: the keys of a row that select its pairs."""
     cells = [[_cell(row[column.key]) for column in columns] for row in rows]
     filters = [{name: str(row[name]) for name in opens} for row in rows] if opens else []
     return Table(title, columns, cells, filters, is_folded)
@@ -575,31 +581,28 @@ def _score(name: str) -> Column:
 
 
 def _by_benchmark(rows: Rows) -> list[tuple[str, list[Row]]]:
-    """Rows in groups of one benchmark, by name; a single one is the same as all."""
+    """Group rows by benchmark; empty for a single benchmark, which equals the view of all."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row["benchmark"], []).append(row)
     return [(shown(name), groups[name]) for name in sorted(groups)] if len(groups) > 1 else []
 
 
-def _per_rule(
+def _per_detector(
     rows: Rows,
     draw: Callable[[Rows, float | None], Chart],
     threshold: Callable[[str, str | None], float | None],
 ) -> list[Choice]:
-    """A figure for each rule, of all benchmarks and of each, with the threshold that applies."""
+    """Build a figure per detector, for all benchmarks and for each, with the threshold."""
 
-    def drawn(rule: str, own: Rows) -> Chart:
-        lines = {threshold(rule, row["benchmark"]) for row in own}
-        # Benchmarks with different thresholds in one figure: the line is that of all the others.
-        line = lines.pop() if len(lines) == 1 else threshold(rule, None)
-        return _of_rule(rule, draw(own, line))
+    def drawn(detector: str, group: Rows) -> Chart:
+        thresholds = {threshold(detector, row["benchmark"]) for row in group}
+        # If the benchmarks have different thresholds, the default is drawn.
+        line = thresholds.pop() if len(thresholds) == 1 else threshold(detector, None)
+        chart = draw(group, line)
+        return replace(chart, title=f"{chart.title}: {shown(detector)}")
 
     return [
-        Choice(name, [drawn(rule, own) for rule, own in by_rule(group)])
+        Choice(name, [drawn(*one) for one in by_detector(group)])
         for name, group in [(ALL, rows), *_by_benchmark(rows)]
     ]
-
-
-def _of_rule(rule: str, chart: Chart) -> Chart:
-    return replace(chart, title=f"{chart.title}: {shown(rule)}")

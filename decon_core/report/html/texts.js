@@ -1,15 +1,15 @@
-// Texts of others: what is shared is marked, and what hides is shown.
+// Untrusted texts: shared characters are marked, invisible ones are shown.
 
 const PARTS = ["question", "answer", "passage"];
 
-// Controls, marks of direction and what has no width. Joiners belong to scripts and emoji.
+// Control, direction and zero-width characters. Joiners are needed by scripts and emoji.
 const HIDDEN = /(?![\n\t\u200c\u200d]|\r\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 const HIDDEN_PARTS = new RegExp(`(${HIDDEN.source})`, "u");
 
 const codeOf = (character) =>
   `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-// A name or id in one line, as text.
+// A name or id as text on one line.
 function plain(text) {
   const line = String(text ?? "");
   return line.split(HIDDEN_PARTS).map((piece) => (HIDDEN.test(piece) ? `⟨${codeOf(piece)}⟩` : piece)).join("");
@@ -23,7 +23,7 @@ function appendText(node, text) {
   }
 }
 
-// Marks count characters as Python does: one each, also where JavaScript has two.
+// Marks count code points, as Python does; JavaScript strings count UTF-16 units.
 function markedText(text, marks) {
   const node = made("div", { class: "text", dir: "auto" });
   const characters = Array.from(text);
@@ -39,7 +39,7 @@ function markedText(text, marks) {
   return node;
 }
 
-// The stretches between the edges of all marks, each with the parts that it belongs to as bits.
+// The segments between the edges of all marks, each with its parts as bits.
 function segments(length, marks) {
   const edges = new Set([0, length]);
   for (let at = 0; at < marks.length; at += 3) {

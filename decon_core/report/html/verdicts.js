@@ -1,10 +1,10 @@
-// What a person says of pairs: kept in this browser until it is saved to a file.
+// Verdicts on pairs: stored in this browser until they are saved to a file.
 
 const VERDICTS = { l: "leak", t: "template", c: "common source", u: "unsure" };
 const TAKEN_BACK = "none";
 
-// Of all reports alike: a pair says what was found, in whichever report, so a verdict outlives
-// the report in which it was given. A page counts and saves those of the pairs that it has.
+// Shared by all reports: the id of a pair does not depend on the report, so a verdict stays valid in
+// later reports. A page counts and saves only verdicts on its own pairs.
 const verdictKey = "decon-verdicts";
 let said = {};
 
@@ -12,7 +12,7 @@ function kept(key) {
   try {
     return localStorage.getItem(key);
   } catch {
-    return null; // a browser that keeps nothing for files
+    return null; // this browser has no storage for local files
   }
 }
 
@@ -20,7 +20,7 @@ function keep(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {
-    tellTrouble(new Error("this browser keeps nothing for this file: save your verdicts before you close it"));
+    tellTrouble(new Error("this browser cannot store verdicts for a local file: save them before you close the page"));
   }
 }
 
@@ -43,7 +43,7 @@ const countVerdicts = () => {
   element("n-verdicts").textContent = counted(exportable().length);
 };
 
-// The verdict that counts here: what was said in this browser, else what the report has.
+// The verdict shown: the one given in this browser, else the one in the report.
 function verdictOf(number) {
   const own = said[columns.plain.pair[number]]?.verdict;
   if (own === TAKEN_BACK) return null;
@@ -61,20 +61,20 @@ function say(number, change) {
   keepVerdicts();
 }
 
-// The same verdict again takes it back; where the report has one, that has to be said as well.
+// The same verdict again removes it; if the report has one, the removal is stored too.
 function judge(number, verdict) {
   if (verdictOf(number) !== verdict) say(number, { verdict });
   else if (columns.plain.verdict[number]) say(number, { verdict: TAKEN_BACK });
   else {
     const pair = columns.plain.pair[number];
     const { note, at } = said[pair];
-    if (note) said[pair] = { note, at }; // it was typed, and may be for the next verdict
+    if (note) said[pair] = { note, at }; // keep a typed note for the next verdict
     else delete said[pair];
     keepVerdicts();
   }
 }
 
-// A note alone says nothing that could be imported.
+// A note without a verdict cannot be imported.
 function exportable() {
   const place = pairPlaces();
   return Object.entries(said)
@@ -84,7 +84,7 @@ function exportable() {
     .sort(([a], [b]) => a - b);
 }
 
-// Brought in already: the report says the same.
+// Already imported: the report has the same verdict and note.
 function isKnown(number, verdict, note) {
   const { verdict: before, verdict_note: noteBefore } = columns.plain;
   return verdict === before[number] && (note ?? noteBefore[number] ?? "") === (noteBefore[number] ?? "");
@@ -110,7 +110,7 @@ function verdictLine([number, verdict, note, at], by) {
     shard: named("shard_name", number),
     row: columns.plain.row[number],
   };
-  // Some readers of lines take these for the end of one.
+  // Some readers treat these characters as line ends.
   return JSON.stringify(line).replace(/[\u0085\u2028\u2029]/g, (end) => `\\u${end.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
@@ -118,7 +118,7 @@ function openSaving() {
   const lines = exportable();
   element("saving-told").textContent = lines.length
     ? `${counted(lines.length)} ${lines.length === 1 ? "pair has" : "pairs have"} a verdict of yours.`
-    : "None yet: open a pair, and say what you think of it.";
+    : "No verdicts yet: open a pair and choose one.";
   element("save").disabled = element("forget").disabled = !lines.length;
   element("saving").showModal();
 }
@@ -133,7 +133,7 @@ function saveVerdicts() {
 }
 
 function forgetVerdicts() {
-  if (!confirm("Forget your verdicts on the pairs of this report, in this browser?")) return;
+  if (!confirm("Delete your verdicts on the pairs of this report from this browser?")) return;
   for (const pair of pairPlaces().keys()) delete said[pair];
   keepVerdicts();
   element("saving").close();

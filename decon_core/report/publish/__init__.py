@@ -1,4 +1,4 @@
-"""What a report says to others: to programs, readers of a dataset card, a build that may fail.
+"""Publish a report: JSON summary, dataset card, limits for CI, JUnit XML, and drift of leak rates.
 
-summary.py reads the database; card.py, limits.py and junit.py read the summary alone.
+summary.py and drift.py read the database; card.py, limits.py and junit.py read only the summary.
 """

@@ -1,7 +1,6 @@
-"""A section for a dataset's card: what was looked for, what was found, what nobody could see.
+"""A contamination section for a dataset card, in Markdown for the Hugging Face hub.
 
-Markdown as the Hugging Face hub shows it. Numbers and names only: no text of the corpus or of a
-benchmark stands in it.
+It contains numbers and names only, no text of the corpus or of a benchmark.
 """
 
 from __future__ import annotations
@@ -15,42 +14,43 @@ from pathlib import Path
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
+from decon_core.wording import counted, hold
 
 TITLE = "## Benchmark contamination"
 
-_UNKNOWN = "not known"
+_UNKNOWN = "unknown"
 _MEANINGS = {
     "decon": "idf-weighted overlap of question, answer and passage n-grams",
     "ratcliff": "similarity of strings, by Ratcliff and Obershelp",
-    "longest_match": "share of a field that stands in a document in one piece",
-    "exact": "the text itself, where it is telling enough",
-    "ngram_any": "any run of so many tokens of the benchmark",
+    "longest_match": "longest contiguous match, as a share of the field",
+    "exact": "the exact text, if it is informative enough",
+    "ngram_any": "any run of that many tokens of the benchmark",
 }
 
 
 def card_of(report: Path) -> str:
-    """The section for a report."""
+    """Return the section for a report."""
     return card_from(summary_of(report))
 
 
 def card_from(summary: Summary) -> str:
-    """The same from a summary that is at hand."""
+    """Return the section for a summary."""
     sections = [
         TITLE,
         _incomplete(summary),
         _opening(summary),
-        "### What was looked for",
+        "### What was searched for",
         _benchmarks(summary),
         "### How",
-        _rules(summary),
+        _detectors(summary),
         "### What was found",
         _found(summary),
         _by_source(summary),
         *_removed(summary),
-        "### What could not be seen",
-        _bullets(_unseen(summary)),
-        "### How to repeat it",
-        _repeat(summary),
+        "### What cannot be found",
+        _bullets(_not_detectable(summary)),
+        "### How to reproduce it",
+        _reproduce(summary),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -58,41 +58,36 @@ def card_from(summary: Summary) -> str:
 def _opening(summary: Summary) -> str:
     benchmarks, corpus = summary["benchmarks"], summary["corpus"]
     if not benchmarks or not corpus["n_shards"]:
-        return "**Nothing was looked for:** this report has no benchmark, or no text to look in."
-    names = _some_of("benchmark", len(benchmarks))
-    files = _some_of("file", corpus["n_shards"])
+        return "**Nothing was searched:** this report has no benchmark or no shard."
+    names = counted(len(benchmarks), "benchmark")
+    files = counted(corpus["n_shards"], "file")
     n, rate = corpus["n_documents"], corpus["document_rate"]
-    read = files if n is None else f"{_some_of('document', n)} in {files}"
+    read = files if n is None else f"{counted(n, 'document')} in {files}"
     of_all = "" if rate is None else f" ({percent(rate)} of all)"
     leaked = sum(one["n_leaked"] for one in benchmarks)
-    documents = _some_of("document", corpus["n_contaminated_documents"])
+    documents = counted(corpus["n_contaminated_documents"], "document")
     return (
-        f"These data were searched for the items of {names}: {read}. "
-        f"{_some_of('item', leaked)} leaked into {documents}{of_all}, before anything was taken "
-        f"out. {_question_only(corpus, summary['policy'])}"
+        f"This dataset was searched for the items of {names}: {read}. "
+        f"{counted(leaked, 'item')} leaked into {documents}{of_all}, before any removal. "
+        f"{_question_only(corpus, summary['policy'])}"
     )
 
 
 def _question_only(corpus: Summary, policy: Summary) -> str:
-    """Said in any case: a document with a question is not clean because it is no leak."""
+    """Always reported: a document with only a question is not a leak, but not clean either."""
     n, rate = corpus["n_question_only_documents"], corpus["question_only_rate"]
     of_all = f" ({percent(rate)} of all)" if rate else ""
-    hold = "holds" if n == 1 else "hold"
-    left_out = "" if keeps_question_only(policy) else f" Of these {QUESTIONS_LEFT_OUT}."
+    left_out = "" if keeps_question_only(policy) else f" Note: {QUESTIONS_LEFT_OUT}."
     return (
-        f"{_some_of('document', n)}{of_all} {hold} no leak, but the question of an item, verbatim "
-        f"or nearly so, without its answer (question-only).{left_out}"
+        f"{counted(n, 'document')}{of_all} {hold(n)} no leak, but the question of an item "
+        f"(verbatim or nearly so) without its answer: question-only.{left_out}"
     )
 
 
 def _incomplete(summary: Summary) -> str:
-    """A warning before anything else; nothing where all was scanned."""
+    """Return the notice of an incomplete report; empty for a complete one."""
     notice = incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"])
     return f"> **{notice}**" if notice else ""
-
-
-def _some_of(what: str, n: int) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _benchmarks(summary: Summary) -> str:
@@ -106,28 +101,25 @@ def _benchmarks(summary: Summary) -> str:
         )
         for one in summary["benchmarks"]
     ]
-    heads = ("benchmark", "splits", "version", "items", "of them searchable")
+    heads = ("benchmark", "splits", "version", "items", "detectable items")
     return table(heads, rows, n_text=3)
 
 
-def _rules(summary: Summary) -> str:
+def _detectors(summary: Summary) -> str:
     rows = [
         (code(one["rule"]), _MEANINGS.get(one["rule"], ""), _threshold(one))
         for one in summary["rules"]
     ]
-    what = "An item counts as leaked where a rule's score reaches its threshold"
-    more = (
-        ", or where a person who looked at the place said so. Of the findings that people judged:"
-    )
-    verdicts = ", ".join(f"{_plain(name)} {n:,}" for name, n in summary["verdicts"].items())
-    told = f"{what}{more} {verdicts}." if verdicts else f"{what}."
-    return f"{table(('rule', 'what it compares', 'threshold'), rows, n_text=2)}\n\n{told}"
+    text = "An item counts as leaked if the score of a detector reaches its threshold"
+    if verdicts := ", ".join(f"{_plain(name)} {n:,}" for name, n in summary["verdicts"].items()):
+        text += f", or if a reviewer called it a leak. Verdicts of reviewers: {verdicts}"
+    return f"{table(('detector', 'what it compares', 'threshold'), rows, n_text=2)}\n\n{text}."
 
 
-def _threshold(rule: Summary) -> str:
-    """The threshold, and those of single benchmarks that have another."""
-    own = (f"; {code(name)}: {value:g} instead" for name, value in rule["of_benchmarks"].items())
-    return f"{rule['threshold']:g}{''.join(own)}"
+def _threshold(detector: Summary) -> str:
+    """Return the threshold, followed by those of benchmarks with another one."""
+    others = (f"; {code(name)}: {value:g}" for name, value in detector["of_benchmarks"].items())
+    return f"{detector['threshold']:g}{''.join(others)}"
 
 
 def _found(summary: Summary) -> str:
@@ -150,10 +142,10 @@ def _found(summary: Summary) -> str:
         *("with part of it", "documents", "question-only items", "question-only documents"),
     )
     about = (
-        "An item leaked *with its answer* where at least "
+        "An item leaked *with its answer* if at least "
         f"{summary['least_answer_overlap']:.0%} of the answer was found in a document in which "
-        "it leaked, *with part of it* where something less was. An item is *question-only* where "
-        "its question was found without its answer, and it leaked nowhere."
+        "it leaked, *with part of it* if less was found. An item is *question-only* if its "
+        "question was found without its answer and it did not leak."
     )
     return f"{table(heads, rows)}\n\n{about}"
 
@@ -173,20 +165,20 @@ def _by_source(summary: Summary) -> str:
         for one in summary["sources"]
     ]
     heads = (
-        *("source", "documents", "with a leak", "share", "95 % interval", "items leaked there"),
+        *("source", "documents", "with a leak", "share", "95 % interval", "items leaked"),
         *("question-only", "question-only share"),
     )
     return table(heads, rows)
 
 
 def _removed(summary: Summary) -> Iterator[str]:
-    """Only what was built from these inputs; of all others nobody can say anything."""
+    """Yield the mixtures built from the inputs of this report, and the names of the others."""
     mixtures = [one for one in summary["mixtures"] if one["is_current"]]
     others = [code(one["mixture"]) for one in summary["mixtures"] if not one["is_current"]]
     if mixtures or others:
-        yield "### What was taken out"
+        yield "### What was removed"
     if others:
-        yield f"Not made from what was searched here, so not counted: {', '.join(others)}."
+        yield f"Built from other inputs than this report, so not counted: {', '.join(others)}."
     if not mixtures:
         return
     rows = [
@@ -200,77 +192,77 @@ def _removed(summary: Summary) -> Iterator[str]:
         )
         for one in mixtures
     ]
-    heads = ("mixture", "documents", "left", "tokens", "left", "documents that went or were cut")
+    heads = ("mixture", "documents", "kept", "tokens", "kept", "documents removed or cut")
     yield table(heads, rows)
 
 
 def _reasons(mixture: Summary) -> str:
-    told = [f"{one['why']} ({one['what']}) {one['n_documents']:,}" for one in mixture["removed"]]
-    return "; ".join(told) or "none"
+    reasons = (f"{one['why']} ({one['what']}) {one['n_documents']:,}" for one in mixture["removed"])
+    return "; ".join(reasons) or "none"
 
 
-def _unseen(summary: Summary) -> Iterator[str]:
+def _not_detectable(summary: Summary) -> Iterator[str]:
     for one in summary["not_scanned"]:
         against = ", ".join(map(code, one["benchmarks"]))
         where = f"Shard {code(one['shard'])} of {code(one['source'])}"
         yield f"{where} was not scanned against {against}: {_plain(one['reason'] or _UNKNOWN)}."
     for one in summary["benchmarks"]:
         if one["n_items"] is None:
-            yield f"How many items {code(one['benchmark'])} has: the report holds those found only."
+            yield f"Number of items of {code(one['benchmark'])}: unknown."
         for reason in one["not_indexable"]:
-            n = _some_of("item", reason["n_items"])
+            n = counted(reason["n_items"], "item")
             yield f"{n} of {code(one['benchmark'])}: {_plain(reason['reason'] or _UNKNOWN)}."
     corpus = summary["corpus"]
     if corpus["n_unreadable"] is None:
-        yield "Whether there were rows that could not be read: the report does not say."
+        yield "Number of unreadable rows: unknown."
     for one in summary["unreadable"]:
-        n = _some_of("row", one["n_rows"])
-        yield f"{n} of {code(one['source'])} that could not be read: {_plain(one['reason'])}."
+        n = counted(one["n_rows"], "row")
+        yield f"{n} of {code(one['source'])} could not be read: {_plain(one['reason'])}."
     if corpus.get("n_too_short"):
-        yield f"{_some_of('document', corpus['n_too_short'])} with too little text to hold an item."
+        yield f"{counted(corpus['n_too_short'], 'document')} too short to contain an item."
     if corpus.get("n_invalid_utf8"):
-        n_invalid = _some_of("document", corpus["n_invalid_utf8"])
-        yield f"{n_invalid} with bytes that are not UTF-8: scanned with U+FFFD in their place."
+        n_invalid = counted(corpus["n_invalid_utf8"], "document")
+        yield f"{n_invalid} with bytes that are not UTF-8, scanned as U+FFFD."
     yield (
-        "Items in other words or another language, items of benchmarks not named above, and "
-        "whatever scores below the thresholds."
+        "Paraphrased or translated items, items of benchmarks not named above, and matches that "
+        "score below the thresholds."
     )
 
 
-def _repeat(summary: Summary) -> str:
-    made_by = code(summary["made_by"]) if summary["made_by"] else "a program that left no name"
-    marks = [
+def _reproduce(summary: Summary) -> str:
+    made_by = code(summary["made_by"]) if summary["made_by"] else "an unknown program"
+    fingerprints = [
         f"{name} {code(summary[key])}"
         for name, key in (("scan settings", "scan_fingerprint"), ("idf", "idf_snapshot"))
         if summary[key]
     ]
-    told = f"Made by {made_by}" + (f"; {', '.join(marks)}" if marks else "") + "."
+    origin = f"Made by {made_by}" + (f"; {', '.join(fingerprints)}" if fingerprints else "") + "."
     if not summary["policy"]:
-        return told
+        return origin
     return (
-        f"{told} With these settings in `decon.toml`, and the benchmark versions above, "
-        f"`decon-assets run` finds the same:\n\n```toml\n{_settings(summary['policy'])}\n```"
+        f"{origin} With these settings in `decon.toml` and the benchmark versions above, "
+        f"`decon-assets run` gives the same result:\n\n```toml\n{_settings(summary['policy'])}\n```"
     )
 
 
 def _settings(policy: Summary) -> str:
-    """The settings that are not the default, and those that say the most, as TOML."""
-    usual = json.loads(json.dumps(asdict(Policy())))
-    told = ("detectors", "contamination_score_threshold")
+    """Return the settings that are not the default, and the most important ones, as TOML."""
+    defaults = json.loads(json.dumps(asdict(Policy())))
+    always = ("detectors", "contamination_score_threshold")
     lines = [
         f"{name} = {_toml(value)}"
         for name, value in sorted(policy.items())
-        if name != "benchmark" and (name in told or usual.get(name) != value)
+        if name != "benchmark" and (name in always or defaults.get(name) != value)
     ]
-    for benchmark, own in sorted(policy.get("benchmark", {}).items()):
-        # A table ends the settings before it, so these come last.
+    for benchmark, settings in sorted(policy.get("benchmark", {}).items()):
+        # TOML: keys after a table's header belong to that table, so tables come last.
         lines += ["", f"[policy.benchmark.{_toml_key(benchmark)}]"]
-        lines += [f"{name} = {_toml(value)}" for name, value in sorted(own.items())]
+        lines += [f"{name} = {_toml(value)}" for name, value in sorted(settings.items())]
     return "\n".join(["[policy]", *lines])
 
 
 def _toml(value: object) -> str:
-    """A string, number, boolean or list: JSON is TOML here, but for the character U+007F."""
+    """Format a string, number, boolean or list: as JSON, except for the character U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -282,16 +274,16 @@ def _toml_key(name: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, n_text: int = 1) -> str:
-    """Columns of text to the left, those of numbers behind them to the right."""
+    """Return a Markdown table; the first `n_text` columns are left-aligned, the others right."""
     lines = [*rows]
     if not lines:
         return "None."
-    rule = ["---" if at < n_text else "---:" for at in range(len(heads))]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *lines))
+    alignment = ["---" if at < n_text else "---:" for at in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, alignment, *lines))
 
 
 def code(name: str) -> str:
-    """A name that a person chose, which must not become a column, a tag or a link of the page."""
+    """Return a name as code, so that it cannot form a table cell, a tag or a link."""
     plain = " ".join(name.split()).replace("`", "'").replace("|", "\\|")
     return f"`{plain}`" if plain else "–"
 
@@ -316,7 +308,7 @@ def _share(row: Summary, name: str = "document_rate") -> str:
 
 
 def percent(share: float | None) -> str:
-    """Two digits that say something, for what is worth telling may be one in a million."""
+    """Format a share as percent with two significant digits below 1 %."""
     if share is None:
         return _UNKNOWN
     return f"{share:.2%}" if share >= 0.01 or share == 0 else f"{100 * share:.2g}%"

@@ -1,7 +1,7 @@
-"""How far leak rates moved since the report before: a jump is news, or a mistake.
+"""Compare leak rates with those of the previous report.
 
-The rates of the last two different reports are kept beside it. Asked twice about the same
-report, the answer is the same.
+The rates of the last two different reports are stored beside the report, so a second call for the
+same report gives the same result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RATES = """
     GROUP BY ALL ORDER BY b.benchmark
 """
 _SETTINGS = "SELECT state, scan_fingerprint, thresholds, verdicts FROM runs"
-_SAID = {
+_SETTING_NAMES = {
     "scan_fingerprint": "the scan's settings or the idf snapshot",
     "thresholds": "the thresholds",
     "verdicts": "the verdicts",
@@ -37,7 +37,7 @@ Rates = dict[str, Any]  # settings of a report, and its benchmarks by name
 
 @dataclass(frozen=True)
 class Drift:
-    """What moved, and what there was to compare."""
+    """Benchmarks whose leak rate moved, and how many were compared."""
 
     problems: tuple[Problem, ...]
     n_compared: int
@@ -45,7 +45,10 @@ class Drift:
 
 
 def drift_of(store: Store, most: float) -> Drift:
-    """Compare today's report with the one before, and remember it."""
+    """Compare the report with the previous one, and store its rates.
+
+    `most`: the largest difference of two rates that is not a problem.
+    """
     path = store.report.with_name(_FILE)
     known = read_json(path) if path.is_file() else {}
     now = _rates(store)
@@ -62,25 +65,25 @@ def drift_of(store: Store, most: float) -> Drift:
 def _rates(store: Store) -> Rates:
     with opened(store.report) as connection:
         rows = rows_of(connection, _RATES)
-        (settings,) = rows_of(connection, _SETTINGS) or [dict.fromkeys(("state", *_SAID))]
+        (settings,) = rows_of(connection, _SETTINGS) or [dict.fromkeys(("state", *_SETTING_NAMES))]
     return {**settings, "benchmarks": {row.pop("benchmark"): row for row in map(dict, rows)}}
 
 
 def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator[Problem]:
-    changed = [said for name, said in _SAID.items() if now[name] != before[name]]
+    changed = [text for name, text in _SETTING_NAMES.items() if now[name] != before[name]]
     for name in names:
         one, other = now["benchmarks"][name], before["benchmarks"][name]
         rate, rate_before = _rate(one), _rate(other)
         if exceeds(abs(rate - rate_before), most):
             why = [*changed, *(["the benchmark itself"] if _is_other(one, other) else [])]
-            if _has_other_thresholds(one, other) and _SAID["thresholds"] not in why:
+            if _has_other_thresholds(one, other) and _SETTING_NAMES["thresholds"] not in why:
                 why.append("the thresholds of this benchmark")
-            remedy = f"since then changed: {', '.join(why)}" if why else _UNEXPLAINED
+            remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
             found = f"{rate:.1%} of {one['n_items']} items leaked"
-            yield Problem(name, found, f"{rate_before:.1%}, give or take {most:.1%}", remedy)
+            yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)
 
 
-_UNEXPLAINED = "settings and benchmark are the same: look at the shards that came or went"
+_UNEXPLAINED = "settings and benchmark are unchanged: check the shards that were added or removed"
 
 
 def _rate(row: Mapping[str, Any]) -> float:
@@ -88,7 +91,7 @@ def _rate(row: Mapping[str, Any]) -> float:
 
 
 def _has_other_thresholds(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether both are known and differ: rates of an older report do not have them."""
+    """Return whether both are known and differ; older reports did not store them."""
     known = one.get("thresholds"), other.get("thresholds")
     return None not in known and known[0] != known[1]
 

@@ -1,4 +1,4 @@
-"""A report's card and summary, as files beside one another."""
+"""Write card and summary to a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUMMARY = "summary.json"
 
 
 def write_published(summary: Summary, folder: Path) -> None:
-    """card.md and summary.json."""
+    """Write card.md and summary.json."""
     write_json(folder / SUMMARY, summary)
     with atomic_path(folder / CARD) as draft:
         draft.write_bytes(sealed_page(card_from(summary)))

@@ -1,10 +1,9 @@
-"""What may be in a report at most, and whether it is: for builds that must fail when it is not.
+"""Check a report against limits, for builds that must fail when one is exceeded.
 
-`--max-rate` counts items that leaked; items of which only the question was found have a limit of
-their own.
+`--max-rate` counts leaked items; question-only items have a limit of their own.
 
-What cannot be told is a failure. A report without benchmarks, a benchmark that nobody counted, a
-row that nobody could read: none of them says that a corpus is clean.
+Unknown counts as failed: a report without benchmarks, a benchmark without a number of items, or an
+unreadable row does not show that a corpus is clean.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ COVERAGE = "coverage"
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a report is held to; shares are from 0 to 1."""
+    """Limits for a report; shares are from 0 to 1."""
 
     max_rate: float | None = None  # of the items of every benchmark
-    of_benchmark: Mapping[str, float] = field(default_factory=dict)  # instead of it
+    of_benchmark: Mapping[str, float] = field(default_factory=dict)  # instead of max_rate
     max_document_rate: float | None = None
     max_question_only_rate: float | None = None  # of the items of every benchmark
-    required: Sequence[str] = ()  # names of benchmarks; * is anything
+    required: Sequence[str] = ()  # names of benchmarks; * matches anything
     least_indexable: float = 0.5  # share of a benchmark's items
-    by: By = "point"  # upper: the end of the 95 % interval
+    by: By = "point"  # upper: the upper end of the 95 % interval
     may_be_unreadable: bool = False
 
     def __post_init__(self) -> None:
@@ -57,7 +56,7 @@ class Limits:
                 "--max-rate, --benchmark, --max-document-rate, --max-question-only-rate or "
                 "--require"
             )
-            problems.append(Problem("check", "nothing to hold the report to", expected))
+            problems.append(Problem("check", "no limit", expected))
         if problems:
             raise InputError(problems)
 
@@ -67,13 +66,13 @@ class Limits:
         return bool(self.of_benchmark or self.required) or any(one is not None for one in rates)
 
     def of(self, benchmark: str) -> float | None:
-        """What a benchmark is held to."""
+        """Return the limit of a benchmark; None if there is none."""
         return self.of_benchmark.get(benchmark, self.max_rate)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that was looked at, and what is wrong with it: nothing, then it passes."""
+    """One check; it passes if `wrong` is empty."""
 
     name: str
     n: int | None = None  # items, or documents
@@ -83,10 +82,10 @@ class Case:
     high: float | None = None
     limit: float | None = None
     wrong: tuple[str, ...] = ()
-    n_question_only: int | None = None  # not among the leaked
+    n_question_only: int | None = None  # not counted in n_leaked
     question_only_rate: float | None = None
     question_only_limit: float | None = None
-    is_unknown: bool = False  # not over a limit, but not all of the corpus was scanned
+    is_unknown: bool = False  # within its limit, but part of the corpus was not scanned
 
     @property
     def is_passed(self) -> bool:
@@ -94,25 +93,25 @@ class Case:
 
 
 def cases_of(summary: Summary, limits: Limits, *, is_todays: bool = True) -> list[Case]:
-    """A case for each benchmark, one for the documents if they have a limit, and one for coverage.
+    """Return a case per benchmark, one for documents if they have a limit, and one for coverage.
 
-    `is_todays`: whether the report was made from what corpus, benchmarks and policy are now.
+    `is_todays`: whether the report was made from the current corpus, benchmarks and policy.
     """
     n_shards = summary["n_shards_in_corpus"]
     cases = [_benchmark(one, limits, n_shards) for one in summary["benchmarks"]]
     if limits.max_document_rate is not None:
         documents = _documents(summary["corpus"], limits)
-        cases.append(_held_to(documents, len(summary["not_scanned"]), n_shards))
+        cases.append(_with_coverage(documents, len(summary["not_scanned"]), n_shards))
     return [*cases, Case(COVERAGE, wrong=tuple(_not_covered(summary, limits, is_todays)))]
 
 
-def _held_to(case: Case, n_lacking: int, n_shards: int) -> Case:
-    """A case that passes is unknown where shards were not scanned."""
-    if not n_lacking:
+def _with_coverage(case: Case, n_not_scanned: int, n_shards: int) -> Case:
+    """Mark a case as failed if shards were not scanned, and as unknown if it passed otherwise."""
+    if not n_not_scanned:
         return case
-    verb = "was" if n_lacking == 1 else "were"
-    told = f"not known: {n_lacking:,} of {counted(n_shards, 'shard')} {verb} not scanned"
-    return replace(case, wrong=(*case.wrong, told), is_unknown=not case.wrong)
+    verb = "was" if n_not_scanned == 1 else "were"
+    reason = f"unknown: {n_not_scanned:,} of {counted(n_shards, 'shard')} {verb} not scanned"
+    return replace(case, wrong=(*case.wrong, reason), is_unknown=not case.wrong)
 
 
 def _benchmark(one: Summary, limits: Limits, n_shards: int) -> Case:
@@ -133,8 +132,8 @@ def _benchmark(one: Summary, limits: Limits, n_shards: int) -> Case:
     wrong += _over_in_questions(case, one["question_only_high"], limits.by)
     has_limit = limit is not None or limits.max_question_only_rate is not None
     if has_limit or _is_required(case.name, limits):
-        wrong += _too_little(one, limits)
-    return _held_to(replace(case, wrong=tuple(wrong)), one["n_shards_not_scanned"], n_shards)
+        wrong += _too_few_detectable(one, limits)
+    return _with_coverage(replace(case, wrong=tuple(wrong)), one["n_shards_not_scanned"], n_shards)
 
 
 def _documents(corpus: Summary, limits: Limits) -> Case:
@@ -156,41 +155,43 @@ def _over(case: Case, what: str, by: By) -> Iterator[str]:
     if case.limit is None:
         return
     if not case.n or case.n_leaked is None:
-        yield f"no share can be told: there are no {what}, or nobody counted them"
+        yield f"leak rate unknown: no {what}, or their number is unknown"
         return
-    told = f"{case.n_leaked:,} of {case.n:,} {what} leaked ({percent(case.rate)}"
-    # Summaries round; what is held to a limit is the quotient itself.
+    share = f"{case.n_leaked:,} of {case.n:,} {what} leaked ({percent(case.rate)}"
+    # Rates in summaries are rounded; the limit applies to the exact quotient.
     if by == "point" and exceeds(case.n_leaked / case.n, case.limit):
-        yield f"{told}), more than {percent(case.limit)}"
+        yield f"{share}), more than {percent(case.limit)}"
     if by == "upper" and (case.high is None or exceeds(case.high, case.limit)):
-        yield f"{told}, at most {percent(case.high)}), which may be more than {percent(case.limit)}"
+        high = percent(case.high)
+        yield f"{share}, at most {high}), which may be more than {percent(case.limit)}"
 
 
 def _over_in_questions(case: Case, high: float | None, by: By) -> Iterator[str]:
-    """Items of which only the question was found, held to a limit of their own."""
+    """Check the share of question-only items against its limit."""
     limit, n = case.question_only_limit, case.n_question_only
     if limit is None:
         return
     if not case.n or n is None:
-        yield "no share of question-only items is known: there are no items, or no count of them"
+        yield "question-only rate unknown: no items, or their number is unknown"
         return
-    told = f"{n:,} of {counted(case.n, 'item')} are question-only ({percent(n / case.n)}"
+    share = f"{n:,} of {counted(case.n, 'item')} are question-only ({percent(n / case.n)}"
     if by == "point" and n / case.n > limit:
-        yield f"{told}), more than {percent(limit)}"
+        yield f"{share}), more than {percent(limit)}"
     if by == "upper" and (high is None or high > limit):
-        yield f"{told}, at most {percent(high)}), which may be more than {percent(limit)}"
+        yield f"{share}, at most {percent(high)}), which may be more than {percent(limit)}"
 
 
-def _too_little(one: Summary, limits: Limits) -> Iterator[str]:
-    n_items, n_unseen = one["n_items"], one["n_not_indexable"]
+def _too_few_detectable(one: Summary, limits: Limits) -> Iterator[str]:
+    n_items, n_not_indexable = one["n_items"], one["n_not_indexable"]
     if not n_items:
         if limits.of(one["benchmark"]) is None and limits.max_question_only_rate is None:
-            yield "it has no items, or nobody counted them"
+            yield "no items, or their number is unknown"
         return
-    share = (n_items - n_unseen) / n_items
-    if not reaches(share, limits.least_indexable):
-        seen = f"{n_items - n_unseen:,} of {counted(n_items, 'item')} ({percent(share)})"
-        yield f"only {seen} can be found by any rule, less than {percent(limits.least_indexable)}"
+    n = n_items - n_not_indexable
+    share, least = n / n_items, limits.least_indexable
+    if not reaches(share, least):
+        found = f"{n:,} of {counted(n_items, 'item')} ({percent(share)})"
+        yield f"only {found} can be found by any detector, less than {percent(least)}"
 
 
 def _is_required(name: str, limits: Limits) -> bool:
@@ -207,27 +208,27 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         if not any(name == wanted or (is_pattern and fnmatchcase(name, wanted)) for name in names):
             yield f"{wanted} is not in the report"
     if not corpus["n_shards"]:
-        yield "no shard of a corpus is in the report"
+        yield "no shard is in the report"
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
     if limits.max_question_only_rate is not None and not keeps_question_only(summary["policy"]):
-        yield f"question-only items are not all known: {QUESTIONS_LEFT_OUT}"
+        yield f"not all question-only items are known: {QUESTIONS_LEFT_OUT}"
     for one in summary["not_scanned"]:
         against = ", ".join(one["benchmarks"])
         remedy = f"; {one['remedy']}" if one["remedy"] else ""
-        reason = one["reason"] or "the reason is not known"
+        reason = one["reason"] or "reason unknown"
         yield f"{one['shard']} was not scanned against {against}: {reason}{remedy}"
     if not is_todays:
-        yield "corpus, benchmarks, policy or verdicts are no longer those of this report"
+        yield "corpus, benchmarks, policy or verdicts changed since the report was built"
     if not limits.may_be_unreadable:
         yield from _unreadable(summary)
 
 
 def _unreadable(summary: Summary) -> Iterator[str]:
-    # Of lines of a report, or of whole shards, no shard has a count.
+    # Lines of an imported report and unreadable whole shards are listed, but not counted by shard.
     n_listed = sum(one["n_rows"] for one in summary["unreadable"])
     n_counted = summary["corpus"]["n_unreadable"]
     if n := max(n_listed, n_counted or 0):
-        yield f"{counted(n, 'row')} could not be read, and may hold anything (--allow-unreadable)"
+        yield f"{counted(n, 'row')} could not be read (pass with --allow-unreadable)"
     elif n_counted is None and summary["corpus"]["n_shards"]:
-        yield "whether there are rows that could not be read is not known (--allow-unreadable)"
+        yield "number of unreadable rows unknown (pass with --allow-unreadable)"

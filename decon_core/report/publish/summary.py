@@ -1,7 +1,7 @@
-"""A report as one JSON object: what was looked for, how, what was found, what nobody could see.
+"""A report as one JSON object: benchmarks, settings, findings, and what could not be detected.
 
-The form is told in docs/publishing.md, and `SCHEMA` is counted up when a reader of the old form
-could misread the new one. A number that is not known is null, and never 0.
+docs/publishing.md describes its keys. `SCHEMA` is incremented when a reader of the old form could
+misread the new one. An unknown number is null, never 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Summary = dict[str, Any]
 
 _DECIMALS = 9
 
-# Of a benchmark whose items nobody counted only those that were found are known: no share is.
+# If the number of items of a benchmark is unknown, so are its rates.
 _BENCHMARKS = """
     SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
            b.n_shards_not_scanned,
@@ -81,7 +81,7 @@ _SPLITS = """
     ORDER BY s.benchmark, s.split
 """
 
-_BY_RULE = """
+_BY_DETECTOR = """
     SELECT benchmark, rule, count(*) FILTER (n_documents > 0) AS n_leaked
     FROM item_rules GROUP BY benchmark, rule ORDER BY benchmark, rule
 """
@@ -91,8 +91,8 @@ _WHY_NOT = """
     FROM items WHERE NOT is_indexed GROUP BY ALL ORDER BY ALL
 """
 
-# A sum over shards is known where that of every shard is.
-_READ = "CASE WHEN count({name}) = count(*) THEN sum({name})::BIGINT END AS {name}"
+# A sum over shards is null if the count of any shard is.
+_SUM = "CASE WHEN count({name}) = count(*) THEN sum({name})::BIGINT END AS {name}"
 _COUNTS = (
     *("n_rows", "n_documents", "n_characters", "n_too_short", "n_unreadable"),
     "n_invalid_utf8",
@@ -113,7 +113,7 @@ _SOURCES = f"""
                 THEN wilson_high(coalesce(q.n, 0), s.n_documents) END AS question_only_high
     FROM (
         SELECT {{source}} AS source, count(*) AS n_shards,
-               {", ".join(_READ.format(name=name) for name in _COUNTS)}
+               {", ".join(_SUM.format(name=name) for name in _COUNTS)}
         FROM shards GROUP BY 1
     ) s
     LEFT JOIN (
@@ -126,7 +126,7 @@ _SOURCES = f"""
         FROM documents WHERE is_question_only GROUP BY 1
     ) q USING (source)
     ORDER BY s.source
-"""  # noqa: S608 - of constants alone
+"""  # noqa: S608 - constants only
 
 _UNREADABLE = """
     SELECT source, reason, count(*) AS n_rows FROM unreadable GROUP BY ALL ORDER BY ALL
@@ -148,7 +148,7 @@ _VERDICTS = "SELECT verdict, count(*) AS n FROM verdicts WHERE is_found GROUP BY
 
 
 def summary_of(report: Path) -> Summary:
-    """Everything that is published of a report; the same report gives the same object."""
+    """Return the summary of a report; the same report gives the same object."""
     with opened(report) as connection:
         return {
             "schema": SCHEMA,
@@ -175,30 +175,30 @@ _DOCUMENTS = """
 """
 
 
-def called_in(report: Path) -> str:
-    """How many documents hold a leak, or a question alone; and how many have invalid UTF-8."""
+def format_headline(report: Path) -> str:
+    """Return the numbers of documents with leaks, question-only matches and invalid UTF-8."""
     with opened(report) as connection:
-        (found,) = rows_of(connection, _DOCUMENTS)
-    n, n_questions = found["n_documents"], found["n_question_only"]
-    n_leaks = found["n_leaks"]
+        (counts,) = rows_of(connection, _DOCUMENTS)
+    n, n_questions = counts["n_documents"], counts["n_question_only"]
+    n_leaks = counts["n_leaks"]
     documents = (
         counted(n_leaks, "document") if n is None else f"{n_leaks:,} of {counted(n, 'document')}"
     )
-    policy = json.loads(found["policy"] or "{}")
+    policy = json.loads(counts["policy"] or "{}")
     left_out = "" if keeps_question_only(policy) else f"; {QUESTIONS_LEFT_OUT}"
     return (
         f"{documents} {hold(n_leaks)} a leak; {n_questions:,} more {hold(n_questions)} a question "
-        f"without its answer (question-only){left_out}{_invalid_utf8(found['n_invalid_utf8'])}"
+        f"without its answer (question-only){left_out}{_invalid_utf8(counts['n_invalid_utf8'])}"
     )
 
 
 def keeps_question_only(policy: Summary) -> bool:
-    """Whether the scan kept questions without their answers that are below the evidence floor."""
+    """Return whether the scan kept questions without an answer below the evidence floor."""
     return bool(policy.get("keep_question_only", True))
 
 
 def _invalid_utf8(n: int | None) -> str:
-    """A second line, where there are such documents."""
+    """Return a second line if there are such documents."""
     if not n:
         return ""
     return (
@@ -208,7 +208,7 @@ def _invalid_utf8(n: int | None) -> str:
 
 
 def score_bins(report: Path) -> list[Summary]:
-    """How many matches of each rule have which score, and how many of them are leaks."""
+    """Return a histogram of scores by detector: matches, leaks and question-only matches."""
     with opened(report) as connection:
         return _rows(connection, _SCORES)
 
@@ -223,28 +223,30 @@ def _run(connection: duckdb.DuckDBPyConnection) -> Summary:
         "thresholds",
         "policy",
     )
-    query = f"SELECT {', '.join(names)} FROM runs"  # noqa: S608 - names of our own
+    query = f"SELECT {', '.join(names)} FROM runs"  # noqa: S608 - constant names
     (run,) = _rows(connection, query) or [dict.fromkeys(names)]
     thresholds = json.loads(run.pop("thresholds") or "{}")
     policy = _without_paths(json.loads(run.pop("policy") or "{}"))
-    own = _own_thresholds(connection)
-    rules = [
+    by_benchmark = _thresholds_by_benchmark(connection)
+    detectors = [
         {
-            "rule": rule,
+            "rule": detector,
             "threshold": value,
             "of_benchmarks": {
-                benchmark: of_rule[rule]
-                for benchmark, of_rule in own.items()
-                if of_rule.get(rule, value) != value
+                benchmark: of_benchmark[detector]
+                for benchmark, of_benchmark in by_benchmark.items()
+                if of_benchmark.get(detector, value) != value
             },
         }
-        for rule, value in sorted(thresholds.items())
+        for detector, value in sorted(thresholds.items())
     ]
-    return {**run, "rules": rules, "policy": policy}
+    return {**run, "rules": detectors, "policy": policy}
 
 
-def _own_thresholds(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, float]]:
-    """By benchmark and rule, as they apply to the benchmark; without those that are not known."""
+def _thresholds_by_benchmark(
+    connection: duckdb.DuckDBPyConnection,
+) -> dict[str, dict[str, float]]:
+    """Return known thresholds by benchmark and detector."""
     query = """
         SELECT benchmark, thresholds FROM benchmarks
         WHERE thresholds IS NOT NULL ORDER BY benchmark
@@ -253,15 +255,15 @@ def _own_thresholds(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str
 
 
 def _coverage(connection: duckdb.DuckDBPyConnection) -> Summary:
-    """Which shards the report lacks, and why. Paths are left out: this is published."""
+    """Return the shards that were not scanned, without their paths: a summary is published."""
     coverage = coverage_in(connection)
     rows = [{name: row[name] for name in row if name != "path"} for row in coverage.not_scanned]
-    told = {"is_complete": coverage.is_complete, "n_shards_in_corpus": coverage.n_shards}
-    return {**told, "not_scanned": rows}
+    counts = {"is_complete": coverage.is_complete, "n_shards_in_corpus": coverage.n_shards}
+    return {**counts, "not_scanned": rows}
 
 
 def _without_paths(policy: Summary) -> Summary:
-    """Where a tokenizer lies on somebody's disk is nobody's business."""
+    """Reduce the path of a tokenizer to its file name: a summary is published."""
     tokenizer = policy.get("tokenizer_str")
     return {**policy, "tokenizer_str": Path(tokenizer).name} if tokenizer else policy
 
@@ -270,28 +272,29 @@ def _benchmarks(connection: duckdb.DuckDBPyConnection) -> list[Summary]:
     benchmarks = _rows(connection, _BENCHMARKS)
     parts = {
         "splits": _rows(connection, _SPLITS),
-        "rules": _rows(connection, _BY_RULE),
+        "rules": _rows(connection, _BY_DETECTOR),
         "not_indexable": _rows(connection, _WHY_NOT),
     }
     for benchmark in benchmarks:
         for name, rows in parts.items():
-            own = [row for row in rows if row["benchmark"] == benchmark["benchmark"]]
             benchmark[name] = [
-                {key: value for key, value in row.items() if key != "benchmark"} for row in own
+                {key: value for key, value in row.items() if key != "benchmark"}
+                for row in rows
+                if row["benchmark"] == benchmark["benchmark"]
             ]
     return benchmarks
 
 
 def _corpus(connection: duckdb.DuckDBPyConnection) -> Summary:
-    """All sources as one; without any shard there is no corpus, and nothing is known of it."""
-    found = _rows(connection, _SOURCES.format(source="'all'"))
-    if not found:
+    """Return the counts of all sources together; null in a report without shards."""
+    rows = _rows(connection, _SOURCES.format(source="'all'"))
+    if not rows:
         unknown = (
             *(*_COUNTS, "n_contaminated_documents", "document_rate", "low", "high"),
             *("n_question_only_documents", "question_only_rate", "question_only_high"),
         )
         return {"n_shards": 0, **dict.fromkeys(unknown), "n_leaked_items": 0}
-    return {name: value for name, value in found[0].items() if name != "source"}
+    return {name: value for name, value in rows[0].items() if name != "source"}
 
 
 def _mixtures(connection: duckdb.DuckDBPyConnection) -> list[Summary]:
@@ -313,5 +316,5 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[Summary]:
 
 
 def _rounded(value: object) -> object:
-    """The last digits of a quotient are those of a processor."""
+    """Round floats: the last digits of a quotient differ between processors."""
     return round(value, _DECIMALS) + 0.0 if isinstance(value, float) else value
