@@ -135,11 +135,11 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap]) -> str:
     """Return a digest of all inputs of a report and of the state of each product."""
     builder = blender.builder
     products = [
-        f"{builder.fingerprint(mixture, pack)} {builder.stands(mixture, pack)}"
+        f"{builder.fingerprint(mixture, pack)} {builder.is_current(mixture, pack)}"
         for pack in builder.packs
         for mixture in builder.mixtures
     ]
-    products += [f"{blender.fingerprint(one)} {blender.stands(one)}" for one in blender.blends]
+    products += [f"{blender.fingerprint(one)} {blender.is_current(one)}" for one in blender.blends]
     versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
     names = [one.benchmark for one in builder.versions]
     thresholds = json.dumps(builder.policy.decision_settings(names))

@@ -275,7 +275,7 @@ def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
         are_current = []
         for mixture in builder.mixtures:
             folder = builder.store.mixture(mixture.name, pack.name)
-            is_current = builder.stands(mixture, pack)
+            is_current = builder.is_current(mixture, pack)
             are_current.append(is_current)
             if not (folder / MANIFEST).is_file():
                 continue

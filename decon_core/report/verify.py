@@ -123,11 +123,11 @@ def _changed_settings(
 def _changed_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     builder = blender.builder
     current: dict[tuple[str, str, str | None], bool] = {
-        ("mixture", one.name, pack.name): builder.stands(one, pack)
+        ("mixture", one.name, pack.name): builder.is_current(one, pack)
         for one in builder.mixtures
         for pack in builder.packs
     }
-    current |= {("blend", one.name, None): blender.stands(one) for one in blender.blends}
+    current |= {("blend", one.name, None): blender.is_current(one) for one in blender.blends}
     for row in rows_of(connection, _IS_CURRENT):
         name = row["what"], row["name"], row["pack"]
         if row["is_current"] != current.get(name, False):
