@@ -127,7 +127,7 @@ with (
     aside(store.report) as file,
     aside(store.mixture("m", "p"), drafts=store.drafts) as folder,
     draft_folder(store.drafts, "canaries") as canaries,
-    store.alone_on("scan", "shard"),
+    store.locked_shard("scan", "shard"),
 ):
     file.write_bytes(b"half")
     folder.mkdir()
