@@ -831,7 +831,7 @@ def test_a_shard_of_other_fields_blocks_and_names_them_with_the_setting_that_rea
         place.build(CLEAN)
     (problem,) = error.value.problems
     assert "chat.jsonl" in problem.where
-    assert "2 rows, and not one that could be read by text = " in problem.found
+    assert "2 rows, none readable with text = " in problem.found
     assert "messages (messages), n (number)" in problem.found
     assert problem.remedy.startswith('messages = "messages"')
     assert "[[corpus.source]]" in problem.remedy
