@@ -41,7 +41,7 @@ class SettingsReader:
             return None
         is_list = isinstance(value, list) and all(isinstance(one, str) and one for one in value)
         if not is_list or not value:
-            self.wrong(where, value, "a list of one or more strings")
+            self.wrong(where, value, "a list of one or more names in quotes")
             return None
         names = tuple(value) if isinstance(value, list) else ()
         self._once(where, names, "each name once")
