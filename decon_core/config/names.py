@@ -20,7 +20,7 @@ def check_names(names: Iterable[str], *, what: str) -> None:
         Problem(
             where=f"{what} name",
             found=repr(name),
-            expected="at most 120 letters, digits, '_', '-' and single '.', "
+            expected="letters, digits, '_', '-' and single '.', at most 120 characters, "
             "not starting with '-' or '.'",
             remedy="rename it: '|', ',' and '...' are special in partition keys",
         )

@@ -431,7 +431,7 @@ def test_a_shard_that_changes_while_it_is_read_raises_before_the_end(tmp_path, n
     assert len(list(read_shard(shard, source))) == 30_000
     write("b")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(CorpusError, match="other content"):
+    with pytest.raises(CorpusError, match="different content"):
         list(read_shard(shard, source))
 
 
