@@ -423,7 +423,7 @@ def test_nothing_is_cut_of_a_row_that_goes_for_its_license(leaky, make_words):
     [
         (b'{"id": "x", "text": "no end', "a line that cannot be parsed"),
         (b'{"id": "x", "other": "field"}', "field missing (text)"),
-        (b'{"id": "x", "text": "another one"}', "other content"),
+        (b'{"id": "x", "text": "another one"}', "different content"),
     ],
 )
 def test_a_shard_that_changed_since_it_was_scanned_is_not_cut(leaky, make_words, line, found):
