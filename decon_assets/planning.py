@@ -250,7 +250,7 @@ def _is_unreported(today: State) -> bool:
 
 def _is_unpaged(store: Store) -> bool:
     """Whether there is a report that has no page, or not all that is made of it."""
-    return store.report.is_file() and not all(path.is_file() for path in store.of_report)
+    return store.report.is_file() and not all(path.is_file() for path in store.report_files)
 
 
 _WHOLES: Mapping[str, Callable[[State], bool]] = {

@@ -1,20 +1,19 @@
-"""Every error this project raises on purpose.
+"""The errors that this project raises.
 
     DeconError
-    ├── InputError              a person can mend it: a file, a row, a setting, a name
-    │   ├── ConfigError         decon.toml, or a policy value
-    │   ├── RecipeError         a recipe for a benchmark
-    │   ├── RecordError         a benchmark row that does not fit its recipe
+    ├── InputError              invalid input: a file, a row, a setting, a name
+    │   ├── ConfigError         decon.toml or a policy value
+    │   ├── RecipeError         a benchmark recipe
+    │   ├── RecordError         a benchmark row that does not match its recipe
     │   ├── KeyNameError        a benchmark, source or pack name that cannot be a partition key
-    │   └── CorpusError         a shard that cannot be read, or is not the one that was registered
-    ├── MissingError            something upstream was never made
-    ├── StaleError              something upstream was made from other inputs than today's
-    │   └── DamagedError        a file whose content is not what was written to it
-    └── IncompleteError         rows were lost on the way, and the policy does not allow that
+    │   └── CorpusError         a shard that is unreadable or not the registered file
+    ├── MissingError            an upstream product does not exist
+    ├── StaleError              an upstream product was built from other inputs
+    │   └── DamagedError        a file with a wrong or missing checksum
+    └── IncompleteError         rows could not be read, and the policy does not allow that
 
-All of them are permanent: the same inputs give the same error. What may go away by itself (a full
-disk, a network that hiccups) stays an `OSError`, so that whoever schedules the work can tell the
-two apart (`decon_assets/failures.py`).
+All are permanent: the same inputs give the same error. Temporary failures (a full disk, a network
+error) remain `OSError`, so that a scheduler can retry only those (`decon_assets/failures.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where, what was found there, what belongs there, what to do."""
+    """One problem: where it is, what was found, what was expected, and the remedy."""
 
     where: str
     found: str
@@ -37,43 +36,43 @@ class Problem:
         return f"{text}. {self.remedy}" if self.remedy else text
 
 
-_MOST_TOLD = 20
+_MAX_LISTED = 20
 
 
 def format_problems(problems: Sequence[Problem], *, bullet: str = "") -> str:
-    """Problems as lines of text; of very many the first, and how many more there are."""
-    lines = [f"{bullet}{problem}" for problem in problems[:_MOST_TOLD]]
-    if len(problems) > _MOST_TOLD:
-        lines.append(f"{bullet}… and {len(problems) - _MOST_TOLD} more")
+    """Format problems one per line; a long list is truncated and ends with a count."""
+    lines = [f"{bullet}{problem}" for problem in problems[:_MAX_LISTED]]
+    if len(problems) > _MAX_LISTED:
+        lines.append(f"{bullet}… and {len(problems) - _MAX_LISTED} more")
     heading = "" if len(problems) == 1 else f"{len(problems)} problems:\n  "
     return heading + "\n  ".join(lines)
 
 
 class DeconError(Exception):
-    """The root. Carries every problem of one input, so that a person mends them in one go."""
+    """Base class. Carries all problems of one input, so that they can be fixed at once."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__(format_problems(self.problems))
 
     def __reduce__(self) -> tuple[type[DeconError], tuple[tuple[Problem, ...]]]:
-        return type(self), (self.problems,)  # crosses process pools with its problems
+        return type(self), (self.problems,)  # keeps the problems when pickled by process pools
 
 
 class InputError(DeconError):
-    """Something that a person wrote or supplied is wrong."""
+    """A file, row, setting or name supplied by the user is invalid."""
 
 
 class ConfigError(InputError):
-    """decon.toml, or a policy value."""
+    """decon.toml or a policy value is invalid."""
 
 
 class RecipeError(InputError):
-    """A recipe for a benchmark."""
+    """A benchmark recipe is invalid."""
 
 
 class RecordError(InputError):
-    """A benchmark row that does not fit its recipe."""
+    """A benchmark row does not match its recipe."""
 
 
 class KeyNameError(InputError):
@@ -81,20 +80,20 @@ class KeyNameError(InputError):
 
 
 class CorpusError(InputError):
-    """A shard that cannot be read, or that is not the one that was registered."""
+    """A shard is unreadable or not the registered file."""
 
 
 class MissingError(DeconError):
-    """Something upstream was never made."""
+    """An upstream product does not exist."""
 
 
 class StaleError(DeconError):
-    """Something upstream was made from other inputs than today's."""
+    """An upstream product was built from other inputs than the current ones."""
 
 
 class DamagedError(StaleError):
-    """A file whose content is not what was written to it."""
+    """A file has a wrong or missing checksum."""
 
 
 class IncompleteError(DeconError):
-    """Rows were lost on the way, and the policy does not allow that."""
+    """Rows could not be read, and the policy does not allow that."""

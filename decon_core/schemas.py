@@ -1,4 +1,4 @@
-"""The Arrow schema of every table that crosses a stage. A stage may not add a column on its own."""
+"""The Arrow schemas of all tables passed between stages."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ RECORDS = pa.schema(
     ]
 )
 
-# One row, an array in every column: what is mapped into memory as it is. Tokens are numbered: token
-# n is the tokenizer's id ids[n - 1].
+# One row with an array in every column, to be memory-mapped. Token n is the tokenizer's id
+# ids[n - 1].
 INDEX = pa.schema(
     [
         _array("dropped", pa.uint8(), "per record: why it is not indexed; 0: it is"),
@@ -69,7 +69,7 @@ FREQUENCIES = pa.schema(
     ]
 )
 
-# One row per document of a shard that was scanned, in order.
+# One row per document of a scanned shard, in order.
 DOCUMENTS = pa.schema(
     [
         _required("row", pa.int64(), "row of the document in the shard"),
@@ -78,7 +78,7 @@ DOCUMENTS = pa.schema(
     ]
 )
 
-# One row per n-gram of a benchmark's questions that some document of a shard holds.
+# One row per n-gram of a benchmark's questions that occurs in a shard.
 GRAM_COUNTS = pa.schema(
     [
         _required("place", pa.uint32(), "token at which it first stands in the questions"),
@@ -86,7 +86,7 @@ GRAM_COUNTS = pa.schema(
     ]
 )
 
-# n-grams of benchmarks that so many documents of a source hold that they are no evidence.
+# n-grams of benchmarks that occur in so many documents of a source that they are no evidence.
 COMMON = pa.schema(
     [
         _required("source", pa.string(), "name of the source"),
@@ -99,9 +99,9 @@ COMMON = pa.schema(
     ]
 )
 
-# One row per document, record and place. Which of several records of one item speaks for it, and
-# whether it is a leak, is decided later, by threshold. Spans are half-open; characters count in the
-# original text of the document.
+# One row per document, record and place. Which record of an item is used, and whether it is a leak,
+# is decided later by the thresholds. Spans are half-open; characters are counted in the original
+# text of the document.
 MATCHES = pa.schema(
     [
         _required("shard", pa.string(), "fingerprint of the shard"),
@@ -162,8 +162,8 @@ MATCHES = pa.schema(
     ]
 )
 
-# What the matches amount to, by the policy's threshold and by what people said of single findings:
-# one row per document, item and place.
+# Matches decided by the policy's thresholds and the verdicts of reviews: one row per document, item
+# and place.
 ENTRIES = pa.schema(
     [
         *MATCHES,
@@ -194,7 +194,7 @@ ENTRIES = pa.schema(
     ]
 )
 
-# One row per document that a mixture leaves out, or part of which it cuts out, and reason.
+# One row per reason and document that a mixture leaves out or cuts.
 REMOVED = pa.schema(
     [
         _required("shard", pa.string(), "name of the shard"),
@@ -254,7 +254,7 @@ BLENDED = pa.schema(
     ]
 )
 
-# One row per document that a test item took the place of.
+# One row per document that a test item replaced.
 REPLACED = pa.schema(
     [
         _required("contamination", pa.int32(), "which of the blend's contaminations, from 0"),
@@ -277,7 +277,7 @@ BLEND_ITEMS = pa.schema(
     ]
 )
 
-# One row per item and rule: whether the rule could find the item at all, in whatever document.
+# One row per item and detector: whether the detector could find the item in any document.
 INDEXABILITY = pa.schema(
     [
         _required("benchmark", pa.string(), "name of the benchmark"),

@@ -44,7 +44,7 @@ def result_of(
 
 def result_of_inspection(found: Inspection, *, is_warning: bool = False) -> AssetCheckResult:
     """The result of a look that leaves out what was right and has not changed."""
-    told = {"looked_at": found.n_looked_at, "right_and_unchanged": found.n_as_before}
+    told = {"looked_at": found.n_inspected, "right_and_unchanged": found.n_unchanged}
     return result_of(found.problems, is_warning=is_warning, **told)
 
 

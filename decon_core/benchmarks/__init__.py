@@ -1,11 +1,11 @@
-"""Benchmark rows -> normalized records: recipes, readers, and the catalog of public benchmarks.
+"""Turn benchmark rows into normalized records: recipes, readers, a catalog of public benchmarks.
 
     recipes = load_recipes(Path("evals.yaml"))
     records = normalize(recipes["gsm8k"], base=Path("."))
 
-The way of a row: `recipe` (what to take; `parse` reads it from YAML), `files`, `readers` and `hub`
-(where rows come from), `fields` (a value in one), `prompts` and `answers` (its texts), `normalize`
-(the records of all rows). Rows that are records already go through `normalized`.
+`recipe` defines which fields to use (`parse` reads it from YAML); `files`, `readers` and `hub` read
+rows; `fields` looks up a value; `prompts` and `answers` build the texts; `normalize` builds the
+records of all rows. `normalized` reads rows that are already records.
 """
 
 from decon_core.benchmarks.catalog import CATALOG_PATH, catalog

@@ -1,4 +1,4 @@
-"""A recipe's `answers`, looked up in one row: what answers the question, and what is right."""
+"""Look up a recipe's `answers` in a row, and which of them are correct."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from decon_core.benchmarks.transforms import apply_label_transform
 def candidates_in(
     row: Row, answers: Sequence[Answer], *, has_answers: bool, position: int | None = None
 ) -> list[Candidate]:
-    """Every answer that the row gives to one question, equal ones once.
+    """Return the distinct answers of a row to one question.
 
-    `position` is the question's place in its array, if it has one. A split without answers
-    (`has_answers` False) still shows its choices, with nothing said about which is right; fields
-    that would hold the answer are not read, because they hold fillers ("<unk>", -1).
+    `position` is the question's position in its array, if it has one. For a split without answers
+    (`has_answers` False) the choices are returned without `is_correct`; answer fields are not read,
+    because they contain placeholders ("<unk>", -1).
     """
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for answer in answers:
         match answer:
             case ChoicesAnswer() | PrefixAnswer():
-                found += expand_choices(row, answer, has_answers=has_answers)
+                candidates += expand_choices(row, answer, has_answers=has_answers)
             case PlainAnswer() if has_answers:
                 texts = texts_of(value_in(row, answer.text), name_of(answer.text))
-                found += [Candidate(text, answer.is_correct) for text in texts]
+                candidates += [Candidate(text, answer.is_correct) for text in texts]
             case IndexedAnswer() if has_answers:
-                found += _indexed(row, answer)
+                candidates += _indexed(row, answer)
             case ArrayAnswer() if has_answers:
-                found += _array_element(row, answer, position or 0)
-    return _distinct(found)
+                candidates += _array_element(row, answer, position or 0)
+    return _distinct(candidates)
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Equal texts become one candidate, right if any of them is."""
+    """Merge candidates with equal texts; the result is correct if any of them is."""
     by_text: dict[str, Candidate] = {}
     for candidate in candidates:
         known = by_text.setdefault(candidate.text, candidate)

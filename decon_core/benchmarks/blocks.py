@@ -1,4 +1,4 @@
-"""Mappings from a recipe file, handed out value by value and with every problem kept."""
+"""Typed access to the mappings of a recipe file; collects all problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Kind = TypeVar("_Kind")
 
 
 class Report:
-    """Collects the problems of one file, and knows on which line a place stands."""
+    """Collects the problems of one file with their line numbers."""
 
     def __init__(self, path: Path, source: YamlSource) -> None:
         self._path = path
@@ -45,20 +45,20 @@ class Report:
 
 
 class Block:
-    """One mapping while it is read: hands out values by type; a key nobody asks for is wrong."""
+    """A mapping that returns values by type; `close` reports the keys that were never read."""
 
     def __init__(self, mapping: Mapping[object, object], place: Place, report: Report) -> None:
         self.mapping = mapping
         self.place = place
         self.report = report
-        self._asked: set[str] = set()
+        self._read_keys: set[str] = set()
 
     def __contains__(self, key: str) -> bool:
-        self._asked.add(key)
+        self._read_keys.add(key)
         return key in self.mapping
 
     def get(self, key: object) -> object:
-        self._asked.add(str(key))
+        self._read_keys.add(str(key))
         return self.mapping.get(key)
 
     def at(self, key: str) -> Place:
@@ -89,38 +89,38 @@ class Block:
         return None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        found: list[str] = []
+        texts: list[str] = []
         for item, place in self.entries(key) if self.get(key) is not None else []:
             if not isinstance(item, str) or not item:
                 quotes = "Write it in quotes." if isinstance(item, int | float) else ""
                 self.report.add(place, describe(item), "text", quotes)
-            elif item in found:
+            elif item in texts:
                 self.report.add(place, f"{item!r} a second time", "every entry once")
             else:
-                found.append(item)
-        return tuple(found)
+                texts.append(item)
+        return tuple(texts)
 
     def entries(self, key: str) -> list[tuple[object, Place]]:
-        """The elements of a list, or the one value that stands in its place."""
+        """Return the elements of a list, or a single value as a list, with their places."""
         value = self.get(key)
         if not isinstance(value, list):
             return [(value, self.at(key))]
         return [(item, (*self.at(key), position)) for position, item in enumerate(value)]
 
     def required_text(self, key: str, expected: str) -> str:
-        """The text, or "" once its absence has been reported (no recipe is built then)."""
+        """Return the text; if missing, report it and return "" (no recipe is built then)."""
         if self.get(key) is None:
             self.report.add(self.place, f"no {key!r}", f"{key}: {expected}")
         return self.text(key) or ""
 
     def close(self) -> None:
         for key in self.mapping:
-            if str(key) in self._asked:
+            if str(key) in self._read_keys:
                 continue
-            close = difflib.get_close_matches(str(key), sorted(self._asked), n=1)
+            close = difflib.get_close_matches(str(key), sorted(self._read_keys), n=1)
             self.report.add(
                 (*self.place, str(key)),
                 f"the unknown key {key!r}",
-                f"one of {', '.join(sorted(self._asked))}",
+                f"one of {', '.join(sorted(self._read_keys))}",
                 f"Did you mean {close[0]!r}?" if close else "",
             )

@@ -1,4 +1,4 @@
-"""The recipes that come with this package."""
+"""The built-in recipes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
 
 
 def catalog() -> dict[str, Recipe]:
-    """Public benchmarks by name, written from their published field names."""
-    return dict(_shipped())
+    """Return the built-in recipes of public benchmarks by name."""
+    return dict(_load_catalog())
 
 
 @cache
-def _shipped() -> dict[str, Recipe]:
+def _load_catalog() -> dict[str, Recipe]:
     return load_recipes(CATALOG_PATH)

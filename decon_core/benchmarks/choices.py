@@ -1,4 +1,4 @@
-"""Choices in all their published shapes, and which of them is right."""
+"""Read multiple-choice answers in all published formats, and find the correct choice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEXT_KEYS = ("text", "value")
 
 @dataclass(frozen=True)
 class Candidate:
-    """One answer text; `is_correct` is None where the row does not tell right from wrong."""
+    """An answer text; `is_correct` is None if unknown."""
 
     text: str
     is_correct: bool | None = None
@@ -34,19 +34,19 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choices:
-    """Choices with the labels that they go by, if they have any; a choice may be empty."""
+    """Choices with their labels, if they have any; a choice may be empty (None)."""
 
     texts: list[str | None]
     labels: list[str] | None
     field: str
 
     def position_of(self, label: object, field: str, transform: str | None) -> int | None:
-        """Where the labelled choice stands; None when the label is hidden."""
+        """Return the position of the labelled choice; None if the label is hidden."""
         if is_hidden(label):
             return None
         name = apply_label_transform(label_text(label, field), transform, field)
         position = self._by_label(name)
-        if position is None and self._is_counted(label):
+        if position is None and self._may_be_position(label):
             position = self._by_position(name)
         if position is None or self.texts[position] is None:
             raise FieldError(
@@ -64,16 +64,18 @@ class Choices:
         folded = [label.casefold() for label in labels]
         return folded.index(name.casefold()) if folded.count(name.casefold()) == 1 else None
 
-    def _is_counted(self, label: object) -> bool:
-        """Beside labels that are numbers themselves (sol1, sol2), a number never means a position:
-        it would be right for half of the rows and silently wrong for the others."""
+    def _may_be_position(self, label: object) -> bool:
+        """Return whether a label may be a position: never if labels are numbers (sol1, sol2).
+
+        It would then be right for half of the rows and silently wrong for the others.
+        """
         if self.labels is None:
             return True
         has_numbers = any(name.isdecimal() for name in self.labels)
         return isinstance(label, int | float) and not has_numbers
 
     def _by_position(self, name: str) -> int | None:
-        """A number counts from 0; a letter from A."""
+        """Return the position for a number from 0 or a letter from A."""
         if name.isdecimal():
             position = int(name)
         elif len(name) == 1 and name.isascii() and name.isalpha():
@@ -89,13 +91,13 @@ class Choices:
 
 
 def is_hidden(label: object) -> bool:
-    """Splits with hidden labels are published with null, blank, or -1 in their place."""
+    """Return whether a label is null, blank or -1, as published for splits with hidden labels."""
     return is_empty(label) or label in (-1, "-1")
 
 
 def label_text(label: object, field: str) -> str:
     if isinstance(label, float) and label.is_integer():
-        label = int(label)  # pandas turns a column of numbers with one null into floats
+        label = int(label)  # pandas turns an integer column with a null into floats
     if isinstance(label, str | int) and not isinstance(label, bool):
         return str(label).strip()
     raise FieldError(field, found=describe(label), expected="a number, a letter or a label")
@@ -145,7 +147,7 @@ def _choices_by_prefix(row: Row, prefix: str) -> Choices:
 
 
 def choices_of(value: object, field: str, labels: list[str] | None) -> Choices:
-    """All published shapes: a list of texts or of objects, an object of arrays, letter -> text."""
+    """Parse choices: a list of texts or of objects, an object of arrays, or label -> text."""
     if is_empty(value):
         return Choices([], None, field)
     if isinstance(value, list | tuple):
@@ -187,7 +189,7 @@ def _labels_of(value: object) -> list[str] | None:
 
 
 def labels_beside(row: Row, field: str) -> list[str] | None:
-    """`choices.text` has its labels in `choices.label`; some rows of ARC count from 1 to 4."""
+    """Return the labels beside a field: `choices.label` for `choices.text`, as in ARC."""
     parent, _, leaf = field.rpartition(".")
     if not parent or leaf not in _TEXT_KEYS:
         return None
@@ -218,13 +220,13 @@ def _correct_flags(
 
 
 def _flags_by_text(row: Row, field: str, choices: Choices) -> list[bool] | None:
-    right = text_of(value_at(row, field), field)
-    if right is None:
+    correct = text_of(value_at(row, field), field)
+    if correct is None:
         return None
-    flags = [text is not None and text.strip() == right.strip() for text in choices.texts]
+    flags = [text is not None and text.strip() == correct.strip() for text in choices.texts]
     if not any(flags):
         raise FieldError(
-            field, found=describe(right), expected=f"the text of a choice in {choices.field!r}"
+            field, found=describe(correct), expected=f"the text of a choice in {choices.field!r}"
         )
     return flags
 

@@ -1,4 +1,4 @@
-"""One row of a benchmark: how a recipe names what is in it, and how a value becomes text."""
+"""Look up fields of a benchmark row, and convert values to text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DATE_PARTS = ("month", "day", "year")
 
 
 class FieldError(Exception):
-    """A row that does not fit; never leaves this package (`normalize` makes a `Problem` of it)."""
+    """A row does not match its recipe. Internal: `normalize` turns it into a `Problem`."""
 
     def __init__(self, field: str, *, found: str, expected: str, remedy: str = "") -> None:
         super().__init__(field, found, expected)
@@ -25,15 +25,15 @@ class FieldError(Exception):
 
 
 class AbsentFieldError(FieldError):
-    """The row has no such key. A key that is there and holds nothing is no error."""
+    """The row has no such key. A key with an empty value is no error."""
 
 
 def value_at(row: Row, path: str) -> object:
-    """Follow a dotted path: `a.b.0` goes into objects by key and into lists by position.
+    """Return the value at a dotted path: `a.b.0` enters objects by key and lists by position.
 
-    A key may hold dots and spaces itself. A name applied to a list takes it from every element, for
-    a list of objects and an object of lists are the same column, written by two writers. A position
-    beyond the end of a list, and anything below a null, is null.
+    Keys may contain dots and spaces. A key applied to a list is looked up in every element, because
+    some writers store an object of lists as a list of objects. A position beyond the end of a list,
+    and anything below a null, is null.
     """
     value: object = row
     parts = path.split(".")
@@ -58,7 +58,7 @@ def _step(value: object, parts: Sequence[str], path: str) -> tuple[object, int]:
     raise FieldError(
         path,
         found=describe(value),
-        expected=f"an object or a list that holds {parts[0]!r}",
+        expected=f"an object or a list with {parts[0]!r}",
         remedy="Shorten the path in the recipe.",
     )
 
@@ -80,7 +80,7 @@ def _listing(names: Sequence[str], n_shown: int = 12) -> str:
 
 
 def describe(value: object) -> str:
-    """What a person would call this value in an error message."""
+    """Describe a value for an error message."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -97,14 +97,14 @@ def describe(value: object) -> str:
 
 
 def is_empty(value: object) -> bool:
-    """Null, blank text, or the NaN that spreadsheets and pandas write for null."""
+    """Return whether a value is null, blank text, or NaN (null in spreadsheets and pandas)."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def text_of(value: object, field: str) -> str | None:
-    """The value as text, None when it is empty. Text itself is never altered."""
+    """Return a value as text, or None if it is empty. Text is returned unchanged."""
     if is_empty(value):
         return None
     if isinstance(value, str):
@@ -136,13 +136,13 @@ def _remedy_for(value: object, field: str) -> str:
 
 
 def texts_of(value: object, field: str) -> list[str]:
-    """The value as accepted answers: a list holds several, an empty value none."""
+    """Return a value as a list of answers: several for a list, none for an empty value."""
     values = value if isinstance(value, list | tuple) else [value]
     return [text for text in (text_of(item, field) for item in values) if text is not None]
 
 
 def plain(value: object, field: str) -> object:
-    """The value in JSON's own types."""
+    """Return a value in JSON types."""
     if isinstance(value, Mapping):
         return {str(key): plain(item, field) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -155,4 +155,4 @@ def plain(value: object, field: str) -> object:
         return value.isoformat()
     if isinstance(value, Decimal):
         return str(value)
-    raise FieldError(field, found=describe(value), expected="a value that JSON can hold")
+    raise FieldError(field, found=describe(value), expected="a value that JSON supports")

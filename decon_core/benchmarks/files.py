@@ -1,4 +1,4 @@
-"""Which files hold the rows of a split."""
+"""Find the files of each split of a local benchmark."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ _PARTS = r"(?:[-_]\d+(?:-of-\d+)?)?\."
 
 
 def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]:
-    """The files of every split, in the order in which they are read; {} for a data set on the hub.
+    """Return the files of every split in reading order; {} for a data set on the hub.
 
-    A local path may be a file, a pattern (`*`, `?`, `[`), hold `{split}`, or be how the names of
-    the files begin (`bundled/gsm8k_` for gsm8k_train-1.jsonl.gz, gsm8k_train-2.jsonl.gz, ...).
+    A local path may be a file, a pattern (`*`, `?`, `[`), contain `{split}`, or be a prefix of the
+    file names (`bundled/gsm8k_` for gsm8k_train-1.jsonl.gz, gsm8k_train-2.jsonl.gz, ...). Raises
+    `RecipeError` if a split has no file or a file has an unknown format.
     """
     source = recipe.source
     if not isinstance(source, LocalSource):
         return {}
     problems: list[Problem] = []
-    found: dict[str, tuple[Path, ...]] = {}
+    by_split: dict[str, tuple[Path, ...]] = {}
     for split, patterns in _patterns(recipe, source):
         files: list[Path] = []
         for pattern in patterns:
             files += _files_of(recipe, pattern, split, base, problems)
-        found[split] = tuple(dict.fromkeys(files))
+        by_split[split] = tuple(dict.fromkeys(files))
     if problems:
         raise RecipeError(dict.fromkeys(problems))
-    return found
+    return by_split
 
 
 def local_paths(recipe: Recipe) -> list[str]:
-    """The paths and patterns of its files, as they are written; none for a data set on the hub."""
+    """Return the local paths and patterns as written in the recipe; none for a hub data set."""
     source = recipe.source
     if not isinstance(source, LocalSource):
         return []
@@ -63,7 +64,7 @@ def _files_of(
             Problem(
                 where,
                 f"{pattern!r} for {len(recipe.splits)} splits",
-                "files that can be told apart by split",
+                "different files for each split",
                 "Put {split} into the path, or write `split: file` lines.",
             )
         )
@@ -76,7 +77,7 @@ def _is_shared(recipe: Recipe) -> bool:
 
 
 def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool]:
-    """The files, what was looked for, and whether their names depend on the split."""
+    """Return the files, what was searched for, and whether the names depend on the split."""
     names_split = "{split}" in pattern
     path = parse_path(pattern.replace("{split}", split), base=base)
     if any(mark in pattern for mark in "*?["):
@@ -99,13 +100,13 @@ def _by_prefix(path: Path, split: str, *, ends_in_folder: bool) -> tuple[list[Pa
 
 def _glob(path: Path) -> list[Path]:
     if isinstance(path, RemotePath):
-        return sorted((found for found, _ in expand_glob(str(path))), key=_natural)
+        return sorted((file for file, _ in expand_glob(str(path))), key=_natural)
     root = Path(path.anchor) if path.is_absolute() else Path()
     relative = path.relative_to(root) if path.is_absolute() else path
     return sorted(root.glob(str(relative)), key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    """Part 2 comes before part 10."""
+    """Sort key with numbers in numeric order: part 2 before part 10."""
     pieces = re.split(r"(\d+)", str(path))
     return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]

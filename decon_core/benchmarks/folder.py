@@ -1,8 +1,7 @@
-"""A path as people type it -> the records of every benchmark in it.
+"""Read the records of all benchmarks at a path given on the command line.
 
-Either a recipe file, or normalized records in the JSONL form of the reference tool: a file, or a
-folder of such files. There a row says itself to which benchmark (`eval_key`) and split it belongs,
-and one file may hold several.
+The path is a recipe file, or a file or folder of normalized records in the JSONL format of AI2's
+decon. A record names its benchmark (`eval_key`) and split, and a file may contain several.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from decon_core.schemas import RECORDS
 from decon_core.storage.paths import is_hidden
 
 _RECIPES = (".yaml", ".yml")
-_EXAMPLE = "start from a recipe, if these are raw rows: docs/recipes.md"
+_REMEDY = "for raw rows, write a recipe: docs/recipes.md"
 
 
 def records_in(path: Path) -> dict[str, pa.Table]:
-    """The records of each benchmark that a path leads to, by name."""
+    """Return the records of each benchmark at a path, by name."""
     if path.suffix.lower() in _RECIPES and path.is_file():
         recipes = load_recipes(path)
         return {name: normalize(recipe, base=path.parent) for name, recipe in recipes.items()}
@@ -52,17 +51,17 @@ def _files(path: Path) -> list[Path]:
 
 
 def part_order(path: Path) -> list[tuple[int, str]]:
-    """As recipes read them: part 2 before part 10."""
+    """Sort key in the order in which recipes read files: part 2 before part 10."""
     pieces = re.split(r"(\d+)", str(path))
     return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]
 
 
-Places = dict[str, dict[str, list[Path]]]  # benchmark, split: the files that hold rows of it
+Places = dict[str, dict[str, list[Path]]]  # the files with rows, by benchmark and split
 
 
 def places_of_records(files: Sequence[Path]) -> Places:
-    """The benchmarks and splits that the rows of these files say they belong to."""
-    found: Places = {}
+    """Return the benchmarks and splits in these files, as named by their rows."""
+    places: Places = {}
     problems = _Problems()
     for file in files:
         for number, row in enumerate(read_rows(file), start=1):
@@ -73,13 +72,13 @@ def places_of_records(files: Sequence[Path]) -> Places:
             if not isinstance(name, str) or not isinstance(split, str):
                 missing = "'split'" if isinstance(name, str) else "'eval_key'"
                 expected = "normalized records: eval_key, split, question, answer"
-                problems.add(Problem(f"{file} row {number}", f"no {missing}", expected, _EXAMPLE))
+                problems.add(Problem(f"{file} row {number}", f"no {missing}", expected, _REMEDY))
                 continue
-            files_of_split = found.setdefault(name, {}).setdefault(split, [])
+            files_of_split = places.setdefault(name, {}).setdefault(split, [])
             if file not in files_of_split[-1:]:
                 files_of_split.append(file)
     problems.raise_all()
-    return found
+    return places
 
 
 def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
@@ -114,7 +113,7 @@ def _rows_of(file: Path, name: str, split: str) -> Iterator[Row | Problem]:
 
 @dataclass
 class _Problems:
-    """All that is wrong, said in one error."""
+    """Collects problems for one error."""
 
     found: list[Problem] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Rows from the Hugging Face hub. The only module that knows the `datasets` package."""
+"""Read rows from the Hugging Face hub. The only module that imports `datasets`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from decon_core.storage.paths import naming_unreachable
 def read_hub_rows(
     source: HubSource, *, config: str | None, split: str, where: str
 ) -> Iterator[Row]:
-    """Streamed, so that a look at ten rows does not download a data set."""
+    """Stream the rows of a split, so that reading ten rows does not download the data set."""
     try:
         import datasets
     except ImportError:
@@ -23,18 +23,18 @@ def read_hub_rows(
             Problem(
                 f"{where}.hf_path",
                 "no package 'datasets'",
-                f"it to be installed, to read {source.path} from the hub",
+                f"'datasets' installed, to read {source.path} from the hub",
                 "pip install 'decon-assets[hub]', or download the files and use local_path.",
             )
         ) from None
     place = f"{where}.hf_path {source.path!r}"
     try:
-        with _without_retries_told(), naming_unreachable(place):
+        with _without_retry_warnings(), naming_unreachable(place):
             rows = datasets.load_dataset(
                 source.path, name=config, split=split, revision=source.revision, streaming=True
             )
     except (ValueError, FileNotFoundError, RuntimeError) as error:
-        # `datasets` says this way that the data set, the config or the split does not exist.
+        # Raised by `datasets` if the data set, the config or the split does not exist.
         raise RecipeError(
             Problem(
                 where,
@@ -44,14 +44,14 @@ def read_hub_rows(
                 "Look the names up on the data set's page.",
             )
         ) from error
-    # Pictures and sounds are never compared; decoding them would need more packages.
-    with _without_retries_told(), naming_unreachable(place):
+    # Images and audio are never compared; decoding them would need more packages.
+    with _without_retry_warnings(), naming_unreachable(place):
         yield from rows.decode(enable=False)
 
 
 @contextmanager
-def _without_retries_told() -> Iterator[None]:
-    """Without two lines for each time that the hub is tried again: the error says all of it."""
+def _without_retry_warnings() -> Iterator[None]:
+    """Silence the two log lines of each retry; the final error contains the cause."""
     logger = logging.getLogger("huggingface_hub")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""A recipe and its rows -> the table of records."""
+"""Build the table of records from a recipe and its rows."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from decon_core.benchmarks.record_table import Record, extras_text, fingerprint_
 from decon_core.errors import Problem, RecordError
 from decon_core.schemas import RECORDS
 
-# A wrong field name is wrong in every row; this many say it clearly enough.
-_N_PROBLEMS_SHOWN = 19  # and a line that counts the others: the 20 that an error tells
+# A wrong field name is wrong in every row. 19 problems and a count make the 20 lines of an error.
+_N_PROBLEMS_SHOWN = 19
 
 
 def normalize(recipe: Recipe, *, base: Path, limit: int | None = None) -> pa.Table:
-    """All records of a benchmark: splits as listed, rows as in the files, expansions in order.
+    """Return all records of a benchmark, in the order of splits, rows and choices.
 
-    Local paths are relative to `base`. With `limit`, only that many instances of every split.
+    Local paths are relative to `base`. With `limit`, only that many items of every split. Raises
+    `RecordError` with all problems.
     """
     files = files_by_split(recipe, base=base)
     tables: list[pa.Table] = []
@@ -71,9 +72,9 @@ def normalize_rows(
     config: str | None = None,
     first_instance: int = 0,
 ) -> pa.Table:
-    """The records of rows from anywhere; `origin` is what error messages call that place.
+    """Return the records of rows; `origin` names their source in error messages.
 
-    A reader may hand in a `Problem` for a row that it could not read; it is reported with the rest.
+    A `Problem` in place of an unreadable row is reported with the others in a `RecordError`.
     """
     batch = _Batch(recipe, split, origin, config or _config_of(recipe), first_instance, None)
     batch.read(rows)
@@ -92,7 +93,7 @@ _Source = tuple[str, str | None, Iterable[Row | Problem]]
 
 
 def _sources(recipe: Recipe, split: str, files: Iterable[Path]) -> Iterator[_Source]:
-    """Every place that holds rows of the split: its name, its config, and its rows."""
+    """Yield the sources of a split: name, config and rows of each file or hub config."""
     source = recipe.source
     if isinstance(source, LocalSource):
         for file in files:
@@ -109,13 +110,13 @@ def _empty_split(recipe: Recipe, split: str) -> Problem:
         where=f"{recipe.name} split {split!r}",
         found="no rows",
         expected="at least one row",
-        remedy="An empty split would count as clean: remove it from `splits`, or mend the file.",
+        remedy="An empty split would count as clean: remove it from `splits`, or fix the file.",
     )
 
 
 @dataclass
 class _Batch:
-    """The records of one file (or one split of one config on the hub), and what was wrong there."""
+    """The records and problems of one file, or of one split of one config on the hub."""
 
     recipe: Recipe
     split: str
@@ -123,7 +124,7 @@ class _Batch:
     config: str | None
     next_instance: int
     limit: int | None
-    # Several splits live in this file, so each of its rows must say to which it belongs.
+    # The file contains several splits, so each row must name its split.
     is_shared: bool = False
     records: list[Record] = field(default_factory=list)
     _problems: list[Problem] = field(default_factory=list)
@@ -136,7 +137,7 @@ class _Batch:
                 self._read_normalized(rows)
             else:
                 self._read_raw(rows)
-        except RecordError as error:  # the file ends here, damaged
+        except RecordError as error:  # the file is damaged from here on
             for problem in error.problems:
                 self._add(problem)
 
@@ -144,7 +145,7 @@ class _Batch:
         n_more = self._n_problems - len(self._problems)
         if n_more == 0:
             return self._problems
-        rest = Problem(self.origin, f"{n_more} more problems", "rows that fit the recipe")
+        rest = Problem(self.origin, f"{n_more} more problems", "rows that match the recipe")
         return [*self._problems, rest]
 
     def _add(self, problem: Problem) -> None:
@@ -165,7 +166,7 @@ class _Batch:
             if isinstance(row, Problem):
                 self._add(row)
             elif is_record(row):
-                self._add(self._no_raw_row(number))
+                self._add(self._unexpected_record(number))
                 return
             else:
                 self._add_records(number, row)
@@ -176,83 +177,83 @@ class _Batch:
                     Problem(
                         where=f"{self.origin}, extra field {name!r}",
                         found="no row that has it",
-                        expected="it in some row at least",
+                        expected="at least one row with it",
                         remedy="Correct or remove it in extra_fields (or tests).",
                     )
                 )
 
-    def _no_raw_row(self, number: int) -> Problem:
-        """Read as a raw row, each answer would be an item, and is_correct would be lost."""
+    def _unexpected_record(self, number: int) -> Problem:
+        """As a raw row, each answer would become an item and `is_correct` would be lost."""
         return Problem(
             f"{self.origin} row {number}",
-            f"a normalized record (eval_key, split, question, fingerprint), beside a recipe "
-            f"{self.recipe.name!r} for raw rows",
+            f"a normalized record (eval_key, split, question, fingerprint), but the recipe "
+            f"{self.recipe.name!r} is for raw rows",
             "raw rows, or a recipe without a prompt",
             "remove prompt, passage and answers from the recipe: records are read as they are "
             "(docs/recipes.md, Files of records)",
         )
 
     def _add_records(self, number: int, row: Row) -> None:
-        """Everything that is wrong with a row is said at once, so each part is tried by itself."""
-        found = _Parts()
-        for part in (
+        """Add the records of a row, or the problems of all its parts."""
+        parts = _Parts()
+        for find in (
             self._find_questions,
             self._find_passage,
             self._find_config,
             self._find_extras,
         ):
             try:
-                part(row, found)
+                find(row, parts)
             except FieldError as error:
-                found.is_whole = False
+                parts.is_complete = False
                 self._add_error(number, error)
-        if found.is_whole:
-            self.records += self._records_of(found)
+        if parts.is_complete:
+            self.records += self._records_of(parts)
 
-    def _find_questions(self, row: Row, found: _Parts) -> None:
-        found.questions = list(_questions_in(row, self.recipe, self.split))
+    def _find_questions(self, row: Row, parts: _Parts) -> None:
+        parts.questions = list(_questions_in(row, self.recipe, self.split))
 
-    def _find_passage(self, row: Row, found: _Parts) -> None:
+    def _find_passage(self, row: Row, parts: _Parts) -> None:
         if self.recipe.passage is not None:
-            found.passage = text_in(row, self.recipe.passage)
+            parts.passage = text_in(row, self.recipe.passage)
 
-    def _find_config(self, row: Row, found: _Parts) -> None:
-        found.config = self.config
+    def _find_config(self, row: Row, parts: _Parts) -> None:
+        parts.config = self.config
         if self.recipe.dataset_name_field is not None:
             name = self.recipe.dataset_name_field
-            found.config = text_of(value_at(row, name), name) or self.config
+            parts.config = text_of(value_at(row, name), name) or self.config
 
-    def _find_extras(self, row: Row, found: _Parts) -> None:
+    def _find_extras(self, row: Row, parts: _Parts) -> None:
         for name in self.recipe.extra_fields:
             try:
                 value = value_at(row, name)
             except FieldError:
-                continue  # `_read_raw` objects when no row at all has it
+                continue  # `_read_raw` reports fields that no row has
             self._unseen_extras.discard(name)
-            found.extras[name] = plain(value, name)
+            parts.extras[name] = plain(value, name)
 
-    def _records_of(self, found: _Parts) -> Iterator[Record]:
-        for question in found.questions:
+    def _records_of(self, parts: _Parts) -> Iterator[Record]:
+        for question in parts.questions:
             candidates: list[Candidate | None] = [*question.candidates] or [None]
             for choice_index, candidate in enumerate(candidates):
                 answer = candidate.text if candidate else None
                 yield Record(
                     benchmark=self.recipe.name,
-                    config=found.config,
+                    config=parts.config,
                     split=self.split,
                     instance_index=self.next_instance,
                     sub_index=question.sub_index,
                     choice_index=choice_index if len(candidates) > 1 else None,
                     is_correct=candidate.is_correct if candidate else None,
-                    passage=found.passage,
+                    passage=parts.passage,
                     question=question.text,
                     answer=answer,
-                    fingerprint=fingerprint_of(found.passage, question.text, answer),
-                    extras=extras_text(found.extras),
+                    fingerprint=fingerprint_of(parts.passage, question.text, answer),
+                    extras=extras_text(parts.extras),
                 )
 
     def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
-        """Instances are numbered anew: files of several configs each start again from 0."""
+        """Read records and renumber their items: files of several configs each start from 0."""
         current: tuple[object, ...] | None = None
         first_instance = self.next_instance
         for number, row in enumerate(rows, start=1):
@@ -263,49 +264,49 @@ class _Batch:
             if self.recipe.eval_key is not None and name != self.recipe.eval_key:
                 continue
             try:
-                found = read_normalized(row, must_say_split=self.is_shared)
+                record = read_normalized(row, requires_split=self.is_shared)
             except FieldError as error:
                 self._add_error(number, error)
                 continue
-            if found.split is not None and found.split != self.split:
+            if record.split is not None and record.split != self.split:
                 continue
-            instance = (name, found.config, number if found.instance is None else found.instance)
+            instance = (name, record.config, number if record.instance is None else record.instance)
             if instance != current:
                 if self.limit is not None and self.next_instance - first_instance == self.limit:
                     return
                 current = instance
                 self.next_instance += 1
-            self.records.append(self._record_of(found, self.next_instance - 1))
+            self.records.append(self._record_of(record, self.next_instance - 1))
 
-    def _record_of(self, found: Normalized, instance_index: int) -> Record:
-        extras = dict(found.extras)
-        if found.instance is not None and found.instance != instance_index:
-            extras["eval_instance_index"] = found.instance
+    def _record_of(self, record: Normalized, instance_index: int) -> Record:
+        extras = dict(record.extras)
+        if record.instance is not None and record.instance != instance_index:
+            extras["eval_instance_index"] = record.instance
         return Record(
             benchmark=self.recipe.name,
-            config=found.config or self.config,
+            config=record.config or self.config,
             split=self.split,
             instance_index=instance_index,
-            sub_index=found.sub_index,
-            choice_index=found.choice_index,
-            is_correct=found.is_correct,
-            passage=found.passage,
-            question=found.question,
-            answer=found.answer,
-            fingerprint=fingerprint_of(found.passage, found.question, found.answer),
+            sub_index=record.sub_index,
+            choice_index=record.choice_index,
+            is_correct=record.is_correct,
+            passage=record.passage,
+            question=record.question,
+            answer=record.answer,
+            fingerprint=fingerprint_of(record.passage, record.question, record.answer),
             extras=extras_text(extras),
         )
 
 
 @dataclass
 class _Parts:
-    """What has been found in one row so far."""
+    """The parts of a raw row found so far."""
 
     questions: list[_Question] = field(default_factory=list)
     passage: str | None = None
     config: str | None = None
     extras: dict[str, object] = field(default_factory=dict)
-    is_whole: bool = True
+    is_complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -316,7 +317,7 @@ class _Question:
 
 
 def _questions_in(row: Row, recipe: Recipe, split: str) -> Iterator[_Question]:
-    """Each question of a row with its answers."""
+    """Yield the questions of a row with their answers."""
     find = partial(
         candidates_in, row, recipe.answers, has_answers=split not in recipe.no_answer_splits
     )

@@ -1,4 +1,4 @@
-"""Rows that are records already: the JSONL form of the reference tool, or our own table."""
+"""Read rows that are already records: JSONL of AI2's decon, or this project's tables."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from decon_core.benchmarks.fields import (
 )
 from decon_core.benchmarks.record_table import fingerprint_of
 
-# Written by the reference tool or by us, and carried by columns of their own.
+# Fields of decon's records or ours that have their own columns.
 _KNOWN = frozenset(
     {"eval_key", "benchmark", "eval_instance_index", "instance_index", "sub_index", "choice_index"}
     | {"split", "config", "passage", "question", "answer", "is_correct", "fingerprint", "extras"}
-    | {"doc_id"}  # a running number over everything that was downloaded together
+    | {"doc_id"}  # a running number over all benchmarks downloaded together
 )
 _INDEX_KEYS = ("instance_index", "eval_instance_index")
 _NAME_KEYS = ("eval_key", "benchmark")
-# Beside a name, a split and a question, one of these tells a record from a raw row.
+# A row with a name, a split, a question and one of these is a record, not a raw row.
 _MARKS = ("fingerprint", "is_correct", "eval_instance_index", "choice_index")
 
 
 @dataclass(frozen=True)
 class Normalized:
-    """One such row, checked."""
+    """A validated record."""
 
     split: str | None
     config: str | None
@@ -45,7 +45,7 @@ class Normalized:
 
 
 def is_record(row: Row) -> bool:
-    """Whether a row is a record already: one of the reference tool's bundled form, or of ours."""
+    """Return whether a row is a record of AI2's decon or of this project."""
     return (
         "question" in row
         and "split" in row
@@ -55,16 +55,17 @@ def is_record(row: Row) -> bool:
 
 
 def benchmark_of(row: Row) -> object:
-    """The benchmark that a record says it belongs to, if it says so."""
+    """Return the benchmark that a record names, or None."""
     return next((row[key] for key in _NAME_KEYS if row.get(key) is not None), None)
 
 
-def read_normalized(row: Row, *, must_say_split: bool = False) -> Normalized:
-    if must_say_split and is_empty(row.get("split")):
+def read_normalized(row: Row, *, requires_split: bool = False) -> Normalized:
+    """Validate a record. Raises `FieldError`."""
+    if requires_split and is_empty(row.get("split")):
         raise FieldError(
             "split",
             found=describe(row.get("split")),
-            expected="the split of the row, for the file holds several",
+            expected="the split of the row, as the file contains several",
         )
     question = text_of(value_at(row, "question"), "question") or ""
     passage = text_of(row.get("passage"), "passage")
@@ -99,7 +100,7 @@ def _flag(row: Row, key: str) -> bool | None:
 
 
 def _check_fingerprint(row: Row, passage: str | None, question: str, answer: str | None) -> None:
-    """Over the texts as they stand in the row: blank ones are kept in the fingerprint there."""
+    """Raise `FieldError` if the fingerprint is wrong, with or without blank texts."""
     given = row.get("fingerprint")
     texts = [row.get(key) for key in ("passage", "question", "answer")]
     as_written = fingerprint_of(*(text if isinstance(text, str) else None for text in texts))
@@ -107,7 +108,7 @@ def _check_fingerprint(row: Row, passage: str | None, question: str, answer: str
         raise FieldError(
             "fingerprint",
             found=describe(given),
-            expected=f"{as_written!r}, which is what the texts of the row give",
+            expected=f"{as_written!r}, computed from the texts of the row",
             remedy="If the texts were edited on purpose, remove the field.",
         )
 

@@ -1,4 +1,4 @@
-"""YAML -> recipes. Everything that is wrong with a file is found in one reading."""
+"""Parse recipes from YAML. All problems of a file are reported together."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from decon_core.errors import KeyNameError
 
 
 def load_recipes(path: Path) -> dict[str, Recipe]:
-    """Every recipe of a file with a top-level `evals:`; a `RecipeError` names all its problems."""
+    """Load the recipes of a file with a top-level `evals:`; `RecipeError` has all its problems."""
     source = read_yaml(path)
     report = Report(path, source)
     top = report.block(source.value, ())
     evals = top.get("evals") if top else None
     if top and evals is None:
         report.add((), "no recipes", "a top-level `evals:` with one entry per benchmark")
-    # Other top-level keys are left alone: users keep anchors and notes there.
+    # Other top-level keys are ignored: users keep anchors and notes there.
     entries = report.block(evals, ("evals",)) if evals is not None else None
     recipes: dict[str, Recipe] = {}
     for name in entries.mapping if entries else ():
@@ -107,7 +107,7 @@ def _no_answer_splits(block: Block, splits: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _extra_fields(block: Block) -> tuple[str, ...]:
-    """The tests of a code task are kept like any other field that no detector reads."""
+    """Return extra fields and `tests`, the tests of a code task; no detector reads them."""
     return tuple(dict.fromkeys((*block.texts("extra_fields"), *block.texts("tests"))))
 
 

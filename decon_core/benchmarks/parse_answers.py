@@ -1,4 +1,4 @@
-"""The part of a recipe that says what counts as an answer."""
+"""Parse the answers of a recipe."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ _CORRECT = ("correct_index", "correct_text", "correct_flags")
 
 
 def _choices(block: Block) -> ChoicesAnswer:
-    said = [key for key in _CORRECT if key in block]
-    if len(said) != 1:
+    present = [key for key in _CORRECT if key in block]
+    if len(present) != 1:
         block.report.add(
             block.place,
-            " and ".join(said) or f"none of {', '.join(_CORRECT)}",
+            " and ".join(present) or f"none of {', '.join(_CORRECT)}",
             "exactly one of them",
-            "Write `correct_index: null` when the rows do not say which choice is right.",
+            "Write `correct_index: null` if the rows do not name the correct choice.",
         )
     if ("field" in block) == ("fields" in block):
         found = "both field and fields" if "field" in block else "neither field nor fields"

@@ -1,4 +1,4 @@
-"""The parts of a recipe that name a text: prompts, passages, and the transforms on the way."""
+"""Parse the texts of a recipe: prompts, passages and their transforms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXT_FORMS = "field, fields, messages, concat_messages, last_paragraph"
 
 
 def parse_text(report: Report, value: object, place: Place) -> Text | None:
-    """A field name, or one of the forms that make text of several values."""
+    """Parse a field name, or an object that builds a text from one or more fields."""
     if isinstance(value, str) and value:
         return FieldText(field=value)
     if not isinstance(value, Mapping):
@@ -69,7 +69,7 @@ def parse_text_form(block: Block) -> Text | None:
 
 
 def _messages(block: Block) -> MessagesText | None:
-    """`messages: field`, or the reference tool's `concat_messages: {field, content_field}`."""
+    """Parse `messages: field`, or decon's `concat_messages: {field, content_field}`."""
     if "messages" in block:
         return MessagesText(
             field=block.required_text("messages", "the field with the turns"),
@@ -91,16 +91,16 @@ def _messages(block: Block) -> MessagesText | None:
 
 
 def parse_transforms(block: Block) -> Steps:
-    """`strip`, `{after_marker: "####"}`, or a list of such steps."""
+    """Parse `strip`, `{after_marker: "####"}`, or a list of such steps."""
     value = block.get("transform")
     if value is None:
         return ()
     steps = value if isinstance(value, list) else [value]
-    found = [
+    parsed = [
         _step(block, step, (*block.at("transform"), i) if steps is value else block.at("transform"))
         for i, step in enumerate(steps)
     ]
-    return tuple(step for step in found if step is not None)
+    return tuple(step for step in parsed if step is not None)
 
 
 def _step(block: Block, step: object, place: Place) -> tuple[str, str | None] | None:

@@ -1,4 +1,4 @@
-"""A recipe's `prompt`, `passage` and other texts, looked up in one row."""
+"""Look up a recipe's `prompt`, `passage` and other texts in a row."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from decon_core.benchmarks.fields import (
 from decon_core.benchmarks.recipe import FieldText, JoinedText, LastParagraph, MessagesText, Text
 from decon_core.benchmarks.transforms import apply_transforms
 
-# The two shapes in which chats are published, and what the second calls the first's roles.
+# The two published chat formats, and the role names of the second one.
 _ROLE_KEYS = ("role", "from")
 _CONTENT_KEYS = ("content", "value")
 _ROLE_ALIASES = {"human": "user", "gpt": "assistant"}
 
 
 def text_in(row: Row, source: Text) -> str | None:
-    """One text, None when the row has the field and nothing in it."""
+    """Return a text of a row, or None if its field is empty."""
     return text_of(value_in(row, source), name_of(source))
 
 
 def value_in(row: Row, source: Text) -> object:
-    """What the source names, after its transforms; a list is left to the caller."""
+    """Return the transformed value of a text source; may be a list."""
     match source:
         case FieldText():
             return _field_value(row, source)
@@ -97,7 +97,7 @@ def _content_of(message: Mapping[str, object], source: MessagesText) -> str | No
 
 
 def _content_text(content: object, field: str) -> str | None:
-    """Content is text, or a list of parts of which those of type text count."""
+    """Return the text of a message's content: text, or a list of parts, some with text."""
     if not isinstance(content, list | tuple):
         return text_of(content, field)
     parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
@@ -113,7 +113,7 @@ def _last_paragraph(row: Row, source: LastParagraph) -> str | None:
 
 
 def _flattened(value: object, field: str) -> Iterator[str]:
-    """Papers are published as sections of paragraphs: lists of lists."""
+    """Yield the texts in nested lists; papers are published as sections of paragraphs."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from _flattened(item, field)

@@ -1,4 +1,4 @@
-"""Files -> rows. A file is read whole or not at all: one that ends too early is an error."""
+"""Read the rows of benchmark files. A truncated file is an error."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_rows(path: Path) -> Iterator[Row | Problem]:
-    """The rows of a file in order; in place of one that cannot be read, why not."""
+    """Yield the rows of a file in order, with a `Problem` in place of an unreadable row.
+
+    Raises `RecordError` if the file is damaged.
+    """
     reader = _READERS[_format_of(path)]
-    with _whole(path):
+    with _damage_as_record_error(path):
         yield from reader(path)
 
 
@@ -44,8 +47,8 @@ def _format_of(path: Path) -> str:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[None]:
-    """What the decompressors say of a damaged file, said in our words."""
+def _damage_as_record_error(path: Path) -> Iterator[None]:
+    """Turn decompression errors into `RecordError`."""
     try:
         yield
     except EOFError:
@@ -56,7 +59,7 @@ def _whole(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path, what: str) -> RecordError:
     return RecordError(
-        Problem(str(path), f"a file {what}", "a whole file", "Copy or download it again.")
+        Problem(str(path), f"a file {what}", "a complete file", "Copy or download it again.")
     )
 
 
@@ -85,20 +88,20 @@ def _json_row(text: bytes, where: str) -> Row | Problem:
 
 
 def _parse(text: bytes) -> object:
-    """Strict and fast first; then the standard library, which knows NaN as Python writes it."""
+    """Parse JSON with orjson, or with the standard library if there is a NaN."""
     try:
         parsed: object = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         try:
             parsed = json.loads(text.decode("utf-8"))
-            json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is no text
+            json.dumps(parsed, ensure_ascii=False).encode()  # refuses lone surrogates
         except (json.JSONDecodeError, RecursionError):
             raise error from None
     return parsed
 
 
 def _json_array(path: Path) -> Iterator[Row | Problem]:
-    """A list of objects; or, as many publish under this name, one object per line."""
+    """Read a list of objects, or one object per line, which is also published as .json."""
     with open_bytes(path) as file:
         content = file.read().removeprefix(_BOM)
     if not content.lstrip().startswith(b"["):
@@ -125,7 +128,7 @@ def _parquet(path: Path) -> Iterator[Row | Problem]:
         for batch in parquet.ParquetFile(source).iter_batches(batch_size=2_000):
             yield from batch.to_pylist(maps_as_pydicts="strict")
     except pa.ArrowException as error:
-        raise _damaged(path, f"that is not whole parquet ({error})") from None
+        raise _damaged(path, f"that is not valid parquet ({error})") from None
 
 
 def _comma_separated(path: Path) -> Iterator[Row | Problem]:
@@ -133,7 +136,7 @@ def _comma_separated(path: Path) -> Iterator[Row | Problem]:
 
 
 def _tab_separated(path: Path) -> Iterator[Row | Problem]:
-    """No quoting, as the format has it: an unpaired quote in a text would swallow whole lines."""
+    """TSV has no quoting: an unpaired quote in a text would swallow whole lines."""
     yield from _table(path, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 

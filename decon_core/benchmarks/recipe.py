@@ -1,4 +1,4 @@
-"""What a recipe is, once it has been read and found right (`parse` does both)."""
+"""A validated recipe; `parse` reads it. Class and field names are part of its fingerprint."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import hashlib
 import json
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 
-# Counted up whenever the same recipe and the same rows give other records than before.
+# Increased when the same recipe and rows give other records than before.
 NORMALIZATION_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class HubSource:
-    """A data set on the Hugging Face hub; several configs are read one after the other."""
+    """A data set on the Hugging Face hub; its configs are read in order."""
 
     path: str
     configs: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class HubSource:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSource:
-    """Files: either patterns for every split (`files` says how they are found), or per split."""
+    """Local files: patterns for all splits (see `files`), or patterns by split."""
 
     patterns: tuple[str, ...] = ()
     by_split: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -45,7 +45,7 @@ class JoinedText:
 
 @dataclass(frozen=True, kw_only=True)
 class MessagesText:
-    """The turns of a chat as one text; `roles` empty = all of them."""
+    """The turns of a chat as one text; empty `roles`: all roles."""
 
     field: str
     content_field: str | None = None
@@ -72,8 +72,10 @@ class PlainAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class ChoicesAnswer:
-    """One record per choice, from one field or from several (whose names are then the labels).
-    The right one is known by index or label, by its text, by flags, or not at all."""
+    """One record per choice, from one field or from several, whose names are then the labels.
+
+    The correct choice is given by index or label, by its text, by flags, or not at all.
+    """
 
     field: str | None = None
     fields: tuple[str, ...] = ()
@@ -86,7 +88,7 @@ class ChoicesAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixAnswer:
-    """One record per field whose name is the prefix and a letter or a number."""
+    """One record per field named by the prefix and a letter or number."""
 
     prefix: str
     suffix_match_field: str | None = None
@@ -95,7 +97,7 @@ class PrefixAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedAnswer:
-    """One answer, found by a label: in the field `prefix` + label, or in the list `field`."""
+    """One answer, selected by a label: the field `prefix` + label, or an element of `field`."""
 
     key_field: str
     prefix: str | None = None
@@ -105,7 +107,7 @@ class IndexedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayAnswer:
-    """The element that stands where the question stands in its own array."""
+    """The element at the position of the question in its array."""
 
     array: str
 
@@ -139,7 +141,7 @@ Questions = Prompts | PromptArray | TranslationPair
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How the rows of one benchmark become records. `questions` is None: they already are."""
+    """How the rows of a benchmark become records. `questions` is None: they are records."""
 
     name: str
     source: HubSource | LocalSource
@@ -150,11 +152,11 @@ class Recipe:
     no_answer_splits: tuple[str, ...] = ()
     extra_fields: tuple[str, ...] = ()
     dataset_name_field: str | None = None
-    eval_key: str | None = None  # of records: only those of this benchmark
+    eval_key: str | None = None  # of records: read only those of this benchmark
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits of what the recipe says; how it was written down does not matter."""
+        """16 hex digits of the recipe's content, independent of how the YAML is written."""
         content = json.dumps(
             {"version": NORMALIZATION_VERSION, "recipe": _canonical(self)}, sort_keys=True
         )
@@ -162,14 +164,14 @@ class Recipe:
 
 
 def _canonical(value: object) -> object:
-    """Nested lists and objects; defaults are left out, so that a new key changes no fingerprint."""
+    """Return a recipe as JSON. Defaults are left out, so that new fields change no fingerprint."""
     if is_dataclass(value) and not isinstance(value, type):
-        said = {
+        values = {
             field.name: getattr(value, field.name)
             for field in fields(value)
             if field.default is MISSING or getattr(value, field.name) != field.default
         }
-        return {"kind": type(value).__name__} | {key: _canonical(said[key]) for key in said}
+        return {"kind": type(value).__name__} | {key: _canonical(values[key]) for key in values}
     if isinstance(value, tuple):
         return [_canonical(item) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""Records on their way into the table that leaves this package."""
+"""Build the Arrow table of records."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from decon_core.schemas import RECORDS
 
 
 def fingerprint_of(passage: str | None, question: str | None, answer: str | None) -> str:
-    """First 16 hex digits of SHA-256 over the three texts, one after the other."""
+    """Return the first 16 hex digits of the SHA-256 of the concatenated texts."""
     text = (passage or "") + (question or "") + (answer or "")
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One row of `schemas.RECORDS`, its fields in the table's order."""
+    """A row of `schemas.RECORDS`, with fields in the order of the columns."""
 
     benchmark: str
     config: str | None

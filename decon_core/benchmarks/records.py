@@ -1,4 +1,4 @@
-"""Normalized records at rest: one immutable table per version of a benchmark."""
+"""Save and load normalized records: one immutable table per version of a benchmark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from decon_core.storage.store import Store, read_json, read_parquet, write_json,
 
 @dataclass(frozen=True)
 class Version:
-    """A benchmark as it is today: its name, the hash of its content, what it holds."""
+    """A version of a benchmark: name, hash of the content, number of records and items."""
 
     benchmark: str
     fingerprint: str
@@ -26,7 +26,7 @@ class Version:
 
 
 def fingerprint_of_records(table: pa.Table) -> str:
-    """Hash of the content: independent of files, of compression and of library versions."""
+    """Return a hash of the content, independent of files, compression and library versions."""
     digest = sha256()
     for batch in table.cast(RECORDS).to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
@@ -35,9 +35,9 @@ def fingerprint_of_records(table: pa.Table) -> str:
 
 
 def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
-    """Keep a normalized benchmark as the version that counts from now on.
+    """Save the records of a benchmark as its current version.
 
-    `origin` is the fingerprint of what it was made from: recipe and files.
+    `origin` is the fingerprint of the recipe and the files.
     """
     items = table.select(["split", "instance_index"]).group_by(["split", "instance_index"])
     version = Version(
@@ -63,7 +63,7 @@ def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str =
 
 
 def current_version(store: Store, benchmark: str) -> Version:
-    """The version of a benchmark that counts today."""
+    """Return the current version of a benchmark. Raises `MissingError` if there is none."""
     path = store.current_records(benchmark)
     if not path.is_file():
         raise MissingError(
@@ -79,7 +79,7 @@ def current_version(store: Store, benchmark: str) -> Version:
 
 
 def recorded_origin(store: Store, benchmark: str) -> str | None:
-    """What the current records were made from; None when they are not there."""
+    """Return the fingerprint of recipe and files of the current records, or None without any."""
     path = store.current_records(benchmark)
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Named changes to a value, and to a label, that a recipe may ask for."""
+"""The named transforms of values and labels in recipes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Steps = tuple[tuple[str, str | None], ...]
 
 
 def apply_transforms(value: object, steps: Steps, field: str) -> object:
-    """Apply (name, argument) pairs in order; nothing in, nothing out."""
+    """Apply (name, argument) pairs in order; an empty value becomes None."""
     for name, argument in steps:
         if is_empty(value):
             return None
@@ -31,12 +31,12 @@ def apply_label_transform(label: str, name: str | None, field: str) -> str:
         return LABEL_TRANSFORMS[name](label)
     except ValueError:
         raise FieldError(
-            field, found=describe(label), expected=f"a label that {name} can work on"
+            field, found=describe(label), expected=f"a label that {name} accepts"
         ) from None
 
 
 def _each(change: Callable[[str], str], value: object, field: str) -> object:
-    """A change of text, applied to every element when the value is a list."""
+    """Apply a change of text to a value, or to every element of a list."""
     if isinstance(value, list | tuple):
         return [None if is_empty(item) else _each(change, item, field) for item in value]
     return change(text_of(value, field) or "")
@@ -55,7 +55,7 @@ def _last_line(value: object, field: str) -> object:
 
 
 def _after_marker(value: object, marker: str, field: str) -> object:
-    # Without the marker the text is kept whole: losing an answer is worse than a long one.
+    # Without the marker the whole text is kept: losing an answer is worse than a long one.
     return _each(lambda text: text.rpartition(marker)[2].strip(), value, field)
 
 
@@ -119,9 +119,9 @@ PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
     "to_json": _to_json,
 }
 
-# With the argument that is meant when the recipe gives none.
+# With the default argument.
 ARGUMENT_TRANSFORMS: dict[str, tuple[str, Callable[[object, str, str], object]]] = {
-    # "####" stands before the final answer in GSM8K and all that is modelled on it.
+    # "####" precedes the final answer in GSM8K and similar benchmarks.
     "after_marker": ("####", _after_marker),
     "before_marker": ("####", _before_marker),
     "join": ("\n", _join),

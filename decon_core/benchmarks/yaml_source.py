@@ -1,4 +1,4 @@
-"""A YAML file as plain values, with the line of every key, and keys written twice refused."""
+"""Load YAML as plain values with the line of every key; duplicate keys are problems."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ class _Builder:
             first_lines.setdefault(key, line)
 
     def _key(self, node: yaml.Node) -> str:
-        # Keys are names: `no:` and `2024:` mean what they look like, not false and a number.
+        # Keys are always strings: `no:` and `2024:` are not false and a number.
         return node.value if isinstance(node, yaml.ScalarNode) else str(node.value)

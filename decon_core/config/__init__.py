@@ -1,1 +1,1 @@
-"""decon.toml as typed settings: sources, policy, mixtures, blends, report."""
+"""Read and validate decon.toml: sources, policy, mixtures, blends, report."""

@@ -1,17 +1,17 @@
-"""decon.toml: which benchmarks, which corpus, which policy, and where the products go.
+"""Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
 
     [evals]
     recipes = ["evals/*.yaml"]          # one or more recipe files, or globs
     benchmarks = ["gsm8k", "mmlu"]      # optional: only these
-    required = ["gsm8k"]                # optional: of these every chosen rule must see enough items
-    least_indexable_share = 0.5         # what is enough; of all others a smaller share is a warning
+    required = ["gsm8k"]                # optional: fail if a detector sees too few of their items
+    least_indexable_share = 0.5         # too few: below this share; for other benchmarks a warning
 
     [idf]
-    snapshot = ["gsm8k", "mmlu"]        # optional: whose frequencies are frozen; default: all
+    snapshot = ["gsm8k", "mmlu"]        # optional: benchmarks of the idf snapshot; default: all
 
     [corpus]
-    pack_shards = 64                    # the most shards of one source in a pack
-    pack_bytes = "20 GB"                # optional: the most bytes, as the files are stored
+    pack_shards = 64                    # maximum number of shards of a source in a pack
+    pack_bytes = "20 GB"                # optional: maximum size of their files
 
     [[corpus.source]]
     name = "web"
@@ -24,37 +24,37 @@
     name = "chat"
     path = "corpus/chat/*.parquet"
     messages = "messages"               # instead of text: a list of turns
-    roles = ["user", "assistant"]       # optional: only the turns of these
+    roles = ["user", "assistant"]       # optional: only turns with these roles
 
     [policy]
     contamination_score_threshold = 0.8
 
-    [[mixture]]                         # optional, and as many as are wanted: see mixtures.py
+    [[mixture]]                         # optional, any number: see mixtures.py
     name = "decontaminated"
 
     [[blend]]                           # optional: see blends.py
     name = "stream"
     of = "decontaminated"
 
-    [review]                            # optional: what people said of findings (docs/review.md)
-    verdicts = "verdicts.jsonl"         # the file; nobody has to have written any
-    clears = ["template", "common source"]    # what they say of a match that is to be no leak
+    [review]                            # optional: verdicts on findings (docs/review.md)
+    verdicts = "verdicts.jsonl"         # the file; it need not exist
+    clears = ["template", "common source"]    # verdicts that make a match no leak
 
     [report]
     snippets = "on"                     # or "off": no text of the corpus in database and pages
-    context = 300                       # characters shown before and behind what was found
+    context = 300                       # characters shown before and after a match
     most_pairs = 50_000                 # pairs of item and passage whose texts are kept
-    drift = 0.05                        # by so much a leak rate may differ from the report before
+    drift = 0.05                        # accepted change of a leak rate since the previous report
 
     [store]
     path = ".decon"                     # or a URL: s3://bucket/products
-    work = ".decon"                     # optional, with a URL: the folder that work is done in
+    work = ".decon"                     # optional, with a URL: the local folder
 
     [storage.s3]                        # optional: options of a file system, but no secrets
     endpoint_url = "http://127.0.0.1:9000"
 
-Sources, recipes and the files of benchmarks may lie on URLs, too (docs/configuration.md).
-Relative paths start at the folder of the file.
+Sources, recipes and benchmark files may also be URLs (docs/configuration.md). Relative paths are
+relative to the folder of the file.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ from decon_core.config.verdicts import CLEARING, DEFAULT_FILE
 from decon_core.errors import ConfigError, Problem
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
-CONFIG_VARIABLE = "DECON_CONFIG"  # names the file for processes that others start
+CONFIG_VARIABLE = "DECON_CONFIG"  # environment variable with the path, for Dagster's processes
 DEFAULT_CONFIG = "decon.toml"
 
 _SECTIONS = {
@@ -94,7 +94,7 @@ _SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
 _PACKING_KEYS = {"pack_shards", "pack_bytes"}
 _DEFAULT_PACK_SHARDS = 64
 _STORE = ".decon"
-# What file systems call what nobody else may know.
+# Names of secret options.
 _SECRET = re.compile(
     r"secret|token|passw|^key$|access_key|account_key|credential|sas", re.IGNORECASE
 )
@@ -105,47 +105,47 @@ _POWERS = ("", "k", "M", "G", "T")
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Shards of one kind, and where in a row the text is. Fields may be nested: `metadata.text`."""
+    """A glob of shards, and the fields with their text. Fields may be nested: `metadata.text`."""
 
     name: str
     path: str
     text: str | tuple[str, ...] | None = None  # several fields: each a text or a list of messages
     messages: str | None = None
-    roles: tuple[str, ...] = ()  # of the messages that are read; none named: all
+    roles: tuple[str, ...] = ()  # of the messages to read; empty: all
     id: str | None = None
 
     def __post_init__(self) -> None:
-        # JSON and TOML have lists only; a source that went through them is the same source.
+        # JSON and TOML have only lists; a source read from them must equal the original.
         if self.text is not None and not isinstance(self.text, str):
             object.__setattr__(self, "text", tuple(self.text))
         object.__setattr__(self, "roles", tuple(self.roles))
 
     @property
     def is_one_text(self) -> bool:
-        """Whether a document is one text, or one conversation, rather than several fields."""
+        """Whether a document is one text or one conversation, not several fields."""
         return self.messages is not None or isinstance(self.text, str)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """When a pack is full. Of what is already packed nothing changes with it."""
+    """The limits of a new pack. Existing packs are not changed."""
 
     shards: int | None = None
-    n_bytes: int | None = None  # as the files are stored
+    n_bytes: int | None = None  # size of the files
 
     def is_full(self, n_shards: int, n_bytes: int, n_more: int) -> bool:
-        """Whether so many shards and bytes are all that goes with a shard of `n_more` bytes."""
+        """Return whether a shard of `n_more` bytes would exceed a limit of the pack."""
         too_many = self.shards is not None and n_shards >= self.shards
         return too_many or (self.n_bytes is not None and n_bytes + n_more > self.n_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Showing:
-    """What of the corpus may stand in a report."""
+    """How much text of the corpus a report may contain."""
 
     snippets: bool = True
-    context: int = 300  # characters before and behind what was found
-    most_pairs: int = 50_000  # whose texts are kept: leaks first, the best first
+    context: int = 300  # characters before and after a match
+    most_pairs: int = 50_000  # pairs with texts: leaks first, the highest scores first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,37 +165,37 @@ class Config:
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
     verdicts: Path
-    clears: tuple[str, ...]  # verdicts that take a match out of the leaks
+    clears: tuple[str, ...]  # verdicts that make a match no leak
     showing: Showing
-    drift: float  # of a benchmark's leak rate, from one report to the next
-    store: Path  # the folder that everything is made in
-    kept: RemotePath | None  # where it is kept, if that is somewhere else
-    storage: tuple[str, ...]  # schemes that options were given for
+    drift: float  # accepted change of a benchmark's leak rate between reports
+    store: Path  # the local folder
+    kept: RemotePath | None  # its remote copy, if there is one
+    storage: tuple[str, ...]  # schemes with options
 
 
 def load_config(path: Path) -> Config:
-    """Read and check a decon.toml; everything that is wrong is said in one error."""
+    """Read and validate a decon.toml. Raises one `ConfigError` with all problems."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(
-            Problem(str(path), "no such file", "a decon.toml", "the README shows a short one")
+            Problem(str(path), "no such file", "a decon.toml", "the README has a short example")
         ) from None
     except OSError as error:
         found = error.strerror or str(error)
-        raise ConfigError(Problem(str(path), found, "a decon.toml that can be read")) from None
+        raise ConfigError(Problem(str(path), found, "a readable decon.toml")) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from None
     return config_from(values, path)
 
 
 def config_from(values: Mapping[str, Any], path: Path) -> Config:
-    """Check what was read from a decon.toml at this path."""
+    """Validate the parsed values of a decon.toml at this path."""
     return _Reader(path).config(values)
 
 
 class _Reader(SettingsReader):
-    """Takes a parsed file apart and collects what is wrong on the way."""
+    """Builds a `Config` from a parsed file and collects the problems."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
@@ -223,7 +223,7 @@ class _Reader(SettingsReader):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             self.wrong("evals.least_indexable_share", share, "a number from 0 to 1")
         snapshot = self.names("idf.snapshot", sections["idf"].get("snapshot"))
-        self._use(sections["storage"])
+        self._use_options(sections["storage"])
         store, kept = self._store(sections["store"])
         verdicts = self._verdicts(sections["review"].get("verdicts", DEFAULT_FILE))
         clears = self._clears(sections["review"].get("clears", [*CLEARING]))
@@ -272,16 +272,16 @@ class _Reader(SettingsReader):
             storage=tuple(sections["storage"]),
         )
 
-    def _use(self, storage: Mapping[str, Any]) -> None:
-        """Options of file systems, by scheme; before anything on them is looked for."""
+    def _use_options(self, storage: Mapping[str, Any]) -> None:
+        """Set the options of file systems, before recipes are searched for on them."""
         before = len(self.problems)
         for scheme, options in storage.items():
             if not isinstance(options, dict):
                 self.wrong(f"storage.{scheme}", options, "a table of options")
                 continue
             for where in _secrets(options, f"storage.{scheme}"):
-                remedy = "such values belong into the environment, as the file system reads it"
-                self.wrong(where, "what looks like a secret", "no secret in a file", remedy)
+                remedy = "set it in the environment, where the file system reads it"
+                self.wrong(where, "a secret, by its name", "no secrets in a file", remedy)
         if len(self.problems) == before:
             use_options(storage)
 
@@ -292,22 +292,22 @@ class _Reader(SettingsReader):
                 return self._folder, None
         work = section.get("work", _STORE)
         if is_url(work):
-            self.wrong("store.work", work, "a folder of this machine")
+            self.wrong("store.work", work, "a local folder")
         kept = parse_path(section.get("path", work), base=self._folder)
         if isinstance(kept, RemotePath):
             self._require_folder("store.work", self._folder / work)
             return self._folder / work, kept
         if "work" in section:
-            self.wrong("store.work", work, "none: the store is a folder of this machine itself")
+            self.wrong("store.work", work, "no such key, as the store itself is a local folder")
         self._require_folder("store.path", kept)
         return kept, None
 
     def _require_folder(self, where: str, path: Path) -> None:
         if path.exists() and not path.is_dir():
-            self.wrong(where, f"the file {path}", "a folder, there or not")
+            self.wrong(where, f"the file {path}", "a folder, which need not exist")
 
     def _verdicts(self, value: object) -> Path:
-        expected = "a file of this machine, there or not"
+        expected = "a local file, which need not exist"
         if not isinstance(value, str) or not value or is_url(value):
             self.wrong("review.verdicts", repr(value), expected)
             return self._folder
@@ -317,33 +317,33 @@ class _Reader(SettingsReader):
         return path
 
     def _recipes(self, value: object) -> tuple[Path, ...]:
-        """Recipe files in the order in which they are named; of a glob by name, each file once."""
-        found: list[Path] = []
+        """Return the recipe files in the given order, those of a glob by name, each once."""
+        recipes: list[Path] = []
         for pattern in self.names("evals.recipes", value, required=True) or ():
             files = [parse_path(pattern, base=self._folder)]
             if glob.has_magic(pattern):
                 files = self._matching(pattern)
             if not files:
-                self.wrong("evals.recipes", repr(pattern), "a pattern that a file matches")
-            found += files
-        return tuple(dict.fromkeys(found))
+                self.wrong("evals.recipes", repr(pattern), "a pattern that matches a file")
+            recipes += files
+        return tuple(dict.fromkeys(recipes))
 
     def _matching(self, pattern: str) -> list[Path]:
         path = parse_path(pattern, base=Path(glob.escape(str(self._folder))))
         if isinstance(path, RemotePath):
-            return [found for found, _ in expand_glob(str(path))]
+            return [file for file, _ in expand_glob(str(path))]
         return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
 
     def _packing(self, corpus: Mapping[str, Any]) -> Mapping[str, Packing]:
-        """Of every source what it says itself, else what is said of all."""
+        """Return the limits by source: its own, or else those of [corpus]."""
         general = self._limits("corpus", corpus)
-        found = {}
+        packing = {}
         entries = corpus.get("source", [])
         for number, entry in enumerate(entries if isinstance(entries, list) else []):
             if isinstance(entry, dict) and isinstance(entry.get("name"), str):
                 limits = general | self._limits(f"corpus.source[{number}]", entry)
-                found[entry["name"]] = Packing(**limits or {"shards": _DEFAULT_PACK_SHARDS})
-        return found
+                packing[entry["name"]] = Packing(**limits or {"shards": _DEFAULT_PACK_SHARDS})
+        return packing
 
     def _limits(self, where: str, section: Mapping[str, Any]) -> dict[str, int]:
         limits: dict[str, int] = {}
@@ -380,12 +380,12 @@ class _Reader(SettingsReader):
             return Policy.from_mapping(section, where=f"{self._path}: policy")
         except ConfigError as error:
             for problem in error.problems:
-                place = problem.where.removeprefix(f"{self._path}: ")
-                self.problems.append(replace(problem, where=f"{self._path}: {place}"))
+                where = problem.where.removeprefix(f"{self._path}: ")
+                self.problems.append(replace(problem, where=f"{self._path}: {where}"))
             return None
 
     def _clears(self, value: object) -> tuple[str, ...]:
-        """None is a choice, too: then people only take notes."""
+        """An empty list is allowed: verdicts are then only notes."""
         if value == []:
             return ()
         return self.named_choices("review.clears", value, CLEARING)
@@ -410,7 +410,7 @@ class _Reader(SettingsReader):
         self.unknown(where, entry, _SOURCE_KEYS | _PACKING_KEYS)
         for key in ("name", "path"):
             if not isinstance(entry.get(key), str):
-                self.wrong(f"{where}.{key}", entry.get(key), "a text")
+                self.wrong(f"{where}.{key}", entry.get(key), "a string")
         if entry.get("path") == "":
             self.wrong(f"{where}.path", "''", "a path or a pattern")
         for key in sorted(entry.keys() & {"messages", "id"}):
@@ -438,7 +438,7 @@ def _is_name(value: object) -> bool:
 
 
 def _secrets(value: object, where: str) -> Iterator[str]:
-    """The keys of a table, and of all that are in it, that nobody else may know."""
+    """Yield the places of keys with names of secrets, at any depth."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if _SECRET.search(key):
@@ -451,9 +451,9 @@ def _secrets(value: object, where: str) -> Iterator[str]:
 
 
 def bytes_of(size: object) -> int | None:
-    """A number of bytes, also one written like "20 GB" or "1.5 GiB"; None: neither."""
-    if isinstance(size, str) and (found := _SIZE.fullmatch(size.strip())):
-        number, prefix, is_binary = found.groups()
+    """Parse a number of bytes or a size such as "20 GB" or "1.5 GiB"; None if invalid."""
+    if isinstance(size, str) and (match := _SIZE.fullmatch(size.strip())):
+        number, prefix, is_binary = match.groups()
         size = int(float(number) * (1024 if is_binary else 1000) ** _POWERS.index(prefix))
     is_count = isinstance(size, int) and not isinstance(size, bool) and size >= 1
     return size if is_count and isinstance(size, int) else None

@@ -1,4 +1,4 @@
-"""Names of benchmarks, sources and packs: partition keys, folder names and values in SQL."""
+"""Names of benchmarks, sources and packs, which are also partition keys and folder names."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterable
 
 from decon_core.errors import KeyNameError, Problem
 
-# Dagster joins the two halves of a grid cell with "|", writes ranges with "..." and lists with ",",
-# and silently drops a key that holds one of them: the benchmark would count as clean. So only
-# characters that mean nothing to Dagster, to a file system or to a shell are let through.
+# Dagster joins the parts of partition keys with "|", writes ranges with "..." and lists with ",",
+# and silently drops a key that contains one of them: the benchmark would count as clean. Only
+# characters without a special meaning in Dagster, file systems and shells are allowed.
 _ALLOWED = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,119}")
 
 
 def check_names(names: Iterable[str], *, what: str) -> None:
-    """Refuse names that would get lost, or be taken for two, once they are partition keys."""
+    """Raise `KeyNameError` if a name cannot be a partition key. `what`: the kind of name."""
     problems = [
         Problem(
             where=f"{what} name",
             found=repr(name),
-            expected="letters, digits, '_', '-' and single '.', at most 120 of them, "
+            expected="letters, digits, '_', '-' and single '.', at most 120 characters, "
             "not starting with '-' or '.'",
-            remedy="'|', ',' and '...' have a meaning of their own in partition keys: rename it",
+            remedy="rename it: '|', ',' and '...' are special in partition keys",
         )
         for name in names
         if not _ALLOWED.fullmatch(name) or name.endswith(".")
@@ -32,6 +32,6 @@ def check_names(names: Iterable[str], *, what: str) -> None:
 
 
 def folded(text: str) -> str:
-    """Letters with accents as plain ones, where they are plain ones with something on top."""
+    """Return the text without combining accents ("é" becomes "e")."""
     parts = unicodedata.normalize("NFKD", text)
     return "".join(char for char in parts if not unicodedata.combining(char))

@@ -1,4 +1,4 @@
-"""The store that a configuration names, fetched from its remote copy and kept there."""
+"""Open the store of a configuration, synchronized with its remote copy if it has one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decon_core.storage.store import Store
 
 
 def open_store(config: Config) -> Store:
-    """The store of a configuration, to read; what other machines made is fetched first."""
+    """Open the store for reading, after fetching changes from its remote copy."""
     if config.kept is not None:
         Mirror(config.store, config.kept).pull()
     return Store(config.store)
@@ -19,7 +19,7 @@ def open_store(config: Config) -> Store:
 
 @contextmanager
 def writable_store(config: Config) -> Iterator[Store]:
-    """The store of a configuration, to write; its remote copy is updated when the block ends."""
+    """Open the store for writing; its remote copy is updated at the end, even after an error."""
     store = open_store(config)
     try:
         yield store

@@ -1,7 +1,7 @@
-"""Every threshold of a scan: frozen, validated, fingerprinted.
+"""The policy: all settings of scans and decisions, validated and fingerprinted.
 
-The names are the reference implementation's own where it has one, so that its users' settings carry
-over. What the fields do is in `docs/detector.md`; the arithmetic is in `reference.py`.
+The names are those of AI2's decon where it has the setting. The fields are described in
+`docs/detector.md`; the arithmetic is in `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ InvalidUtf8 = Literal["replace", "drop", "block"]
 
 PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
-# Counted up whenever the same text and the same policy give other matches than before. It is part
-# of the fingerprint, so old tiles are never mistaken for today's.
+# Increased when the same text and policy give other matches than before. Part of the fingerprints,
+# so that old tiles are not used.
 VERDICT_VERSION = 3
 
-# Counted up when a tile says more, or says it in another way: it is scanned again, not indexed.
+# Increased when the content of tiles changes: shards are scanned again, benchmarks not indexed.
 TILE_VERSION = 6
 
-# Fields that decide what is indexed, and with which weight.
+# Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (
     "punctuation_chars",
     "ngram_size",
@@ -49,11 +49,11 @@ _INDEX_FIELDS = (
     "short_answer_token_threshold",
 )
 
-# What canonical text is made with, beside punctuation. They name index parts and tiles only where
-# they are on: off, the text is that of the published rule, and so are the names.
+# Fields that determine canonical text, besides punctuation. They enter fingerprints only if on;
+# if off, the text and the fingerprints are those of the published decon.
 _TEXT_FIELDS = ("normalize_unicode", "strip_markup")
 
-# Settings that a name stands for. `reference` is the published rule, without what was added to it.
+# Named settings. `reference` is the published decon, without later additions.
 PRESETS: dict[str, dict[str, object]] = {
     "reference": {
         "normalize_unicode": False,
@@ -62,27 +62,26 @@ PRESETS: dict[str, dict[str, object]] = {
     },
 }
 
-# Said wherever question-only is counted, so that no count of a scan without them looks complete.
+# Shown with every count of question-only items, which is incomplete without them.
 QUESTIONS_LEFT_OUT = "most questions of 20 to 43 tokens are left out, as keep_question_only is off"
 
-# Counted up when `ratcliff` and `longest_match` compare texts in another way: then tiles of these
-# rules are scanned again, and no others.
+# Increased when `ratcliff` and `longest_match` compare texts differently: only the tiles of these
+# detectors are then scanned again.
 _COMPARED_VERSION = 2
 
 RULES = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
 
-# The default is decon's own settings: whoever leaves the others alone keeps the tiles that are
-# there. The others' settings name a tile when one of their rules is chosen.
+# Settings of the other detectors enter the fingerprint of a tile only if the detector is chosen.
 _SETTINGS_OF = {
     "ratcliff": ("normalize", "shared_ngram_size", "ratcliff_min_block", "ratcliff_floor"),
     "longest_match": ("normalize", "shared_ngram_size", "longest_match_floor"),
     "exact": ("normalize",),
     "ngram_any": ("ngram_any_floor",),
 }
-_OTHER_RULES = frozenset(name for names in _SETTINGS_OF.values() for name in names)
+_OTHER_SETTINGS = frozenset(name for names in _SETTINGS_OF.values() for name in names)
 
-# Fields that choose among matches already found, or that change no match at all: changing one never
-# asks for another scan. The tokenizer's own fingerprint stands in for its name, maybe a path.
+# Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
+# its own fingerprint is used instead of its name, which may be a path.
 DECISION_FIELDS = frozenset(
     {
         "contamination_score_threshold",
@@ -101,9 +100,9 @@ DECISION_FIELDS = frozenset(
     }
 )
 
-# Two shares closer than this are equal. 0.7 + 0.1 is 0.7999999999999999 in binary floating point,
-# and on paper it reaches a threshold of 0.8. Sums of at most some thousand shares err by less than
-# 1e-12, and different shares of texts below a million tokens lie further apart than 1e-9.
+# Shares closer than this are equal: 0.7 + 0.1 is 0.7999999999999999 in binary floating point but
+# must reach a threshold of 0.8. Sums of a few thousand shares err by less than 1e-12, and different
+# shares of texts below a million tokens differ by more than 1e-9.
 TOLERANCE = 1e-9
 
 
@@ -114,7 +113,7 @@ def reaches(
     value: npt.NDArray[Any], threshold: float | npt.NDArray[Any]
 ) -> npt.NDArray[np.bool_]: ...
 def reaches(value: Any, threshold: Any) -> Any:
-    """Whether a share is at least a threshold, equal within `TOLERANCE` included."""
+    """Return whether a share is at least a threshold, or equal to it within `TOLERANCE`."""
     return value >= threshold - TOLERANCE
 
 
@@ -125,21 +124,21 @@ def exceeds(
     value: npt.NDArray[Any], threshold: float | npt.NDArray[Any]
 ) -> npt.NDArray[np.bool_]: ...
 def exceeds(value: Any, threshold: Any) -> Any:
-    """Whether a share is more than a threshold, not merely equal within `TOLERANCE`."""
+    """Return whether a share is more than a threshold by more than `TOLERANCE`."""
     return value > threshold + TOLERANCE
 
 
-# A leak is told as one "with its answer" where at least this share of the answer was found; below
-# it, something of the answer was. No leak depends on it. An idf-weighted overlap of a half needs
-# most of a short answer; 0.006 of a long one is a single common n-gram.
+# A leak is reported as "with its answer" if at least this share of the answer was found. No verdict
+# depends on it. An idf-weighted overlap of 0.5 needs most of a short answer; 0.006 of a long one is
+# a single common n-gram.
 LEAST_ANSWER_OVERLAP = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """How text is compared (scan) and from when on a match counts as a leak (decision)."""
+    """How texts are compared (scan), and which matches count as leaks (decision)."""
 
-    # the rules, any number at once; docs/detectors.md says what to choose when
+    # one or more detectors; docs/detectors.md compares them
     detectors: tuple[str, ...] = ("decon",)
 
     # text and tokens
@@ -171,44 +170,44 @@ class Policy:
     min_passage_distance: int = 100
     passage_max_consecutive_misses: int = 2
 
-    # how lengths weigh
+    # length penalty
     perfect_match_decay_start: int = 20
     perfect_match_decay_end: int = 50
 
-    # Matches are kept down to this score, so that the threshold can be moved without another scan.
+    # Matches are kept down to this score, so that the threshold can change without a new scan.
     evidence_floor: float = 0.6
-    # Matches are also kept where the question alone, or question and passage, reach the floor.
+    # Also keep matches where the question alone, or question and passage, reach the floor.
     keep_question_only: bool = True
 
-    # ratcliff, longest_match and exact: what is made of a text before they compare it
+    # ratcliff, longest_match and exact: normalization before texts are compared
     normalize: Normalize = "none"
-    # ratcliff and longest_match look only where so many tokens in a row are shared
+    # ratcliff and longest_match compare only texts that share this many consecutive tokens
     shared_ngram_size: int = 8
     ratcliff_min_block: int = 5
     ratcliff_floor: float = 0.3
     longest_match_floor: float = 0.4
     ngram_any_floor: int = 8
 
-    # How much memory the table of words may take, for each thread. No verdict depends on it.
+    # Memory limit of the word table, per thread. No verdict depends on it.
     word_table_mb: int = 256
 
     # decisions
     contamination_score_threshold: float = 0.8
-    ratcliff_threshold: float = 0.5  # reached
-    longest_match_threshold: float = 0.7  # passed
-    exact_threshold: float = 0.5  # how telling a text must be: by the idf of its n-grams
+    ratcliff_threshold: float = 0.5  # a leak has at least this score
+    longest_match_threshold: float = 0.7  # a leak has more than this score
+    exact_threshold: float = 0.5  # minimum informativeness of a text, by the idf of its n-grams
     ngram_any_size: int = 13
-    # n-grams that more than this share of a source's documents hold are common: boilerplate. decon
-    # can leave them out of what was found of a question, and of what there was to find.
+    # n-grams in more than this share of a source's documents are common: boilerplate. decon can
+    # exclude them from the overlap and from the question's weight.
     common_share: float = 0.001
-    common_least_documents: int = 20  # of a small corpus a share says little
+    common_least_documents: int = 20  # in a small corpus a share means little
     leave_out_common: bool = False
-    # What a mixture does about rows that could not be read: refuse to be built, or leave them out.
+    # How a mixture treats unreadable rows: fail, or drop them.
     unreadable: Unreadable = "block"
-    # What a mixture does about rows with bytes that are not UTF-8: write them with U+FFFD in place
-    # of these bytes, leave them out, or refuse to be built. They are scanned and reported anyway.
+    # How a mixture treats rows with invalid UTF-8: write them with U+FFFD in place of the bytes,
+    # drop them, or fail. They are scanned and reported in any case.
     invalid_utf8: InvalidUtf8 = "replace"
-    # Thresholds of single benchmarks, by name, instead of those above.
+    # Thresholds by benchmark, instead of those above.
     benchmark: Mapping[str, Mapping[str, float]] = settings_field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -220,9 +219,9 @@ class Policy:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object], *, where: str = "policy") -> Policy:
-        """A policy from a TOML table; every wrong key is named in one error.
+        """Build a policy from a TOML table. Raises one `ConfigError` with all problems.
 
-        `preset` names settings that hold where the table does not say otherwise.
+        `preset` selects default settings, which the other keys override.
         """
         values = with_preset(values, where=where)
         known = {field.name for field in fields(cls)}
@@ -249,32 +248,36 @@ class Policy:
 
     @property
     def least_question_overlap(self) -> float:
-        """Below this even a perfect answer and passage could not reach the threshold."""
+        """The overlap below which even a perfect answer and passage cannot reach the threshold."""
         return max(0.0, (self.contamination_score_threshold - 0.3) / 0.7)
 
     def decay(self, lengths: npt.NDArray[Any], target: float) -> npt.NDArray[np.float64]:
-        """1.0 for short texts, `target` for long ones, a straight line in between."""
+        """Return 1.0 for short texts, `target` for long ones, linear in between."""
         start, end = self.perfect_match_decay_start, self.perfect_match_decay_end
         line = 1.0 - (1.0 - target) * (lengths - start) / (end - start)
         return np.where(lengths <= start, 1.0, np.where(lengths >= end, target, line))
 
     def index_fingerprint(self, *, tokenizer: str, snapshot: str = "") -> str:
-        """What an index part depends on besides its records: indexing settings and frozen idf.
+        """Return the fingerprint of what an index part depends on besides its records.
 
-        Without a snapshot: what the frequencies in a snapshot themselves depend on.
+        These are the indexing settings and the idf snapshot. Without a snapshot: what a snapshot
+        itself depends on.
         """
         settings = {name: getattr(self, name) for name in _INDEX_FIELDS} | self._text_settings
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
-        """What a tile depends on besides shard and benchmark: scan settings and frozen idf."""
-        left_out = DECISION_FIELDS | _OTHER_RULES | {"detectors", *_TEXT_FIELDS}
+        """Return the fingerprint of what a tile depends on besides shard and benchmark.
+
+        These are the scan settings and the idf snapshot.
+        """
+        left_out = DECISION_FIELDS | _OTHER_SETTINGS | {"detectors", *_TEXT_FIELDS}
         if not self.keep_question_only:
-            left_out |= {"keep_question_only"}  # as before there was this setting
+            left_out |= {"keep_question_only"}  # the fingerprint from before this setting existed
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
         settings |= self._text_settings
         if self.detectors != ("decon",):
-            chosen = {name for rule in self.detectors for name in _SETTINGS_OF.get(rule, ())}
+            chosen = {name for one in self.detectors for name in _SETTINGS_OF.get(one, ())}
             settings["detectors"] = sorted(self.detectors)
             settings |= {name: getattr(self, name) for name in sorted(chosen)}
             if self.compares_tokens:
@@ -283,7 +286,7 @@ class Policy:
 
     @property
     def form(self) -> Form:
-        """How text becomes canonical text."""
+        """The settings of canonical text."""
         return Form(
             punctuation=self.punctuation_chars,
             normalize_unicode=self.normalize_unicode,
@@ -296,54 +299,54 @@ class Policy:
 
     @property
     def at_floor(self) -> Policy:
-        """Matches are kept down to the evidence floor; the threshold is applied to them later."""
+        """The policy for scans: matches are kept down to the evidence floor."""
         return replace(self, contamination_score_threshold=self.evidence_floor, benchmark={})
 
     def for_benchmark(self, name: str) -> Policy:
-        """The policy by which matches of a benchmark are decided."""
+        """Return the policy with the thresholds of a benchmark."""
         given: dict[str, Any] = {**self.benchmark.get(name, {})}
         return replace(self, benchmark={}, **given) if self.benchmark else self
 
     def decision_settings(self, benchmarks: Iterable[str]) -> list[object]:
-        """The thresholds that apply to these benchmarks: a fingerprint of decisions names them."""
-        own = {
+        """Return the thresholds for these benchmarks, as part of a fingerprint of decisions."""
+        by_benchmark = {
             name: sorted(self.for_benchmark(name).thresholds.items())
             for name in benchmarks
             if name in self.benchmark
         }
-        return [*sorted(self.thresholds.items()), *sorted(own.items())]
+        return [*sorted(self.thresholds.items()), *sorted(by_benchmark.items())]
 
     @property
     def needs_texts(self) -> bool:
-        """Whether a rule is chosen that compares texts as they stand."""
+        """Whether a chosen detector compares the original texts."""
         return {*self.detectors} != {"decon"}
 
     @property
     def compares_tokens(self) -> bool:
-        """Whether a rule is chosen that compares the tokens of texts as they stand."""
+        """Whether a chosen detector compares the tokens of the original texts."""
         return not {"ratcliff", "longest_match"}.isdisjoint(self.detectors)
 
-    def threshold_of(self, rule: str) -> float:
-        """The score from which on a rule's match counts as a leak."""
+    def threshold_of(self, detector: str) -> float:
+        """Return the score at which a match of a detector counts as a leak."""
         return {
             "decon": self.contamination_score_threshold,
             "ratcliff": self.ratcliff_threshold,
             "longest_match": self.longest_match_threshold,
             "exact": self.exact_threshold,
             "ngram_any": 1.0,
-        }[rule]
+        }[detector]
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Of the chosen rules, as they are set: that of `ngram_any` is a length."""
+        """The thresholds of the chosen detectors as configured; for `ngram_any` a length."""
         return {
-            rule: self.ngram_any_size if rule == "ngram_any" else self.threshold_of(rule)
-            for rule in self.detectors
+            name: self.ngram_any_size if name == "ngram_any" else self.threshold_of(name)
+            for name in self.detectors
         }
 
 
 def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Problem]:
-    """Tables [policy.benchmark.NAME] of benchmarks that are not scanned for."""
+    """Yield a problem for each [policy.benchmark.NAME] of an unknown benchmark."""
     for name in policy.benchmark:
         if name not in known:
             close = difflib.get_close_matches(name, sorted(known), n=1)
@@ -357,7 +360,10 @@ def _digest(value: object) -> str:
 
 
 def as_stored(settings: Mapping[str, object]) -> Mapping[str, object]:
-    """Settings as a product keeps them: it had the published rule where it lacks one."""
+    """Return the settings stored with a product, with defaults for those it lacks.
+
+    Older products lack settings that were added later and behaved like the preset `reference`.
+    """
     return {**PRESETS["reference"], **settings}
 
 
@@ -367,7 +373,7 @@ def _did_you_mean(name: str, known: set[str]) -> str:
 
 
 def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, object]:
-    """Settings, and those of the `preset` that they name where they have none of their own."""
+    """Return the settings with the defaults of their `preset`, if they name one."""
     if "preset" not in values:
         return values
     name = values["preset"]
@@ -414,7 +420,7 @@ def _detector_problems(value: object) -> list[Problem]:
     return [Problem("policy.detectors", found, expected)]
 
 
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 _AT_LEAST_TWO = {"ngram_size", "shared_ngram_size", "ngram_any_floor"}
 _MAY_BE_ZERO = {
@@ -441,7 +447,7 @@ def _range_problems(policy: Policy) -> list[Problem]:
                 "policy.short_answer_token_threshold",
                 repr(policy.short_answer_token_threshold),
                 f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})",
-                "an answer between the two would have no n-grams, and could never be found",
+                "answers of lengths in between would have no n-grams and could never be found",
             )
         )
     if policy.perfect_match_decay_end <= policy.perfect_match_decay_start:
@@ -455,7 +461,7 @@ def _range_problems(policy: Policy) -> list[Problem]:
     return problems
 
 
-# Matches are kept from the first on, and count as leaks from the second on.
+# (floor, threshold, maximum): matches are kept from the floor on, and are leaks from the threshold.
 _FLOORS = (
     ("evidence_floor", "contamination_score_threshold", 1.0),
     ("ratcliff_floor", "ratcliff_threshold", 1.0),
@@ -466,7 +472,7 @@ _FLOORS = (
 )
 
 
-# What [policy.benchmark.NAME] may say: from when on a match is a leak.
+# The keys of [policy.benchmark.NAME].
 BENCHMARK_SETTINGS = (
     "contamination_score_threshold",
     "ratcliff_threshold",
@@ -477,7 +483,7 @@ BENCHMARK_SETTINGS = (
 
 
 def _table_problems(tables: object) -> Iterator[Problem]:
-    """Tables of benchmarks that are no tables, unknown keys in them, and values of another type."""
+    """Yield wrong types and unknown keys in [policy.benchmark]."""
     where = "policy.benchmark"
     if not isinstance(tables, dict):
         yield Problem(where, repr(tables), "a table for each benchmark: [policy.benchmark.NAME]")
@@ -502,7 +508,7 @@ def _table_problems(tables: object) -> Iterator[Problem]:
 
 
 def _problems_by_benchmark(policy: Policy) -> Iterator[Problem]:
-    """Thresholds of benchmarks below the floor: what they ask for was not kept."""
+    """Yield thresholds of benchmarks that are out of range or below the floor."""
     for name, table in policy.benchmark.items():
         for lower, upper, most in _FLOORS:
             if upper not in table:
@@ -516,13 +522,13 @@ def _problems_by_benchmark(policy: Policy) -> Iterator[Problem]:
                     where,
                     repr(value),
                     f"{lower} ({floor}) or more",
-                    "matches below the floor are not kept, so no threshold below it can be applied",
+                    "matches below the floor are not kept, so a lower threshold has no effect",
                 )
             elif upper == "longest_match_threshold" and value == 1:
-                yield Problem(where, repr(value), "below 1", _NOTHING_ABOVE_ALL)
+                yield Problem(where, repr(value), "below 1", _SCORE_MUST_EXCEED)
 
 
-_NOTHING_ABOVE_ALL = "the rule asks for more than the threshold, and there is no more than all"
+_SCORE_MUST_EXCEED = "the score must exceed the threshold and is at most 1"
 
 
 def _floor_problems(policy: Policy) -> list[Problem]:
@@ -537,7 +543,7 @@ def _floor_problems(policy: Policy) -> list[Problem]:
                     f"policy.{lower}",
                     repr(floor),
                     f"above 0 and at most the threshold ({threshold})",
-                    "matches below the floor are not kept, so no threshold below it can be applied",
+                    "matches below the floor are not kept, so a lower threshold has no effect",
                 )
             )
     if policy.longest_match_threshold == 1:
@@ -546,7 +552,7 @@ def _floor_problems(policy: Policy) -> list[Problem]:
                 "policy.longest_match_threshold",
                 repr(policy.longest_match_threshold),
                 "below 1",
-                _NOTHING_ABOVE_ALL,
+                _SCORE_MUST_EXCEED,
             )
         )
     if policy.ratcliff_min_block > policy.shared_ngram_size:

@@ -1,6 +1,6 @@
-"""Parsed TOML to settings: what decon.toml and its mixtures have in common when they are read.
+"""Validation of parsed TOML values, shared by all sections of decon.toml.
 
-Takes nothing for granted, and collects all that is wrong, so that a person mends it in one go.
+All problems of a file are collected, so that they can be fixed at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from decon_core.errors import KeyNameError, Problem
 
 
 class SettingsReader:
-    """Checks values of one file, and keeps what is wrong with them."""
+    """Validates values of one file and collects the problems."""
 
     def __init__(self, where: str) -> None:
         self._file = where
@@ -24,7 +24,7 @@ class SettingsReader:
         self.problems.append(Problem(f"{self._file}: {where}", text, expected, remedy))
 
     def unknown(self, where: str, found: Iterable[str], known: Iterable[str]) -> None:
-        """Keys that nobody reads."""
+        """Add a problem for each unknown key."""
         for key in sorted(set(found) - set(known)):
             remedy = did_you_mean(key, sorted(known))
             self.wrong(where or "top level", f"unknown key {key!r}", "a known key", remedy)
@@ -36,7 +36,7 @@ class SettingsReader:
     def names(
         self, where: str, value: object, *, required: bool = False, known: Sequence[str] = ()
     ) -> tuple[str, ...] | None:
-        """A list of names, each once; of those that are known, if any are."""
+        """Return a list of distinct names, each one of `known` if that is not empty."""
         if value is None and not required:
             return None
         is_list = isinstance(value, list) and all(isinstance(one, str) and one for one in value)
@@ -51,30 +51,30 @@ class SettingsReader:
         return names
 
     def named_choices(self, where: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
-        """A list of some of what there is to choose from, each once."""
+        """Return a list of distinct names, each one of `known`."""
         names = self.names(where, value, required=True) or ()
         for name in names:
             self.choice(where, name, known)
         return names
 
     def named_tables(self, where: str, names: Sequence[str], *, what: str) -> None:
-        """Names that become partition keys, one for each table."""
-        self._once(where, names, "a name of its own for each")
-        self._differ_in_any_case(where, names)
+        """Check the names of tables, which become partition keys."""
+        self._once(where, names, "a different name for each")
+        self._differ_ignoring_case(where, names)
         try:
             check_names(names, what=f"{self._file}: {what}")
         except KeyNameError as error:
             self.problems.extend(error.problems)
 
-    def _differ_in_any_case(self, where: str, names: Sequence[str]) -> None:
-        """Folders are called by them, and some file systems take "A" for "a"."""
-        spelled: dict[str, set[str]] = {}
+    def _differ_ignoring_case(self, where: str, names: Sequence[str]) -> None:
+        """Names are also folders, and some file systems ignore case."""
+        spellings: dict[str, set[str]] = {}
         for name in names:
-            spelled.setdefault(name.casefold(), set()).add(name)
-        for same in spelled.values():
+            spellings.setdefault(name.casefold(), set()).add(name)
+        for same in spellings.values():
             if len(same) > 1:
                 found = f"{' and '.join(map(repr, sorted(same)))}, which differ in case only"
-                self.wrong(where, found, "names that a file system cannot mix up")
+                self.wrong(where, found, "names that differ on case-insensitive file systems")
 
     def _once(self, where: str, names: Sequence[str], expected: str) -> None:
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -82,6 +82,6 @@ class SettingsReader:
 
 
 def did_you_mean(found: object, known: Sequence[str]) -> str:
-    """What to say of a name that nobody knows, where it is close to one that somebody does."""
+    """Suggest the closest known name; empty if none is close."""
     close = difflib.get_close_matches(str(found), known, n=1)
     return f"did you mean {close[0]!r}?" if close else ""

@@ -1,7 +1,7 @@
-"""The verdicts that a person can give, and the file that they are written to by default."""
+"""The possible verdicts of a review, and their default file."""
 
 LEAK = "leak"
-CLEARING = ("template", "common source")  # they can take a match out of the leaks
+CLEARING = ("template", "common source")  # may mark a match as no leak
 VERDICTS = (LEAK, *CLEARING, "unsure")
 TAKEN_BACK = "none"
 DEFAULT_FILE = "verdicts.jsonl"

@@ -1,10 +1,10 @@
-"""Shards in, documents out. Nothing is guessed, and nothing that cannot be read goes unseen.
+"""Find shards, group them into packs, and read their documents.
 
-A row that is not what the source says it is becomes an `Unreadable` with its place and the reason;
-a shard that breaks off or cannot be decompressed raises. Rows keep their number and, in line
-formats, their bytes, so that an untouched document can be written back as it was.
+A row that does not match its source becomes an `Unreadable` with its position and the reason; a
+truncated or damaged shard raises. Rows keep their number and, in line formats, their bytes, so that
+an unchanged document is written back byte by byte.
 
-shard_file.py opens a shard and hashes what is read of it, lines.py and tables.py make rows of it,
-documents.py makes documents of the rows; shards.py does all of this in order. first_rows.py and
-shapes.py look at the beginning of a file to tell which of its fields hold text.
+shard_file.py opens a shard and hashes what is read, lines.py and tables.py split it into rows,
+documents.py turns rows into documents, and shards.py combines them; batches.py is the fast version
+for scans. first_rows.py and shapes.py detect the text fields from the first rows of a file.
 """

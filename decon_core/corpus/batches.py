@@ -1,7 +1,7 @@
-"""Shards in, batches of texts out: `reading.shards.read_shard` for whole stretches at a time.
+"""Fast version of `corpus.shards.read_shard`: read a shard in batches of texts.
 
-The rows, the texts and what is refused are the same, to the letter. Most lines are taken apart by a
-kernel, most table columns not at all; the careful reader decides about whatever is unusual.
+Rows, texts and unreadable rows are exactly the same. A kernel parses most lines, and most table
+columns are used as they are; the slow reader handles everything unusual.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ _BLOCK_BYTES = 4 << 20
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Documents, their texts as bytes, and the rows between them that are none."""
+    """Texts of documents as one byte array, and the unreadable rows between them."""
 
-    text: npt.NDArray[np.uint8]  # all documents, in UTF-8, anywhere in it
+    text: npt.NDArray[np.uint8]  # UTF-8; the documents are slices of it
     starts: npt.NDArray[np.int64]  # of each document within the text
     stops: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]  # the number of its row in the shard, ascending
+    rows: npt.NDArray[np.int64]  # row number of each document in the shard, ascending
     n_characters: int
     unreadable: list[Unreadable]
-    reread: Callable[[int], Document | Unreadable | None]  # a row, by its number
+    reread: Callable[[int], Document | Unreadable | None]  # read a row again, by its number
     invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
 
     def document(self, at: int) -> Document:
-        """One of the documents, with all that belongs to it, read once more."""
+        """Read the document at a position again, with all its fields."""
         return cast("Document", self.reread(int(self.rows[at])))
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A stretch of a shard that is not parsed yet: made in one thread, read in another."""
+    """An unparsed part of a shard; may be parsed in another thread."""
 
     read: Callable[[], Batch]
-    position: int  # in the file, as it lies: how far reading has come, more or less
+    position: int  # approximate progress: offset in the compressed file
 
 
 def read_blocks(
     shard: Shard, source: Source, *, block_bytes: int = _BLOCK_BYTES
 ) -> Iterator[Block]:
-    """All rows of a shard, in order. Raises as `read_shard` does, after the same rows."""
+    """Yield the blocks of a shard in order. Raises as `read_shard` does, after the same rows."""
     path = parse_path(shard.path)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
@@ -72,42 +72,39 @@ def read_blocks(
 
 
 def compile_reader(source: Source) -> None:
-    """Have the kernel compiled that takes lines apart, on an empty one."""
+    """Compile the line kernel by running it on an empty line."""
     for block in blocks_of(b"{}\n", block_bytes=64):
         read_lines(block, source)
 
 
-# Lines --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class _Field:
-    """A field that the kernel can look for."""
+    """The path of a text field, as the kernel takes it."""
 
     path: npt.NDArray[np.uint8]
     key_starts: npt.NDArray[np.int64]
 
 
 def _field_of(source: Source) -> _Field | None:
-    """The one field with the text; none, if it takes the careful reader to read it."""
+    """Return the text field; None if the kernel cannot read it."""
     keys = source.text.encode().split(b".") if isinstance(source.text, str) else []
     if not all(keys) or not keys:
         return None
     sizes = [len(key) + 1 for key in keys]
-    # A copy may be written to; for an array that may not the kernel would be compiled once more.
+    # Copied because a read-only array would make Numba compile the kernel again.
     path = np.frombuffer(b".".join(keys), np.uint8).copy()
     return _Field(path, np.cumsum([0, *sizes], dtype=np.int64))
 
 
 def read_lines(block: LineBlock, source: Source) -> Batch:
-    """A block of lines that is at hand."""
+    """Parse a block of lines into a batch."""
     field = _field_of(source)
     if field is None:
-        again = partial(_row_of_line, block, block.edges, source)
-        return _batch(_NO_TEXTS, [again(row) for row in block.rows], again)
+        reread = partial(_row_of_line, block, block.edges, source)
+        return _batch(_NO_TEXTS, [reread(row) for row in block.rows], reread)
     n = block.n_lines
     line_starts = np.empty(n + 1, np.int64)
-    again = partial(_row_of_line, block, line_starts, source)
+    reread = partial(_row_of_line, block, line_starts, source)
     text = alloc_array(block.n_bytes + json_lines.PADDING, np.uint8)
     starts, stops, documents, unusual = np.empty((4, n), np.int64)
     n_documents, n_unusual, n_characters = json_lines.read_lines(
@@ -129,7 +126,8 @@ def read_lines(block: LineBlock, source: Source) -> Batch:
         documents[:n_documents] + block.row,
         int(n_characters),
     )
-    return _batch(plain, [again(block.row + line) for line in unusual[:n_unusual].tolist()], again)
+    others = [reread(block.row + line) for line in unusual[:n_unusual].tolist()]
+    return _batch(plain, others, reread)
 
 
 def _row_of_line(
@@ -140,25 +138,22 @@ def _row_of_line(
     return row_of_line(line, row, block.offset + int(start), source)
 
 
-# Tables -------------------------------------------------------------------------------------------
-
-
 def _read_table(table: pa.RecordBatch, first: int, source: Source) -> Batch:
-    again = partial(_row_of_table, table, first, source)
-    column = _texts_of(table, source)
+    reread = partial(_row_of_table, table, first, source)
+    column = _text_column(table, source)
     if column is None:
-        return _batch(_NO_TEXTS, list(rows_of_table(table, first, source)), again)
+        return _batch(_NO_TEXTS, list(rows_of_table(table, first, source)), reread)
     text, starts, stops = _bytes_of(column)
     counts = np.empty(starts.size, np.int64)
     json_lines.count_characters(text, starts, stops, counts)
     counts[~column.is_valid().to_numpy(zero_copy_only=False)] = -1
     for name, other in zip(table.schema.names, table.columns, strict=True):
-        if name != source.text:  # the kernel has looked at that one; an id may be invalid, too
+        if name != source.text:  # checked by the kernel; another column may also be invalid
             counts[rows_not_utf8(other)] = -1
     (good,) = np.nonzero(counts >= 0)
     (others,) = np.nonzero(counts < 0)
     plain = _Texts(text, starts[good], stops[good], good + first, int(counts[good].sum()))
-    return _batch(plain, [again(row) for row in (others + first).tolist()], again)
+    return _batch(plain, [reread(row) for row in (others + first).tolist()], reread)
 
 
 def _row_of_table(
@@ -167,17 +162,17 @@ def _row_of_table(
     return next(rows_of_table(table.slice(row - first, 1), row, source))
 
 
-def _texts_of(table: pa.RecordBatch, source: Source) -> pa.Array | None:
-    """The column with the texts, if it has bytes that can be taken as they are."""
+def _text_column(table: pa.RecordBatch, source: Source) -> pa.Array | None:
+    """Return the text column as a string array; None if the slow reader has to read it."""
     if not isinstance(source.text, str) or table.schema.names.count(source.text) != 1:
         return None
     if not table.num_rows:
-        return None  # such a column may lack its buffers
+        return None  # an empty column may have no buffers
     column = table.column(source.text)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_string_view(column.type):
-        # As bytes: a text that is not UTF-8 is the careful reader's, not the end of the shard.
+        # Cast as bytes: the slow reader handles invalid UTF-8, a string cast would raise.
         column = column.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())
     return column if column.type in (pa.string(), pa.large_string()) else None
 
@@ -185,7 +180,7 @@ def _texts_of(table: pa.RecordBatch, source: Source) -> pa.Array | None:
 def _bytes_of(
     column: pa.Array,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The texts of a column, and where each one starts and stops."""
+    """Return the bytes of a column, and where each text starts and stops."""
     _, offsets, content = column.buffers()
     width = np.int32 if column.type == pa.string() else np.int64
     count = len(column) + 1
@@ -195,12 +190,9 @@ def _bytes_of(
     return text, bounds[:-1], bounds[1:]
 
 
-# Both ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class _Texts:
-    """Documents that the careful reader did not have to read."""
+    """Documents read the fast way."""
 
     text: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
@@ -209,8 +201,8 @@ class _Texts:
     n_characters: int
 
 
-_NO_PLACES = np.empty(0, np.int64)
-_NO_TEXTS = _Texts(np.empty(0, np.uint8), _NO_PLACES, _NO_PLACES, _NO_PLACES, 0)
+_NO_OFFSETS = np.empty(0, np.int64)
+_NO_TEXTS = _Texts(np.empty(0, np.uint8), _NO_OFFSETS, _NO_OFFSETS, _NO_OFFSETS, 0)
 
 
 def _batch(
@@ -218,7 +210,7 @@ def _batch(
     others: Sequence[Document | Unreadable | None],
     reread: Callable[[int], Document | Unreadable | None],
 ) -> Batch:
-    """What was found the fast way, and what the careful reader makes of the other rows."""
+    """Combine the texts read the fast way with the rows that the slow reader read."""
     documents = [row for row in others if isinstance(row, Document)]
     unreadable = [row for row in others if isinstance(row, Unreadable)]
     if documents:

@@ -1,4 +1,4 @@
-"""Rows to documents: the text of a row, where its turns stand in it, and why there is none."""
+"""Turn rows into documents: the text, the positions of its parts, or why a row has no text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from decon_core.config.load import Source
 from decon_core.errors import Problem
 
-_BETWEEN = "\n\n"  # the parts of a document
+_SEPARATOR = "\n\n"  # between the parts of a document
 
 
 @dataclass(frozen=True)
 class Part:
-    """Where a turn, or one of several fields, stands in a document."""
+    """The span of a turn, or of one of several fields, in a document."""
 
     path: str  # `messages[2]`, `chosen[0]`, `prompt`
     start: int  # in characters
@@ -24,31 +24,31 @@ class Part:
 
 @dataclass(frozen=True)
 class InvalidUtf8:
-    """Bytes of a row that are not UTF-8; in its text they are U+FFFD, the replacement character."""
+    """Bytes of a row that are not UTF-8; in its text they are replaced by U+FFFD."""
 
     row: int
-    offset: int | None  # of the first such byte in the uncompressed file, in line formats
+    offset: int | None  # of the first such byte in the uncompressed file; None in tables
     detail: str
 
 
 @dataclass(frozen=True)
 class Document:
-    """One row: a text, and the bytes that it came from where the format has such."""
+    """A row with its text and, in line formats, its bytes."""
 
     row: int
     id: str | None
     text: str
     raw: bytes | None
     parts: tuple[Part, ...] = ()  # of a conversation or of several fields
-    invalid: InvalidUtf8 | None = None  # None: all bytes of the row that were read are UTF-8
+    invalid: InvalidUtf8 | None = None  # None: all bytes read are UTF-8
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A row that is not a document: where it is and why."""
+    """A row that is not a document, its position and the reason."""
 
     row: int
-    offset: int | None  # of its first byte in the uncompressed file, in line formats
+    offset: int | None  # of its first byte in the uncompressed file; None in tables
     reason: str
     detail: str
     raw: bytes | None = None
@@ -63,7 +63,7 @@ def document_of(
     raw: bytes | None = None,
     invalid: InvalidUtf8 | None = None,
 ) -> Document | Unreadable:
-    """What the value of a row says, wherever it came from."""
+    """Turn a parsed row into a document."""
     try:
         text, parts = _text(value, source)
     except _NotADocumentError as error:
@@ -72,20 +72,20 @@ def document_of(
 
 
 def id_of(value: Mapping[str, Any], source: Source) -> str | None:
-    """A row's own id, if the source names a field for it."""
-    found = _field(value, source.id) if source.id else None
-    identity = None if found is None or found is _ABSENT else str(found)
+    """Return the id of a row; None if it has none or the source has no id field."""
+    field = _field(value, source.id) if source.id else None
+    identity = None if field is None or field is _ABSENT else str(field)
     return identity and without_lone_surrogates(identity)
 
 
 def not_a_document(path: Path, row: int, found: str) -> Problem:
-    """What to say of a row that was scanned, and cannot be taken apart now."""
-    remedy = "register the corpus again (`decon-assets register`), or take the row out of it"
+    """Describe a row that was scanned as a document and cannot be parsed now."""
+    remedy = "register the corpus again (`decon-assets register`), or remove the row"
     return Problem(f"{path}: row {row}", found, "a document, as it was scanned", remedy)
 
 
 def without_lone_surrogates(text: str) -> str:
-    """Half characters become replacement characters: no encoding has them."""
+    """Replace lone surrogates, which cannot be encoded, with U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -102,7 +102,7 @@ _ABSENT = object()
 
 
 def _field(value: object, path: str) -> object:
-    """The value of a nested field. A key that itself holds dots is found, too."""
+    """Return the value of a nested field, or `_ABSENT`. Keys may contain dots themselves."""
     if isinstance(value, dict) and path in value:
         return value[path]
     head, _, rest = path.partition(".")
@@ -112,53 +112,55 @@ def _field(value: object, path: str) -> object:
 
 
 def _text(value: Mapping[str, Any], source: Source) -> tuple[str, tuple[Part, ...]]:
-    """The text of a row, and where its parts stand in it, if it has such."""
+    """Return the text of a row and the spans of its parts; no parts for a single field."""
     if isinstance(source.text, str):
-        return without_lone_surrogates(_plain(_given(value, source.text), source.text)), ()
+        text = _require_text(_require_field(value, source.text), source.text)
+        return without_lone_surrogates(text), ()
     texts: list[tuple[str, str]] = []
     if source.messages:
-        texts = _turns(_given(value, source.messages), source.messages, source.roles)
+        texts = _turns(_require_field(value, source.messages), source.messages, source.roles)
     for path in source.text or ():
-        found = _given(value, path)
-        texts += _turns(found, path) if isinstance(found, list) else [(path, _plain(found, path))]
-    return _joined(texts)
+        field = _require_field(value, path)
+        is_list = isinstance(field, list)
+        texts += _turns(field, path) if is_list else [(path, _require_text(field, path))]
+    return _join(texts)
 
 
-def _joined(texts: Sequence[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
-    """Texts by path, one below the other; empty ones leave no trace."""
+def _join(texts: Sequence[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
+    """Join (path, text) pairs, leaving out empty texts."""
     parts, pieces, start = [], [], 0
     for path, text in texts:
         if text:
             pieces.append(without_lone_surrogates(text))
             parts.append(Part(path, start, start + len(pieces[-1])))
-            start = parts[-1].stop + len(_BETWEEN)
-    return _BETWEEN.join(pieces), tuple(parts)
+            start = parts[-1].stop + len(_SEPARATOR)
+    return _SEPARATOR.join(pieces), tuple(parts)
 
 
-def _given(value: Mapping[str, Any], path: str) -> object:
-    found = _field(value, path)
-    if found is _ABSENT:
+def _require_field(value: Mapping[str, Any], path: str) -> object:
+    field = _field(value, path)
+    if field is _ABSENT:
         raise _NotADocumentError("field missing", path)
-    if found is None:
+    if field is None:
         raise _NotADocumentError("field is null", path)
-    return found
+    return field
 
 
-def _plain(found: object, path: str) -> str:
-    if not isinstance(found, str):
-        raise _NotADocumentError("field is not text", f"{path} is {type(found).__name__}")
-    return found
+def _require_text(field: object, path: str) -> str:
+    if not isinstance(field, str):
+        raise _NotADocumentError("field is not text", f"{path} is {type(field).__name__}")
+    return field
 
 
-def _turns(found: object, path: str, roles: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The turns of a conversation, by path; of all roles, unless some are named."""
-    if not isinstance(found, list):
-        raise _NotADocumentError("not a list of messages", f"{path} is {type(found).__name__}")
-    turns = [(f"{path}[{at}]", message) for at, message in enumerate(found)]
+def _turns(field: object, path: str, roles: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return (path, text) of each turn of a conversation with one of the roles (empty: all)."""
+    if not isinstance(field, list):
+        raise _NotADocumentError("not a list of messages", f"{path} is {type(field).__name__}")
+    messages = [(f"{path}[{at}]", message) for at, message in enumerate(field)]
     return [
-        (place, _turn(message, place))
-        for place, message in turns
-        if not roles or _role(message, place) in roles
+        (message_path, _turn(message, message_path))
+        for message_path, message in messages
+        if not roles or _role(message, message_path) in roles
     ]
 
 
@@ -181,4 +183,4 @@ def _turn(message: object, path: str) -> str:
         parts = [part.get("text", "") for part in content if isinstance(part, dict)]
         if len(parts) == len(content) and all(isinstance(part, str) for part in parts):
             return "\n".join(part for part in parts if part)
-    return _plain(content, f"{path}.{key}")
+    return _require_text(content, f"{path}.{key}")

@@ -1,4 +1,4 @@
-"""The first rows of a file, and what their fields hold."""
+"""The first rows of a file, and what their fields contain."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from decon_core.storage.compression import DAMAGE, TABLE_FORMATS, format_of, ope
 
 Row = Mapping[str, Any]
 
-MOST_ROWS = 50  # of each file that is looked into
-_LONGEST_LINE = 16 << 20  # bytes; a longer one is a mistake more often than a document
-_DEEPEST = 4  # levels of objects
+MOST_ROWS = 50  # read per file
+_MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
+_MAX_DEPTH = 4  # levels of objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,26 +29,26 @@ class Sample:
     path: Path
     rows: tuple[Row, ...]
     n_unreadable: int = 0
-    damage: str = ""  # why the file cannot be read at all, or from some row on
+    damage: str = ""  # why the file cannot be read, or not beyond some row
 
 
 @dataclass(frozen=True)
 class Field:
-    """What a field held in the rows that were looked at."""
+    """A field, and the kinds of its values in the sampled rows."""
 
     name: str
     kinds: tuple[str, ...]
     n_rows: int
-    n_characters: int  # of texts, on average
+    n_characters: int  # average length of its texts
 
     def __str__(self) -> str:
-        told = f", {self.n_characters} characters" if "text" in self.kinds else ""
+        length = f", {self.n_characters} characters" if "text" in self.kinds else ""
         name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in self.name)
-        return f"{name} ({' or '.join(self.kinds)}{told})"
+        return f"{name} ({' or '.join(self.kinds)}{length})"
 
 
 def sample(path: Path) -> Sample:
-    """Some rows from the beginning of a shard."""
+    """Read the first rows of a shard. Damage is noted, not raised."""
     rows: list[Row] = []
     n_unreadable = 0
     read = _table_rows if format_of(path) in TABLE_FORMATS else _line_rows
@@ -67,11 +67,11 @@ def sample(path: Path) -> Sample:
 
 def _line_rows(path: Path) -> Iterator[Row | None]:
     with open_bytes(path) as file:
-        line = file.readline(_LONGEST_LINE).removeprefix(BYTE_ORDER_MARK)
+        line = file.readline(_MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
         while line:
             if line.strip():
                 yield _object(line)
-            line = file.readline(_LONGEST_LINE)
+            line = file.readline(_MAX_LINE_BYTES)
 
 
 def _object(line: bytes) -> Row | None:
@@ -92,7 +92,7 @@ def _table_rows(path: Path) -> Iterator[Row | None]:
 
 
 def fields_of(rows: Sequence[Row]) -> list[Field]:
-    """Every field of rows by its path, with what it held; the first row's order first."""
+    """Return the fields of rows in order of first appearance."""
     kinds: dict[str, Counter[str]] = {}
     n_characters: Counter[str] = Counter()
     for row in rows:
@@ -102,34 +102,34 @@ def fields_of(rows: Sequence[Row]) -> list[Field]:
     return [
         Field(
             path,
-            tuple(sorted(found)),
-            found.total(),
-            n_characters[path] // max(found["text"], 1),
+            tuple(sorted(counts)),
+            counts.total(),
+            n_characters[path] // max(counts["text"], 1),
         )
-        for path, found in kinds.items()
+        for path, counts in kinds.items()
     ]
 
 
 def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
-    """Values that are no objects, under the path that a decon.toml names them by."""
+    """Yield the values that are not objects, with their dotted paths as used in decon.toml."""
     for key, item in value.items():
         path = f"{prefix}{key}"
-        if isinstance(item, dict) and item and depth < _DEEPEST:
+        if isinstance(item, dict) and item and depth < _MAX_DEPTH:
             yield from leaves(item, f"{path}.", depth + 1)
         else:
             yield path, item
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in a word."""
+    """Return the kind of a value in a word, for messages."""
     if isinstance(value, list):
         return "messages" if is_conversation(value) else "list"
-    names = {str: "text", bool: "truth value", int: "number", float: "number", dict: "object"}
+    names = {str: "text", bool: "boolean", int: "number", float: "number", dict: "object"}
     return "null" if value is None else names.get(type(value), type(value).__name__)
 
 
 def is_conversation(value: object) -> bool:
-    """Whether this is a list of turns, in one of the two forms that are published."""
+    """Return whether a value is a list of turns with {role, content} or {from, value}."""
     return isinstance(value, list) and bool(value) and all(map(_is_turn, value))
 
 

@@ -1,4 +1,4 @@
-"""Shards of JSON lines: cut into blocks at line breaks, and parsed a line at a time."""
+"""JSON Lines shards: split into blocks at line breaks, and parsed line by line."""
 
 from __future__ import annotations
 
@@ -30,18 +30,15 @@ from decon_core.storage.compression import DAMAGE, HEAD, compression_of, read_ch
 from decon_core.wording import counted
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_SEARCHED_AT_ONCE = 1 << 16
-_BEHIND = PADDING + 1
-
-
-# Blocks -------------------------------------------------------------------------------------------
+_SEARCH_BYTES = 1 << 16  # per step
+_N_RESERVED = PADDING + 1  # bytes after the last line
 
 
 @dataclass(frozen=True, eq=False)
 class LineBlock:
-    """Whole lines of a shard. Only a shard's last line may lack its line break."""
+    """Complete lines of a shard. Only the last line of a shard may have no line break."""
 
-    lines: npt.NDArray[np.uint8]  # a line break and `PADDING` bytes follow behind `n_bytes`
+    lines: npt.NDArray[np.uint8]  # a line break and `PADDING` bytes follow after `n_bytes`
     n_bytes: int
     n_lines: int
     row: int  # of the first line
@@ -53,15 +50,15 @@ class LineBlock:
 
     @cached_property
     def edges(self) -> npt.NDArray[np.int64]:
-        """Where each line begins, and where the last one ends."""
+        """The start of each line, and the end of the last one."""
         breaks = np.flatnonzero(self.lines[: self.n_bytes] == LINE_BREAK) + 1
         return np.concatenate([[0], breaks[: self.n_lines - 1], [self.n_bytes]])
 
 
 def line_blocks(file: ShardFile, path: Path, *, block_bytes: int) -> Iterator[LineBlock]:
-    """A shard cut at line breaks into blocks of about this size, or of one longer line.
+    """Yield a shard in blocks of complete lines, of about `block_bytes` or one longer line.
 
-    Damage raises after all lines that end before it.
+    Raises `CorpusError` on damage, after all lines that end before it.
     """
     cutter = _Cutter(block_bytes)
     damage: Exception | None = None
@@ -80,52 +77,52 @@ def line_blocks(file: ShardFile, path: Path, *, block_bytes: int) -> Iterator[Li
                 "uncompressed text",
                 f"damaged or cut off ({damage})",
                 "a whole file",
-                "replace the shard, or take it out of the corpus",
+                "replace the shard, or remove it from the corpus",
             )
         )
 
 
 def blocks_of(lines: bytes, *, block_bytes: int) -> Iterator[LineBlock]:
-    """Lines that are at hand, as blocks."""
+    """Yield lines in memory as blocks."""
     cutter = _Cutter(block_bytes)
     yield from cutter.blocks(memoryview(lines))
     yield from cutter.rest(is_whole=True)
 
 
 def lines_of(block: LineBlock, rows: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Some of a block's rows, and where in it their lines begin and end."""
+    """Yield row number, start and stop of the lines of some rows in a block."""
     for row in rows:
         at = row - block.row
         yield row, int(block.edges[at]), int(block.edges[at + 1])
 
 
 def _require_lines(head: bytes, path: Path) -> None:
-    """Raise when what was compressed is no text but another file."""
-    found = sniff(head)
-    if found and found[1]:
-        kind, suffix = found
+    """Raise `CorpusError` if the decompressed bytes are not text but another file format."""
+    detected = sniff(head)
+    if detected and detected[1]:
+        kind, suffix = detected
         raise CorpusError(misnamed(path.with_suffix(""), kind, suffix))
 
 
 class _Cutter:
-    """Takes bytes, gives blocks of whole lines."""
+    """Splits a stream of bytes into blocks of complete lines."""
 
     def __init__(self, block_bytes: int) -> None:
-        self.row = self.offset = 0  # of what was not given yet
+        self.row = self.offset = 0  # of the next block
         self._block_bytes = block_bytes
         self._filled = 0
-        self._searched = 0  # no line break before this
-        self._buffer = alloc_array(block_bytes + _BEHIND, np.uint8)
+        self._searched = 0  # no line break before this offset
+        self._buffer = alloc_array(block_bytes + _N_RESERVED, np.uint8)
 
     def blocks(self, piece: memoryview) -> Iterator[LineBlock]:
         fresh = np.frombuffer(piece, np.uint8)
         while fresh.size:
-            step = min(self._buffer.size - _BEHIND - self._filled, fresh.size)
+            step = min(self._buffer.size - _N_RESERVED - self._filled, fresh.size)
             self._buffer[self._filled : self._filled + step] = fresh[:step]
             self._filled += step
             fresh = fresh[step:]
             if fresh.size:
-                stop = _behind_last_line(self._buffer, self._searched, self._filled)
+                stop = _end_of_last_line(self._buffer, self._searched, self._filled)
                 if stop:
                     yield self._cut(stop)
                 else:
@@ -133,10 +130,10 @@ class _Cutter:
                     self._move(0, 2 * self._filled)
 
     def rest(self, *, is_whole: bool) -> Iterator[LineBlock]:
-        """The last lines; of a shard that breaks off without what stands before the break."""
+        """Yield the last lines; of a truncated shard without the incomplete last line."""
         stop = self._filled
         if not is_whole:
-            stop = _behind_last_line(self._buffer, self._searched, stop)
+            stop = _end_of_last_line(self._buffer, self._searched, stop)
         if stop:
             self._buffer[self._filled] = LINE_BREAK
             yield self._cut(stop)
@@ -151,49 +148,46 @@ class _Cutter:
         return block
 
     def _move(self, start: int, size: int) -> None:
-        """What is left, into a buffer of its own."""
+        """Move the remaining bytes into a new buffer."""
         left = self._buffer[start : self._filled]
-        self._buffer = alloc_array(size + _BEHIND, np.uint8)
+        self._buffer = alloc_array(size + _N_RESERVED, np.uint8)
         self._buffer[: left.size] = left
         self._filled = left.size
 
 
-def _behind_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> int:
-    """Behind the last line break; 0: there is none."""
+def _end_of_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> int:
+    """Return the offset after the last line break; 0 if there is none."""
     while stop > start:
-        first = max(start, stop - _SEARCHED_AT_ONCE)
-        found = buffer[first:stop].tobytes().rfind(b"\n")
-        if found >= 0:
-            return first + found + 1
+        first = max(start, stop - _SEARCH_BYTES)
+        at = buffer[first:stop].tobytes().rfind(b"\n")
+        if at >= 0:
+            return first + at + 1
         stop = first
     return 0
 
 
 def _n_lines(lines: npt.NDArray[np.uint8]) -> int:
-    # A piece at a time: what a comparison leaves behind stays in the processor's cache.
+    # In pieces, so that the results of the comparisons stay in the processor's cache.
     counts = (
-        int(np.count_nonzero(lines[at : at + _SEARCHED_AT_ONCE] == LINE_BREAK))
-        for at in range(0, lines.size, _SEARCHED_AT_ONCE)
+        int(np.count_nonzero(lines[at : at + _SEARCH_BYTES] == LINE_BREAK))
+        for at in range(0, lines.size, _SEARCH_BYTES)
     )
     return sum(counts) + int(lines[-1] != LINE_BREAK)
 
 
-# Rows ---------------------------------------------------------------------------------------------
-
-
 def rows_of_lines(block: LineBlock, source: Source) -> Iterator[Document | Unreadable]:
-    """All rows of a block; blank lines are none."""
+    """Yield the rows of a block, without blank lines."""
     offset = block.offset
     lines = io.BytesIO(block.lines[: block.n_bytes].tobytes())
     for row, line in enumerate(lines, start=block.row):
-        found = row_of_line(line, row, offset, source)
-        if found:
-            yield found
+        document = row_of_line(line, row, offset, source)
+        if document:
+            yield document
         offset += len(line)
 
 
 def row_of_line(line: bytes, row: int, offset: int, source: Source) -> Document | Unreadable | None:
-    """What a line says; nothing, if it is blank."""
+    """Parse a line; None if it is blank."""
     if not line.strip():
         return None
     text = line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
@@ -214,14 +208,14 @@ def _document_of_line(
 
 
 def parsed(line: bytes) -> tuple[object, bool]:
-    """What a JSON line says, and whether it is valid JSON in UTF-8 for sure.
+    """Parse a JSON line; return its value and whether it is known to be valid JSON in UTF-8.
 
-    Bytes that are not UTF-8, and lone surrogates, become replacement characters.
+    Invalid UTF-8 and lone surrogates become replacement characters. Raises `ValueError`.
     """
     try:
         return orjson.loads(line), True
     except orjson.JSONDecodeError:
-        # Slower, and takes what others write: NaN, invalid UTF-8, escaped lone surrogates.
+        # Slower, but accepts NaN, invalid UTF-8 and escaped lone surrogates.
         try:
             return json.loads(with_replacements(line)), False
         except RecursionError:
@@ -229,12 +223,12 @@ def parsed(line: bytes) -> tuple[object, bool]:
 
 
 def with_replacements(line: bytes) -> str:
-    """A line as text, with U+FFFD in place of bytes that are not UTF-8."""
+    """Decode a line, with U+FFFD in place of invalid UTF-8."""
     return line.decode("utf-8", errors="replace")
 
 
 def invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
-    """Where a line holds bytes that are not UTF-8; `offset`: of the line in the file."""
+    """Return where a line has invalid UTF-8, or None. `offset`: of the line in the file."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
@@ -249,7 +243,7 @@ def invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
 def values_of_lines(
     block: LineBlock, path: Path, rows: Sequence[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """All fields of some rows of a block."""
+    """Yield number and value of some rows of a block. Raises `CorpusError` if one is not JSON."""
     for row, start, stop in lines_of(block, rows):
         line = block.lines[start:stop].tobytes()
         text = line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line

@@ -1,4 +1,4 @@
-"""Shards: files of training text, found and packed. What is in them is read in `reading`."""
+"""Shards, the files of training text, and their grouping into packs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from decon_core.storage.paths import (
     stamp_of,
 )
 
-_HASHED_AT_ONCE = 1 << 22  # bytes
+_CHUNK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One file of training text, as it was when it was registered."""
+    """A file of training text, in its registered state."""
 
     source: str
     name: str  # relative to the fixed part of the source's glob: unique within the source
@@ -41,18 +41,18 @@ class Shard:
     n_bytes: int
     modified_ns: int
     content: str  # hash of the file's bytes
-    fingerprint: str  # of the content and of how it is read: what its tiles are named by
-    tag: str = ""  # what a remote store calls this content
+    fingerprint: str  # of the content and of how it is read; names its tiles
+    tag: str = ""  # content id of a remote file
 
     @property
     def stamp(self) -> Stamp:
-        """What the file system said of it."""
+        """Size, date and tag of the file when it was registered."""
         return Stamp(self.n_bytes, self.modified_ns, self.tag)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pack:
-    """Shards of one source that are scanned and mixed together. Never changes its members."""
+    """Shards of one source that are scanned and filtered together. Its members never change."""
 
     name: str
     source: Source
@@ -70,41 +70,39 @@ class Pack:
         )
 
 
-# Finding and packing shards -----------------------------------------------------------------------
-
-
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:
-    """The shards that a source's glob finds today, by name.
+    """Return the shards that match a source's glob now, in order of their paths.
 
-    One that is `known` (by path) is read again only if its size or time changed since.
+    A shard in `known` (by path) is hashed again only if its size, date or tag changed. Raises
+    `CorpusError` if no file matches, or one has an unknown format or a name that is not UTF-8.
     """
-    found = files_of(source, folder=folder)
-    require_names_in_utf8(path for path, _ in found)
+    files = files_of(source, folder=folder)
+    require_names_in_utf8(path for path, _ in files)
     problems = [
         Problem(str(path), f"format {format_of(path)!r}", f"one of {', '.join(FORMATS)}")
-        for path, _ in found
+        for path, _ in files
         if format_of(path) not in FORMATS
     ]
-    if not found:
-        told = f"no file matches {parse_path(source.path, base=folder)}"
-        problems.append(Problem(f"source {source.name!r}", told, "at least one shard"))
+    if not files:
+        found = f"no file matches {parse_path(source.path, base=folder)}"
+        problems.append(Problem(f"source {source.name!r}", found, "at least one shard"))
     if problems:
         raise CorpusError(problems)
-    # The folder itself may hold what looks like a wildcard.
-    is_whole = is_url(source.path)
+    # The name of `folder` may contain wildcard characters, which are no part of the pattern.
+    is_remote = is_url(source.path)
     base = (
-        fixed_part(parse_path(source.path)) if is_whole else folder / fixed_part(Path(source.path))
+        fixed_part(parse_path(source.path)) if is_remote else folder / fixed_part(Path(source.path))
     )
-    return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in found]
+    return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in files]
 
 
 def files_of(source: Source, *, folder: Path) -> list[tuple[Path, Stamp]]:
-    """The files that a source's glob finds today, by path. None of them is opened."""
+    """Return the files that match a source's glob now, sorted by path, without opening them."""
     return sorted((parse_path(path), stamp) for path, stamp in stamps_of(source, folder=folder))
 
 
 def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
-    """The same as texts, in any order: of 100,000 files, paths take longer than the looking."""
+    """Like `files_of`, unsorted and with strings: 100,000 `Path`s cost more than the listing."""
     pattern = parse_path(source.path, base=Path(glob.escape(str(folder))))
     if isinstance(pattern, RemotePath):
         n_fixed = len(fixed_part(pattern).parts)
@@ -113,20 +111,21 @@ def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
             for path, stamp in expand_glob(str(pattern))
             if not is_hidden(path.parts[n_fixed:], pattern.parts[n_fixed:])
         ]
-    own = Path(source.path)
-    n_fixed, named = len((folder / fixed_part(own)).parts), own.parts[len(fixed_part(own).parts) :]
-    found = []
-    for path in glob.glob(str(pattern), recursive=True):  # noqa: PTH207 - 100,000 paths as texts
+    relative = Path(source.path)
+    fixed = fixed_part(relative)
+    n_fixed, wild = len((folder / fixed).parts), relative.parts[len(fixed.parts) :]
+    stamps = []
+    for path in glob.glob(str(pattern), recursive=True):  # noqa: PTH207 - 100,000 paths as strings
         parts = path.split(os.sep)  # noqa: PTH206 - as above
-        if is_hidden(parts[n_fixed:], named):
+        if is_hidden(parts[n_fixed:], wild):
             continue
         status = os.stat(path)  # noqa: PTH116 - as above
-        found.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
-    return found
+        stamps.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
+    return stamps
 
 
 def require_names_in_utf8(paths: Iterable[Path]) -> None:
-    """Raise of names that are no text: nothing that is written could tell of such a file."""
+    """Raise `CorpusError` if a file name is not UTF-8: no output could contain it."""
     problems = [
         Problem(name, "a name that is not UTF-8", "one that is", "rename the file or its folder")
         for path in paths
@@ -143,14 +142,17 @@ def shard_at(
     known: Shard | None = None,
     stamp: Stamp | None = None,
 ) -> Shard:
-    """A file as a shard of a source, named from a folder on."""
+    """Return a file as a shard of a source, named relative to `base`.
+
+    The file is hashed unless its stamp is that of the `known` shard.
+    """
     stamp = stamp or stamp_of(path)
     content = known.content if known and known.stamp == stamp else hash_file(path)
-    reading = [content, format_of(path), source.text, source.messages, source.id]
+    identity = [content, format_of(path), source.text, source.messages, source.id]
     if not isinstance(source.text, str):
-        reading.append(source.roles)
-    if compression_of(path):  # under another name the same bytes may be damaged
-        reading.append(compression_of(path))
+        identity.append(source.roles)
+    if compression_of(path):  # with another suffix the same bytes may be unreadable
+        identity.append(compression_of(path))
     return Shard(
         source=source.name,
         name=path.relative_to(base).as_posix(),
@@ -158,7 +160,7 @@ def shard_at(
         n_bytes=stamp.n_bytes,
         modified_ns=stamp.modified_ns,
         content=content,
-        fingerprint=sha256(json.dumps(reading).encode()).hexdigest()[:32],
+        fingerprint=sha256(json.dumps(identity).encode()).hexdigest()[:32],
         tag=stamp.tag,
     )
 
@@ -169,13 +171,13 @@ FILES = "files"  # key in a manifest: the hash of each file in its folder
 def hash_file(path: Path) -> str:
     digest = xxhash.xxh3_128()
     with path.open("rb") as file:
-        while chunk := file.read(_HASHED_AT_ONCE):
+        while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
 
 
 def hashes_below(folder: Path) -> dict[str, str]:
-    """The hash of every file in a folder and below it, by its path there."""
+    """Return the hash of every file below a folder, by relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): hash_file(path) for path in files}
 
@@ -188,30 +190,29 @@ def plan_packs(
     packing: Packing,
     first_number: int = 0,
 ) -> tuple[list[Pack], list[Pack]]:
-    """Packs for today's shards, and the existing packs that must go.
+    """Return the packs for the current shards, and the existing packs to retire.
 
-    A pack whose members are all still there stays as it is, in the same order, under whichever
-    names they have today. Shards that are in no such pack are put into new ones, numbered from
-    `first_number` or above the existing ones: a number is never used again, or Dagster would take
-    the new pack's cells for the old one's.
+    A pack is kept if all its members still exist, in the same order, even under other names. The
+    other shards go into new packs, numbered from `first_number` or above the existing ones. Numbers
+    are never reused: Dagster would take the partitions of the new pack for those of the old one.
     """
-    kept, retired, free = _claimed(source, shards, sorted(existing, key=lambda pack: pack.name))
+    kept, retired, free = _assign(source, shards, sorted(existing, key=lambda pack: pack.name))
     numbers = [int(pack.name.rpartition("-")[2]) for pack in (*kept, *retired)]
     first = max([*numbers, first_number - 1]) + 1
     new = [
         Pack(name=f"{source.name}-{number:04}", source=source, shards=tuple(group))
-        for number, group in enumerate(_filled(free, packing), start=first)
+        for number, group in enumerate(_group(free, packing), start=first)
     ]
     return [*kept, *new], retired
 
 
-def _claimed(
+def _assign(
     source: Source, shards: Sequence[Shard], packs: Sequence[Pack]
 ) -> tuple[list[Pack], list[Pack], list[Shard]]:
-    """The packs that stay, as they lie today; those that go; the shards that are left, by name.
+    """Return the packs to keep, with their current shards; the packs to retire; the other shards.
 
-    Those that find all members under their old names come first: what was renamed may then take
-    no shard away from them.
+    Packs whose members all have their old names are assigned first, so that packs with renamed
+    members take no shard away from them.
     """
     free = {(shard.name, shard.fingerprint): shard for shard in shards}
     kept: list[Pack] = []
@@ -219,14 +220,14 @@ def _claimed(
     for pack in packs:
         keys = _keys(pack)
         if all(key in free for key in keys):
-            found = tuple(free.pop(key) for key in keys)
-            kept.append(replace(pack, source=source, shards=found))
+            shards_of_pack = tuple(free.pop(key) for key in keys)
+            kept.append(replace(pack, source=source, shards=shards_of_pack))
         else:
             renamed.append(pack)
     retired: list[Pack] = []
     for number, pack in enumerate(renamed):
-        held = {key for other in renamed[number + 1 :] for key in _keys(other)}
-        members = _members_by_content(pack, free, held)
+        reserved = {key for other in renamed[number + 1 :] for key in _keys(other)}
+        members = _members_by_content(pack, free, reserved)
         if members is None:
             retired.append(pack)
             continue
@@ -242,17 +243,17 @@ def _keys(pack: Pack) -> list[tuple[str, str]]:
 
 
 def _members_by_content(
-    pack: Pack, free: Mapping[tuple[str, str], Shard], held: Collection[tuple[str, str]]
+    pack: Pack, free: Mapping[tuple[str, str], Shard], reserved: Collection[tuple[str, str]]
 ) -> tuple[Shard, ...] | None:
-    """A shard for each member: that of its name, or else one of its content; None: not for all.
+    """Return a shard for each member, by name or else by content; None if one has no shard.
 
-    Of several files with one content it does not matter which; the first by name that no other
-    pack has under this very name, so that it is always the same one.
+    Of several files with the same content the first by name is taken, preferring names that are not
+    `reserved` by other packs: any would do, but the choice is deterministic.
     """
-    own = set(_keys(pack))
+    keys_of_pack = set(_keys(pack))
     spare: defaultdict[str, list[Shard]] = defaultdict(list)
-    for key, shard in sorted(free.items(), key=lambda item: (item[0] in held, item[0])):
-        if key not in own:
+    for key, shard in sorted(free.items(), key=lambda item: (item[0] in reserved, item[0])):
+        if key not in keys_of_pack:
             spare[shard.fingerprint].append(shard)
     members: list[Shard] = []
     for key in _keys(pack):
@@ -265,8 +266,8 @@ def _members_by_content(
     return tuple(members)
 
 
-def _filled(shards: Iterable[Shard], packing: Packing) -> list[list[Shard]]:
-    """Shards in order, cut before a group would pass a limit; a larger shard is one by itself."""
+def _group(shards: Iterable[Shard], packing: Packing) -> list[list[Shard]]:
+    """Group shards in order, within the limits; a shard over a limit is a group of its own."""
     groups: list[list[Shard]] = []
     n_bytes = 0
     for shard in shards:

@@ -1,7 +1,7 @@
-"""Where the text of a file is, told from its first rows: `text`, `messages`, several fields.
+"""Detect the text fields of a file from its first rows: `text`, `messages`, or several fields.
 
-`init` writes the answer into a decon.toml, `scan` reads files by it when no field is named, and
-what refuses a file of which no row could be read names its fields and the setting that reads it.
+`init` writes the result into decon.toml, `scan` uses it when no field is given, and the error about
+a file without readable rows lists its fields and the setting that reads them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from decon_core.corpus.first_rows import Field, Row, fields_of, leaves, sample
 from decon_core.errors import Problem
 from decon_core.wording import counted
 
-# Names under which text is published, the usual ones first. What else there is goes by length.
+# Usual names of text fields, the most common first. Other fields are ranked by length.
 _TEXTS = ("text", "content", "raw_content", "body", "document", "article", "markdown", "code")
 _PAIRS = (("prompt", "chosen", "rejected"), ("chosen", "rejected"))
-_ASKED = ("prompt", "problem", "question", "query", "instruction")
-# These names are also used for metadata: beside a field of text they must hold prose.
-_ASKED_PERHAPS = ("input", "inputs", "user", "context", "source")
-_TOLD = (
+_QUESTIONS = ("prompt", "problem", "question", "query", "instruction")
+# These names are also used for metadata: beside a text field they must contain prose.
+_MAYBE_QUESTIONS = ("input", "inputs", "user", "context", "source")
+_REPLIES = (
     *("response", "responses", "completion", "completions", "output", "outputs", "assistant"),
     *("target", "targets", "solution", "solutions", "answer", "answers"),
 )
 _IDS = ("id", "doc_id", "docid", "document_id", "uuid", "_id", "uid", "record_id")
-_LEAST_CHARACTERS = 20  # of a text that is not called one
-_LONGEST_TRIED = 3
+_MIN_CHARACTERS = 20  # of a text field without a usual name
+_N_LONGEST = 3  # fields tried by length
 
 _ANSWERS = frozenset(
     (
@@ -42,16 +42,16 @@ _ANSWERS = frozenset(
         "canonical_solution",
     )
 )
-# Answers by their names, but also metadata (`label`): they must hold prose to be reported.
+# Names of answers, but also of metadata (`label`): only reported if they contain prose.
 _METADATA = frozenset(("label", "reference", "gold"))
-_LEAST_WORDS = 3  # of prose: a URL, a date or an id has fewer
+_MIN_WORDS = 3  # of prose: a URL, a date or an id has fewer
 _PUNCTUATION = ".,;:!?()[]{}\"'*`"
-_FIRST_IDEOGRAPH = "\u2e80"  # from here on are scripts that put no space between words
-_MOST_TOLD = 8
+_FIRST_IDEOGRAPH = "\u2e80"  # from here on: scripts without spaces between words
+_N_LISTED = 8  # fields listed in a message
 
 
-def reading_of(rows: Sequence[Row]) -> tuple[Source, str] | None:
-    """Where the text is, and why that is thought; nothing where no field can be one."""
+def detect_fields(rows: Sequence[Row]) -> tuple[Source, str] | None:
+    """Return a source with the text fields and the reason for the choice; None if none fits."""
     best: tuple[int, Source, str] | None = None
     for source, why in _candidates(rows):
         n = count_read(source, rows)
@@ -64,81 +64,85 @@ def reading_of(rows: Sequence[Row]) -> tuple[Source, str] | None:
 
 
 def count_read(source: Source, rows: Iterable[Row]) -> int:
-    """How many of these rows are documents, read as a source says."""
+    """Return how many rows are documents when read with a source."""
     return sum(not isinstance(document_of(row, 0, source), Unreadable) for row in rows)
 
 
 def _candidates(rows: Sequence[Row]) -> list[tuple[Source, str]]:
-    """Ways to read rows with these fields, the likeliest first."""
+    """Return possible sources with the reason for each, the most likely first."""
     fields = fields_of(rows)
     texts = [field for field in fields if "text" in field.kinds]
     known = {field.name for field in fields}
-    long = sorted(texts, key=lambda field: -field.n_characters)[:_LONGEST_TRIED]
+    long = sorted(texts, key=lambda field: -field.n_characters)[:_N_LONGEST]
     prose = in_reading_order(_prose(rows))
     return [
         *(
-            (_texts(names), f"{_told(names)} are what preference pairs are called")
+            (_texts(names), f"{_quoted(names)} are the usual names of preference pairs")
             for names in _PAIRS
             if known.issuperset(names)
         ),
         *(
-            (_messages(field.name), f"{field.name!r} holds turns of conversations")
+            (_messages(field.name), f"{field.name!r} contains conversations")
             for field in fields
             if "messages" in field.kinds
         ),
-        *((_texts(names), f"{_told(names)} belong together") for names in _layouts(rows, texts)),
         *(
-            (_text(field.name), f"{field.name!r} is what text is usually called")
-            for field in _called_text(texts)
+            (_texts(names), f"{_quoted(names)} are questions and answers")
+            for names in _layouts(rows, texts)
         ),
         *(
-            (_text(field.name), f"{field.name!r} is what is asked")
-            for name in _ASKED
+            (_text(field.name), f"{field.name!r} is a usual name for text")
+            for field in _named_text(texts)
+        ),
+        *(
+            (_text(field.name), f"{field.name!r} is a usual name for questions")
+            for name in _QUESTIONS
             for field in texts
             if _tail(field.name) == name
         ),
-        *([(_texts(prose), f"{_told(prose)} have long texts")] if len(prose) > 1 else []),
+        *([(_texts(prose), f"{_quoted(prose)} have long texts")] if len(prose) > 1 else []),
         *(
             (_text(field.name), f"{field.name!r} has long texts: {field.n_characters} characters")
             for field in long
-            if field.n_characters >= _LEAST_CHARACTERS
+            if field.n_characters >= _MIN_CHARACTERS
         ),
     ]
 
 
-def _called_text(texts: Sequence[Field]) -> list[Field]:
+def _named_text(texts: Sequence[Field]) -> list[Field]:
     return [field for name in _TEXTS for field in texts if field.name.rpartition(".")[2] == name]
 
 
 def _layouts(rows: Sequence[Row], texts: Sequence[Field]) -> list[tuple[str, ...]]:
-    """Fields of questions and of answers that are read together; the most complete first.
+    """Return groups of question and answer fields to read together, the most complete first.
 
-    Where another field, `text`, repeats all of them, they are not needed: then there is none. Where
-    it holds something else, and more than a label, it is read with them.
+    Empty if a field such as `text` repeats all of them. If that field contains something else that
+    is longer than a label, it is part of the first group.
     """
-    called = _called_text(texts)
+    text_fields = _named_text(texts)
     prose = set(_prose(rows))
-    asked, told = _asked(texts, prose if called else None), _named(texts, _TOLD)
-    if not asked or not told:
+    questions = _question_fields(texts, prose if text_fields else None)
+    replies = _named(texts, _REPLIES)
+    if not questions or not replies:
         return []
-    whole = (*asked, *told)
-    if any(_repeats(rows, field.name, whole) for field in called):
+    both = (*questions, *replies)
+    if any(_repeats(rows, field.name, both) for field in text_fields):
         return []
-    beside = [one.name for one in called[:1] if one.n_characters >= _LEAST_CHARACTERS]
-    pairs = ((*asked[:1], name) for name in told)
-    return [*dict.fromkeys(((*asked, *beside, *told), whole, *pairs))]
+    extra = [one.name for one in text_fields[:1] if one.n_characters >= _MIN_CHARACTERS]
+    pairs = ((*questions[:1], name) for name in replies)
+    return [*dict.fromkeys(((*questions, *extra, *replies), both, *pairs))]
 
 
-def _asked(texts: Sequence[Field], prose: Collection[str] | None) -> list[str]:
-    """Fields of questions; `prose`: the fields that hold prose, where metadata is likely."""
-    sure = _named(texts, _ASKED)
-    perhaps = [
+def _question_fields(texts: Sequence[Field], prose: Collection[str] | None) -> list[str]:
+    """Return the question fields; ambiguous names only if in `prose` (None: not checked)."""
+    certain = _named(texts, _QUESTIONS)
+    possible = [
         name
-        for name in _named(texts, _ASKED_PERHAPS)
-        if (prose is None and not (sure and _tail(name) in ("user", "source")))
+        for name in _named(texts, _MAYBE_QUESTIONS)
+        if (prose is None and not (certain and _tail(name) in ("user", "source")))
         or (prose is not None and name in prose)
     ]
-    return [*sure, *perhaps]
+    return [*certain, *possible]
 
 
 def _named(texts: Sequence[Field], names: Sequence[str]) -> list[str]:
@@ -150,7 +154,7 @@ def _tail(path: str) -> str:
 
 
 def _repeats(rows: Sequence[Row], name: str, others: Collection[str]) -> bool:
-    """Whether a field holds the texts of other fields, in all rows that have both."""
+    """Return whether a field contains the texts of other fields in all rows that have both."""
     values = [dict(leaves(row)) for row in rows]
     compared = [
         text.strip() in str(row[name])
@@ -163,33 +167,33 @@ def _repeats(rows: Sequence[Row], name: str, others: Collection[str]) -> bool:
 
 
 def _prose(rows: Sequence[Row]) -> list[str]:
-    """Text fields that hold prose in some row, in the order of the rows' fields."""
-    found = {
-        path: None
+    """Return the fields that contain prose in some row, in the order of the rows' fields."""
+    paths = {
+        path
         for row in rows
         for path, value in leaves(row)
         if isinstance(value, str) and _is_prose(value)
     }
-    return [field.name for field in fields_of(rows) if field.name in found]
+    return [field.name for field in fields_of(rows) if field.name in paths]
 
 
 def _is_prose(text: str) -> bool:
-    """Whether this can be a question or an answer, and is no URL, date or id."""
-    if len(text) < _LEAST_CHARACTERS:
+    """Return whether a text may be a question or an answer, not a URL, date or id."""
+    if len(text) < _MIN_CHARACTERS:
         return False
     words = (word.strip(_PUNCTUATION) for word in text.split())
     n_words = sum(word.isalpha() and not word.isupper() for word in words)
-    return n_words >= _LEAST_WORDS or any(char >= _FIRST_IDEOGRAPH for char in text)
+    return n_words >= _MIN_WORDS or any(char >= _FIRST_IDEOGRAPH for char in text)
 
 
 def in_reading_order(names: Iterable[str]) -> tuple[str, ...]:
-    """What is asked first, answers last, and otherwise the order given."""
+    """Sort field names: questions first, answers last, otherwise in the given order."""
 
-    def place(name: str) -> int:
+    def rank(name: str) -> int:
         tail = _tail(name)
-        return 0 if tail in (*_ASKED, *_ASKED_PERHAPS) else 2 if tail in _ANSWERS else 1
+        return 0 if tail in (*_QUESTIONS, *_MAYBE_QUESTIONS) else 2 if tail in _ANSWERS else 1
 
-    return tuple(sorted(names, key=place))
+    return tuple(sorted(names, key=rank))
 
 
 def _text(name: str) -> Source:
@@ -204,12 +208,12 @@ def _texts(names: tuple[str, ...]) -> Source:
     return Source(name="", path="", text=names)
 
 
-def _told(names: Iterable[str]) -> str:
+def _quoted(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
 
 
 def _id_of(rows: Sequence[Row]) -> str | None:
-    """A field that is called an id, and is another in every row that was looked at."""
+    """Return a field with the name of an id that is in every row, or None."""
     columns: defaultdict[str, list[object]] = defaultdict(list)
     for row in rows:
         for path, value in leaves(row):
@@ -219,18 +223,15 @@ def _id_of(rows: Sequence[Row]) -> str | None:
     return next((path for path in likely if len(columns[path]) == len(rows)), None)
 
 
-# Fields that a reading leaves out -----------------------------------------------------------------
-
-
 def left_out(source: Source, fields: Sequence[Field]) -> tuple[list[str], list[str]]:
-    """Fields that a source does not read: those that are called an answer, and other texts."""
+    """Return the fields that a source does not read: answers by their names, and other texts."""
     read = {*texts_of(source), *((source.messages,) if source.messages else ()), source.id}
     others = [one for one in fields if one.name not in read]
     answers = [one.name for one in others if _is_answer(one)]
     texts = [
         one.name
         for one in others
-        if "text" in one.kinds and one.n_characters >= _LEAST_CHARACTERS and one.name not in answers
+        if "text" in one.kinds and one.n_characters >= _MIN_CHARACTERS and one.name not in answers
     ]
     return answers, texts
 
@@ -241,66 +242,63 @@ def _is_answer(one: Field) -> bool:
 
 
 def texts_of(source: Source) -> tuple[str, ...]:
-    """The fields with text that a source reads."""
+    """Return the text fields that a source reads."""
     return (source.text,) if isinstance(source.text, str) else source.text or ()
 
 
-# Files whose fields a source does not name --------------------------------------------------------
-
-
 def source_for(rows: Sequence[Row], source: Source) -> Source:
-    """A source that reads a file of these first rows: by the field `text`, or else as they look.
+    """Return a source for a file with these first rows: the field `text`, or detected fields.
 
-    `text` must be in most rows, and be more than a label beside fields with the actual text. A file
-    whose fields tell nothing is read by `text`: its rows are then unreadable, and reported.
+    `text` is used if it is in most rows and is more than a label beside the actual text. It is also
+    used if nothing is detected: the rows are then reported as unreadable.
     """
     usual = replace(source, text="text", messages=None)
-    found = None if _is_read_by_text(rows, usual) else reading_of(rows)
-    if found is None:
+    detected = None if _has_usual_text(rows, usual) else detect_fields(rows)
+    if detected is None:
         return usual
-    like = replace(source, text=found[0].text, messages=found[0].messages)
+    like = replace(source, text=detected[0].text, messages=detected[0].messages)
     has_id = like.id is not None and any(like.id in row for row in rows)
-    return like if has_id else replace(like, id=found[0].id or like.id)
+    return like if has_id else replace(like, id=detected[0].id or like.id)
 
 
-def _is_read_by_text(rows: Sequence[Row], usual: Source) -> bool:
+def _has_usual_text(rows: Sequence[Row], usual: Source) -> bool:
     texts = [field for field in fields_of(rows) if "text" in field.kinds]
     n_characters = sum(field.n_characters for field in texts if field.name == "text")
     return (
         2 * count_read(usual, rows) >= len(rows) > 0
-        and n_characters >= _LEAST_CHARACTERS
+        and n_characters >= _MIN_CHARACTERS
         and not _layouts(rows, texts)
     )
 
 
 def unread_fields(source: Source, rows: Sequence[Row]) -> list[str]:
-    """Fields with text that can be a question or an answer, and that a source does not read.
+    """Return unread fields that may contain questions or answers.
 
-    A field whose text is repeated by what is read is not among them.
+    Without fields whose text is repeated in the fields that are read.
     """
     read = {*texts_of(source), *((source.messages,) if source.messages else ()), source.id}
-    found: dict[str, None] = {}
+    unread: set[str] = set()
     for row in rows:
         document = document_of(row, 0, source)
         text = "" if isinstance(document, Unreadable) else document.text
         for path, value in leaves(row):
             if path not in read and any(
-                _may_be_asked_or_told(path, one) and one.strip() not in text
+                _may_be_question_or_answer(path, one) and one.strip() not in text
                 for one in _strings(value)
             ):
-                found[path] = None
-    return [field.name for field in fields_of(rows) if field.name in found]
+                unread.add(path)
+    return [field.name for field in fields_of(rows) if field.name in unread]
 
 
-def _may_be_asked_or_told(path: str, text: str) -> bool:
+def _may_be_question_or_answer(path: str, text: str) -> bool:
     tail = _tail(path)
-    if tail in _ASKED or tail in _ANSWERS - _METADATA:
+    if tail in _QUESTIONS or tail in _ANSWERS - _METADATA:
         return bool(text.strip())
-    return _is_prose(text) or (tail in _TEXTS and len(text) >= _LEAST_CHARACTERS)
+    return _is_prose(text) or (tail in _TEXTS and len(text) >= _MIN_CHARACTERS)
 
 
 def _strings(value: object) -> Iterator[str]:
-    """All texts in a value, however deep."""
+    """Yield all strings in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -312,42 +310,42 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def with_fields(source: Source, names: Sequence[str], rows: Sequence[Row]) -> Source | None:
-    """A source that reads these fields as well; None where it would read fewer of the rows."""
-    own = texts_of(source) or ((source.messages,) if source.messages else ())
+    """Return a source that also reads these fields; None if it would read fewer of the rows."""
+    read = texts_of(source) or ((source.messages,) if source.messages else ())
     if source.roles:
         return None
-    more = replace(source, text=in_reading_order((*own, *names)), messages=None)
+    more = replace(source, text=in_reading_order((*read, *names)), messages=None)
     return more if count_read(more, rows) >= count_read(source, rows) else None
 
 
 def no_row_read(
     path: Path, source: Source, n_rows: int, first: str, *, remedy: str = ""
 ) -> Problem:
-    """A file of rows of which none is a document: the fields that it has, and what reads them.
+    """Describe a file without readable rows: its fields, and the setting that reads them.
 
-    `first`: what is wrong with its first row. `remedy`: where the settings are written.
+    `first`: what is wrong with its first row. `remedy`: where the setting belongs.
     """
     rows = sample(path).rows
     fields = [str(field) for field in fields_of(rows)]
-    more = f" and {len(fields) - _MOST_TOLD} more" if len(fields) > _MOST_TOLD else ""
-    has = f"the fields {', '.join(fields[:_MOST_TOLD])}{more}" if fields else "no field"
-    found = reading_of(rows)
-    tried = as_setting(source)
+    more = f" and {len(fields) - _N_LISTED} more" if len(fields) > _N_LISTED else ""
+    listed = f"the fields {', '.join(fields[:_N_LISTED])}{more}" if fields else "no fields"
+    detected = detect_fields(rows)
+    fix = f"{_both_forms(detected[0])} reads them{remedy}" if detected else ""
     return Problem(
         str(path),
-        f"{counted(n_rows, 'row')}, and not one that could be read by {tried} ({first}); it "
-        f"has {has}",
+        f"{counted(n_rows, 'row')}, none readable with {as_setting(source)} ({first}); the file "
+        f"has {listed}",
         "documents",
-        f"{_either(found[0])} reads them{remedy}" if found else "leave the file out of the corpus",
+        fix or "leave the file out of the corpus",
     )
 
 
-def _either(source: Source) -> str:
+def _both_forms(source: Source) -> str:
     return f"{as_setting(source)} ({as_option(source)})"
 
 
 def as_setting(source: Source) -> str:
-    """How a [[corpus.source]] says which field is read."""
+    """Format the fields of a source as in a [[corpus.source]]."""
     if source.messages:
         return f"messages = {json.dumps(source.messages, ensure_ascii=False)}"
     names = [json.dumps(name, ensure_ascii=False) for name in texts_of(source)]
@@ -355,7 +353,7 @@ def as_setting(source: Source) -> str:
 
 
 def as_option(source: Source) -> str:
-    """How the options of `scan` say it."""
+    """Format the fields of a source as options of `scan`."""
     if source.messages:
         return f"--messages {shlex.quote(source.messages)}"
     return " ".join(f"--text {shlex.quote(name)}" for name in texts_of(source))

@@ -1,4 +1,4 @@
-"""An open shard: what it is by its first bytes, and whether it is what was registered."""
+"""Open a shard, check its format, and verify that it is the registered file."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from decon_core.storage.compression import (
 )
 from decon_core.storage.paths import RemotePath, naming_unreachable, parse_path, stamp_of
 
-_HASHED_AT_ONCE = 1 << 22  # bytes
-_CHANGED = "register the corpus again (`decon-assets register`): a changed shard is another shard"
+_CHUNK_BYTES = 1 << 22
+_REGISTER = "register the corpus again (`decon-assets register`)"
 
 
 @contextmanager
 def open_shard(shard: Shard) -> Iterator[ShardFile]:
-    """The bytes of a shard. Raises at the end when they are not those that were registered."""
+    """Open a shard. Raises `CorpusError` at the end if it is not the registered file."""
     path = parse_path(shard.path)
     if not path.is_file():
-        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", _CHANGED))
+        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", _REGISTER))
     with path.open("rb") as file:
-        reading = ShardFile(file, shard)
-        _require_kind(reading.head(), path)
-        yield reading
-        reading.require_unchanged()
+        shard_file = ShardFile(file, shard)
+        _require_format(shard_file.head(), path)
+        yield shard_file
+        shard_file.require_unchanged()
 
 
 class ShardFile(io.RawIOBase):
-    """An open shard that takes the hash of all that is read from it."""
+    """An open shard that hashes everything read from it."""
 
     def __init__(self, file: BinaryIO, shard: Shard) -> None:
         self._file = file
         self._shard = shard
         self._digest = xxhash.xxh3_128()
         self._n_hashed = 0
-        self._opened = _as_it_lies(parse_path(shard.path), file)
+        self._opened = _file_identity(parse_path(shard.path), file)
 
     def readable(self) -> bool:
         return True
@@ -67,7 +67,7 @@ class ShardFile(io.RawIOBase):
         view = memoryview(buffer)
         with naming_unreachable(self._shard.path):
             n = self._file.readinto(view)  # type: ignore[attr-defined] # BinaryIO's stub lacks it
-        # Readers may go back a few bytes; those were hashed already.
+        # Readers may go back a few bytes, which were hashed already.
         fresh = self._file.tell() - self._n_hashed
         if fresh > 0:
             self._digest.update(view[n - fresh : n])
@@ -75,45 +75,47 @@ class ShardFile(io.RawIOBase):
         return int(n)
 
     def head(self) -> bytes:
-        """The first bytes. Nothing counts as read."""
+        """Return the first bytes, without moving the position."""
         head = self._file.read(HEAD)
         self._file.seek(0)
         return head
 
     def require_unchanged(self) -> None:
-        """Read what nobody asked for, and raise when this is not the file that was registered."""
+        """Hash the rest of the file, and raise `CorpusError` if it is not the registered file."""
         self._file.seek(self._n_hashed)
-        while block := self._file.read(_HASHED_AT_ONCE):
+        while block := self._file.read(_CHUNK_BYTES):
             self._digest.update(block)
             self._n_hashed += len(block)
         if self._digest.hexdigest() != self._shard.content:
             path = self._shard.path
-            raise CorpusError(Problem(path, "other content", "what was registered", _CHANGED))
+            raise CorpusError(
+                Problem(path, "different content", "the registered content", _REGISTER)
+            )
 
     def require_in_place(self) -> None:
-        """Raise when this is not the file any more that the path leads to."""
+        """Raise `CorpusError` if the path no longer leads to the open file."""
         path = self._shard.path
-        if _as_it_lies(parse_path(path)) != self._opened:
+        if _file_identity(parse_path(path)) != self._opened:
             raise CorpusError(
-                Problem(path, "a file written meanwhile", "an unchanged one", _CHANGED)
+                Problem(path, "a file modified while it was read", "an unchanged file", _REGISTER)
             )
 
 
-def _as_it_lies(path: Path, file: BinaryIO | None = None) -> tuple[object, ...]:
-    """What tells a file from another one of its name; of an open one, as it was opened."""
+def _file_identity(path: Path, file: BinaryIO | None = None) -> tuple[object, ...]:
+    """Return what distinguishes a file from another one at its path."""
     if isinstance(path, RemotePath):
         return stamp_of(path)
     status = os.fstat(file.fileno()) if file else path.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _require_kind(head: bytes, path: Path) -> None:
-    """Raise when a file is, by its first bytes, something else than its name says."""
+def _require_format(head: bytes, path: Path) -> None:
+    """Raise `CorpusError` if the first bytes of a file do not match its suffix."""
     compression, form = compression_of(path), format_of(path)
-    found = sniff(head)
-    if found is None:
-        return  # damaged, or empty: the reader says so
-    kind, suffix = found
+    detected = sniff(head)
+    if detected is None:
+        return  # damaged or empty: the reader raises
+    kind, suffix = detected
     expected = (compression or form).replace(".zstd", ".zst").replace(".feather", ".arrow")
     if expected in LINE_FORMATS:
         expected = ""
@@ -122,19 +124,19 @@ def _require_kind(head: bytes, path: Path) -> None:
 
 
 def misnamed(path: Path, kind: str, suffix: str) -> Problem:
-    """What to say of a file that its name calls something else."""
+    """Describe a file whose suffix does not match its content."""
     stem = path.with_suffix("") if compression_of(path) else path
     form = format_of(path) if format_of(path) in LINE_FORMATS else ".jsonl"
     if suffix in TABLE_FORMATS:
         remedy = f"rename it to {stem.with_suffix(suffix).name}"
     elif suffix in ("", *COMPRESSIONS):
-        remedy = f"rename it to {stem.with_suffix(form).name}{suffix}, if it holds lines of JSON"
+        remedy = f"rename it to {stem.with_suffix(form).name}{suffix}, if it contains JSON lines"
     else:
         remedy = "unpack it"
-    said = "".join(path.suffixes[-2:] if compression_of(path) else path.suffixes[-1:])
+    suffixes = "".join(path.suffixes[-2:] if compression_of(path) else path.suffixes[-1:])
     return Problem(
         str(path),
-        f"the bytes of {kind}",
-        f"what the name says, {said}",
-        f"{remedy}, and register the corpus again (`decon-assets register`)",
+        f"{kind} by its first bytes",
+        f"{suffixes}, as its name says",
+        f"{remedy}, and {_REGISTER}",
     )

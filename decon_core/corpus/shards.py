@@ -1,4 +1,4 @@
-"""All rows of a shard, or some of them, whatever its form."""
+"""Read all rows of a shard, or some of them, in any format."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from decon_core.corpus.tables import rows_of_table, table_batches, values_of_tab
 from decon_core.storage.compression import LINE_FORMATS, format_of
 from decon_core.storage.paths import parse_path
 
-_LINES_AT_ONCE = 1 << 20  # bytes
-_TABLE_AT_ONCE = 4 << 20
+_LINE_BLOCK_BYTES = 1 << 20
+_BATCH_BYTES = 4 << 20
 
 
 def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
-    """All rows of a shard, in order. Raises `CorpusError` when it is damaged or was changed.
+    """Yield all rows of a shard in order. Raises `CorpusError` if it is damaged or has changed.
 
-    The bytes are hashed as they are read, and a difference raises after the last row: whoever
-    writes something must have seen the end first.
+    The bytes are hashed while they are read, so a changed shard raises only after the last row:
+    callers must not commit results before the end.
     """
     path = parse_path(shard.path)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
-            for block in line_blocks(file, path, block_bytes=_LINES_AT_ONCE):
+            for block in line_blocks(file, path, block_bytes=_LINE_BLOCK_BYTES):
                 yield from rows_of_lines(block, source)
         else:
             row = 0
-            for batch in table_batches(file, path, source, batch_bytes=_TABLE_AT_ONCE):
+            for batch in table_batches(file, path, source, batch_bytes=_BATCH_BYTES):
                 yield from rows_of_table(batch, row, source)
                 row += batch.num_rows
 
@@ -41,7 +41,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
 def values_of(
     shard: Shard, source: Source, rows: Iterable[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Some rows of a shard, in order: of lines all fields, of tables those that hold a text."""
+    """Yield some rows in order: all fields in line formats, the columns of the source in tables."""
     wanted = sorted(rows)
     path = parse_path(shard.path)
     if not wanted:
@@ -49,12 +49,12 @@ def values_of(
     numbers = np.array(wanted, np.int64)
     with open_shard(shard) as file:
         if format_of(path) in LINE_FORMATS:
-            for block in line_blocks(file, path, block_bytes=_TABLE_AT_ONCE):
+            for block in line_blocks(file, path, block_bytes=_BATCH_BYTES):
                 first, last = np.searchsorted(numbers, [block.row, block.row + block.n_lines])
                 yield from values_of_lines(block, path, wanted[first:last])
             return
         first = 0
-        for batch in table_batches(file, path, source, batch_bytes=_TABLE_AT_ONCE):
+        for batch in table_batches(file, path, source, batch_bytes=_BATCH_BYTES):
             while wanted and wanted[0] < first + batch.num_rows:
                 row = wanted.pop(0)
                 ((value, _),) = values_of_table(batch.slice(row - first, 1))

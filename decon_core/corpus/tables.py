@@ -1,4 +1,4 @@
-"""Shards that are tables: parquet, Arrow files and Arrow streams, some rows at a time."""
+"""Read Parquet files, Arrow files and Arrow streams in batches of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from decon_core.storage.compression import format_of
 from decon_core.storage.paths import RemotePath
 
 _BUFFER = 1 << 22  # bytes
-_MOST_ROWS = 4096
+_MAX_ROWS = 4096  # per batch
 _ARROW_FILE = b"ARROW1"
 _ARROW_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -27,44 +27,45 @@ _ARROW_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 def table_batches(
     file: ShardFile, path: Path, source: Source | None, *, batch_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a table, about so many bytes at a time, with the columns that a source reads.
+    """Yield a table in batches of about `batch_bytes`, with the columns that a source reads.
 
-    Without a source: with all of them.
+    Without a source: with all columns. Raises `CorpusError` if the file is changed or damaged.
     """
-    file.require_unchanged()  # first: libraries say odd things about half-changed tables
+    file.require_unchanged()  # first: Arrow's errors on half-changed tables are misleading
     read = _parquet_batches if format_of(path) == ".parquet" else _arrow_batches
     try:
-        wanted = _wanted(source) if source else set(_columns(path))
-        yield from read(path, wanted, batch_bytes)
-        file.require_in_place()  # the libraries open it once more, after it was hashed
+        columns = _columns_of(source) if source else set(_all_columns(path))
+        yield from read(path, columns, batch_bytes)
+        file.require_in_place()  # Arrow opens the file again after it was hashed
     except (pa.ArrowException, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk's fault, not the file's
+            raise  # an error of the disk, not of the file
         raise CorpusError(
             Problem(
                 str(path),
                 f"not a readable {format_of(path)[1:]} file ({error})",
                 "a whole file",
-                "replace the shard, or take it out of the corpus",
+                "replace the shard, or remove it from the corpus",
             )
         ) from None
 
 
-def _wanted(source: Source) -> set[str]:
-    """The columns that may hold one of the fields."""
+def _columns_of(source: Source) -> set[str]:
+    """Return the columns that may contain the fields of a source."""
     texts = (source.text,) if isinstance(source.text, str) else source.text or ()
     fields = [field for field in (*texts, source.messages, source.id) if field]
     return {field.partition(".")[0] for field in fields} | set(fields)
 
 
-def _columns(path: Path) -> list[str]:
+def _all_columns(path: Path) -> list[str]:
     if format_of(path) == ".parquet":
         return list(pq.read_schema(readable(path)).names)
     return list(open_arrow(path).schema.names)
 
 
 def _parquet_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
-    # `pre_buffer` would hold what was compressed of the whole file. One core per shard is enough.
+    # `pre_buffer` would keep the compressed bytes of the whole file in memory. No threads: scans
+    # use one core per shard.
     file = pq.ParquetFile(readable(path), pre_buffer=False, buffer_size=_BUFFER)
     columns = [name for name in file.schema_arrow.names if name in wanted]
     for number in range(file.num_row_groups):
@@ -76,29 +77,29 @@ def _parquet_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator
             if chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted
         )
         yield from file.iter_batches(
-            batch_size=_rows_at_once(group.num_rows, n_bytes, batch_bytes),
+            batch_size=_batch_rows(group.num_rows, n_bytes, batch_bytes),
             row_groups=[number],
             columns=columns,
             use_threads=False,
         )
 
 
-def _rows_at_once(n_rows: int, n_bytes: int, batch_bytes: int) -> int:
-    return max(1, min(_MOST_ROWS, n_rows * batch_bytes // max(n_bytes, 1)))
+def _batch_rows(n_rows: int, n_bytes: int, batch_bytes: int) -> int:
+    return max(1, min(_MAX_ROWS, n_rows * batch_bytes // max(n_bytes, 1)))
 
 
 def _arrow_batches(path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
     for batch in open_arrow(path, wanted).batches:
         for column in batch.columns:
-            _require_sound(column)
-        step = _rows_at_once(batch.num_rows, batch.nbytes, batch_bytes)
+            _require_in_bounds(column)
+        step = _batch_rows(batch.num_rows, batch.nbytes, batch_bytes)
         for at in range(0, batch.num_rows, step):
             yield batch.slice(at, step)
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowTable:
-    """An Arrow file or stream, to be read once."""
+    """An Arrow file or stream; its batches can be read once."""
 
     is_file: bool
     schema: pa.Schema
@@ -106,7 +107,7 @@ class ArrowTable:
 
 
 def open_arrow(path: Path, wanted: set[str] | None = None) -> ArrowTable:
-    """The batches as they are, of the wanted columns only if some are named."""
+    """Open an Arrow file or stream, with the wanted columns (None: all)."""
     with path.open("rb") as file:
         is_file = file.read(len(_ARROW_FILE)) == _ARROW_FILE
         if not is_file:
@@ -122,30 +123,29 @@ def open_arrow(path: Path, wanted: set[str] | None = None) -> ArrowTable:
 def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> Any:
     options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
     read = pa.ipc.open_file if is_file else pa.ipc.open_stream
-    # Not an open file, where there is a choice: its bytes would go through Python objects, in twice
-    # the memory.
+    # `OSFile` if possible: a Python file passes bytes through Python objects, in twice the memory.
     is_remote = isinstance(path, RemotePath)
     file = pa.PythonFile(path.open("rb")) if is_remote else pa.OSFile(str(path))
     return read(file, options=options)
 
 
 def readable(path: Path) -> Any:
-    """What the library opens itself, or the open file where it could not."""
+    """Return a local path as it is, and a remote path as an open file, for pyarrow."""
     return path.open("rb") if isinstance(path, RemotePath) else path
 
 
 def _require_end(file: BinaryIO) -> None:
-    """A stream that breaks off between two batches looks whole to the library."""
+    """Raise `EOFError` if a stream has no end mark: Arrow accepts one cut between two batches."""
     file.seek(max(0, file.seek(0, io.SEEK_END) - len(_ARROW_END)))
     if file.read() != _ARROW_END:
-        raise EOFError("cut off: the stream has no end mark")
+        raise EOFError("truncated: the stream has no end mark")
 
 
-def _require_sound(column: pa.Array) -> None:
-    """Raise when offsets or indices point outside. That a text is not UTF-8 is no such damage."""
+def _require_in_bounds(column: pa.Array) -> None:
+    """Raise `ArrowInvalid` if offsets or indices are out of bounds; invalid UTF-8 is accepted."""
     if pa.types.is_dictionary(column.type):
         pa.DictionaryArray.from_arrays(column.indices, pa.nulls(len(column.dictionary)))
-        _require_sound(column.dictionary)
+        _require_in_bounds(column.dictionary)
     else:
         column.view(_as_bytes(column.type)).validate(full=True)
 
@@ -158,7 +158,7 @@ _BYTES = {
 
 
 def _as_bytes(kind: pa.DataType) -> pa.DataType:
-    """The same type without texts in it."""
+    """Return the same type with binary in place of strings."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
     if pa.types.is_list(kind):
@@ -171,14 +171,14 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
 def rows_of_table(
     batch: pa.RecordBatch, first: int, source: Source
 ) -> Iterator[Document | Unreadable]:
-    """All rows of a batch; a text that is not UTF-8 does not cost the others."""
-    for row, (value, bad) in enumerate(values_of_table(batch), start=first):
-        invalid = InvalidUtf8(row, None, f"in {', '.join(bad)}") if bad else None
+    """Yield the rows of a batch as documents; `first`: the number of its first row."""
+    for row, (value, columns) in enumerate(values_of_table(batch), start=first):
+        invalid = InvalidUtf8(row, None, f"in {', '.join(columns)}") if columns else None
         yield document_of(value, row, source, invalid=invalid)
 
 
 def values_of_table(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """The rows of a batch in Python, each with the names of its columns that are not UTF-8."""
+    """Yield the rows of a batch as Python values, with the names of columns with invalid UTF-8."""
     try:
         for value in batch.to_pylist():
             yield value, []
@@ -192,9 +192,9 @@ def values_of_table(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], lis
 
 
 def replaced_in_row(row: pa.Table, source: Source) -> dict[str, Any]:
-    """The columns that a source reads in which a row is not UTF-8, with replacement characters."""
-    wanted = _wanted(source)
-    scalars = {name: row.column(name)[0] for name in row.column_names if name in wanted}
+    """Return the values with invalid UTF-8 among a source's columns, with U+FFFD instead."""
+    columns = _columns_of(source)
+    scalars = {name: row.column(name)[0] for name in row.column_names if name in columns}
     return {name: value_of(one) for name, one in scalars.items() if not _is_utf8(one)}
 
 
@@ -207,7 +207,7 @@ def _is_utf8(scalar: Any) -> bool:
 
 
 def value_of(scalar: Any) -> Any:
-    """A table's value in Python; bytes that are not UTF-8 become replacement characters."""
+    """Return a scalar as a Python value, with U+FFFD in place of invalid UTF-8."""
     try:
         return scalar.as_py()
     except UnicodeDecodeError:
@@ -224,13 +224,13 @@ def value_of(scalar: Any) -> Any:
 
 
 def rows_not_utf8(column: pa.Array) -> list[int]:
-    """The rows of a column whose texts are not UTF-8, however deep they lie; none of most."""
-    if _is_sound(column):
+    """Return the rows of a column with invalid UTF-8 at any depth."""
+    if _is_valid(column):
         return []
-    return [at for at in range(len(column)) if not _is_sound(column.slice(at, 1))]
+    return [at for at in range(len(column)) if not _is_valid(column.slice(at, 1))]
 
 
-def _is_sound(column: pa.Array) -> bool:
+def _is_valid(column: pa.Array) -> bool:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:

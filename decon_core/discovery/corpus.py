@@ -13,7 +13,7 @@ from decon_core.config.load import Source
 from decon_core.config.names import folded
 from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
 from decon_core.corpus.packs import require_names_in_utf8, stamps_of
-from decon_core.corpus.shapes import count_read, reading_of
+from decon_core.corpus.shapes import count_read, detect_fields
 from decon_core.discovery.overlap import named_twice
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import FORMATS, compression_of, format_of
@@ -171,11 +171,11 @@ def _apart(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
 
 def _is_mixed(kind: _Kind) -> bool:
     """Whether a file, read as all of them together are, loses rows that it has alone."""
-    reading = reading_of(kind.rows)
+    reading = detect_fields(kind.rows)
     return reading is not None and any(
         count_read(reading[0], one.rows) < count_read(own[0], one.rows)
         for one in kind.samples
-        if (own := reading_of(one.rows))
+        if (own := detect_fields(one.rows))
     )
 
 
@@ -201,7 +201,7 @@ def _sources(kinds: Sequence[_Kind]) -> tuple[list[SourceFinding], list[Problem]
     for kind in kinds:
         folders[kind.folder, kind.ending].append(kind)
     for (_, _), alike in sorted(folders.items()):
-        readings = {kind: reading_of(kind.rows) for kind in alike if kind.rows}
+        readings = {kind: detect_fields(kind.rows) for kind in alike if kind.rows}
         problems += [_no_text(kind) for kind, reading in readings.items() if reading is None]
         ways = {_way(reading) for reading in readings.values() if reading}
         if len(ways) <= 1 and len(readings) == sum(map(bool, readings.values())):
@@ -233,7 +233,7 @@ def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[SourceFinding],
     files = tuple(sorted(path for kind in group for path in kind.files))
     samples = [one for kind in group for one in kind.samples]
     rows = [row for one in samples for row in one.rows]
-    reading = reading_of(rows)
+    reading = detect_fields(rows)
     pattern = _pattern(group, files, alone=alone)
     if reading is None or pattern is None:
         told = (

@@ -134,7 +134,7 @@ def changed_faults_of_scan(
         for name, folder in folders.items()
         if folder.is_dir()
     }
-    note = store.verified(f"matches-{scan}")
+    note = store.verification_note(f"matches-{scan}")
     first = read_note(note)
     before = deepcopy(first)
 
@@ -160,7 +160,7 @@ def faults_of_scan(
     if not there:
         return  # not scanned, which is another matter
     yield from _faults_of_ledger(store, shard, scan)
-    note = store.verified(f"matches-{scan}")
+    note = store.verification_note(f"matches-{scan}")
     for version in versions:
         tile = store.tile(scan, shard.fingerprint, version.fingerprint)
         if tile.name in there:

@@ -254,7 +254,7 @@ def scan_shard(job: ShardJob) -> ShardScan | None:
     Nothing is read when another run wrote all of them in the meantime.
     """
     store = Store(job.root)
-    with store.alone_on(job.scan, job.shard.fingerprint):
+    with store.locked_shard(job.scan, job.shard.fingerprint):
         if not missing_of_shard(store, job.shard, job.versions, job.scan):
             advance(job.shard.n_bytes)
             return None

@@ -47,7 +47,7 @@ def missing_of_shard(
 
     One look into its folder, however many versions there are: a grid has a million tiles.
     """
-    present = store.tiles_there(scan, shard.fingerprint)
+    present = store.tile_names(scan, shard.fingerprint)
     if store.ledger(scan, shard.fingerprint).name not in present:
         return list(versions)  # cut off before it was all written
     if store.documents(scan, shard.fingerprint).name not in present:

@@ -1,1 +1,1 @@
-"""Files: local and remote paths, compression, checksums, the content-addressed store."""
+"""Local and remote paths, compression, checksums, and the content-addressed store."""

@@ -1,12 +1,12 @@
-"""A checksum in every file of a store, verified before anything in the file is used.
+"""Checksums embedded in the files of a store, verified before a file is used.
 
-The xxh3-128 digest of a file is kept in the file itself, so that the file stays one thing that is
-replaced whole: in the key-value metadata of Parquet and Arrow, as the last key of a JSON object, in
-a comment at the end of a page, behind the last block of a DuckDB database. A writer keeps the place
-with zeros (`EMPTY`) and `seal` puts in the digest of the file with these zeros. Ordinary readers of
-these formats ignore it.
+Every file carries its own xxh3-128 digest, so that file and checksum are replaced together: in the
+key-value metadata of Parquet and Arrow, as the last key of a JSON object, in a comment at the end
+of a page, or after the last block of a DuckDB database. A writer first writes a placeholder of
+zeros (`EMPTY`); `seal` replaces it with the digest of the file including the zeros. Other readers
+of these formats ignore the checksum.
 
-A file without a checksum, as earlier versions wrote, is refused like one whose checksum is wrong.
+A file without a checksum, as earlier versions wrote, is refused like one with a wrong checksum.
 """
 
 from __future__ import annotations
@@ -26,73 +26,73 @@ EMPTY = (_MARK + _ZEROS).decode()
 N_BYTES = len(EMPTY)
 
 REMEDY = (
-    "`decon-assets run --verify` removes what is damaged and makes it again "
+    "`decon-assets run --verify` deletes damaged files and builds them again "
     "(`decon-assets scan` does so by itself)"
 )
 
-# A checksum lies this close to the end of a file: metadata of wide tables takes some 20 kB.
-_TAIL = 1 << 20
-# Files from this size on are mapped into memory, not read: they need no memory of their own.
-_LEAST_MAPPED = 1 << 20
-_READ_AT_ONCE = 1 << 22
+# Checksums are searched for in this many bytes at the end: metadata of wide tables takes ~20 kB.
+_TAIL_BYTES = 1 << 20
+# Files of at least this size are memory-mapped instead of read, to save memory.
+_MIN_MAPPED_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 22
 
 
 def sealed(content: bytes) -> bytes:
-    """Content with its digest in the last place that it keeps for one."""
-    at = _place(content)
+    """Return the content with its digest in place of the last placeholder."""
+    at = _checksum_offset(content)
     if at is None or content[at : at + _N_DIGITS] != _ZEROS:
-        raise ValueError("no place for a checksum")
+        raise ValueError("no checksum placeholder")
     digest = xxhash.xxh3_128_hexdigest(content).encode()
     return content[:at] + digest + content[at + _N_DIGITS :]
 
 
 def seal(path: Path) -> None:
-    """Put the digest of a file into the last place in it that is kept for one."""
+    """Replace the last placeholder in a file with the digest of the file."""
     with path.open("r+b") as file:
         size = file.seek(0, 2)
-        first = file.seek(max(size - _TAIL, 0))
+        first = file.seek(max(size - _TAIL_BYTES, 0))
         tail = file.read()
-        at = _place(tail)
+        at = _checksum_offset(tail)
         if at is None or tail[at : at + _N_DIGITS] != _ZEROS:
-            raise ValueError(f"{path}: no place for a checksum")
+            raise ValueError(f"{path}: no checksum placeholder")
         digest = xxhash.xxh3_128()
         file.seek(0)
-        while chunk := file.read(_READ_AT_ONCE):
+        while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
         file.seek(first + at)
         file.write(digest.hexdigest().encode())
 
 
 def sealed_page(text: str) -> bytes:
-    """A page of HTML or Markdown with its checksum in a comment at its end."""
+    """Return an HTML or Markdown page with its checksum in a comment at the end."""
     end = "" if text.endswith("\n") else "\n"
     return sealed(f"{text}{end}<!-- {EMPTY} -->\n".encode())
 
 
 def seal_page(path: Path) -> None:
-    """Add such a comment to a page that was written to a file."""
+    """Append a checksum comment to an HTML or Markdown file."""
     with path.open("ab") as file:
         file.write(f"\n<!-- {EMPTY} -->\n".encode())
     seal(path)
 
 
 def seal_database(path: Path) -> None:
-    """Add a checksum behind the last block of a DuckDB database, which DuckDB does not read."""
+    """Append a checksum after the last block of a DuckDB database; DuckDB ignores it."""
     with path.open("ab") as file:
         file.write(EMPTY.encode())
     seal(path)
 
 
 def read_verified(path: Path) -> bytes:
-    """The content of a file whose checksum is right."""
+    """Return the content of a file after verifying its checksum."""
     content = path.read_bytes()
     require_whole(content, path)
     return content
 
 
 def map_verified(path: Path) -> pa.Buffer:
-    """The same as a buffer; a large file is mapped into memory."""
-    if path.stat().st_size < _LEAST_MAPPED:
+    """Like `read_verified`, as an Arrow buffer; a large file is memory-mapped."""
+    if path.stat().st_size < _MIN_MAPPED_BYTES:
         return pa.py_buffer(read_verified(path))
     with pa.memory_map(str(path)) as file:
         content = file.read_buffer()
@@ -101,15 +101,15 @@ def map_verified(path: Path) -> pa.Buffer:
 
 
 def require_whole(content: bytes | memoryview, path: Path) -> None:
-    """Raise unless the checksum in a file's content is that of the content."""
-    if found := _fault(content):
-        raise DamagedError(damaged(path, found))
+    """Raise `DamagedError` if the content of a file does not match its checksum."""
+    if fault := _fault(content):
+        raise DamagedError(damaged(path, fault))
 
 
 def require_undamaged_database(path: Path) -> None:
-    """Raise when a database has a checksum, and it is wrong.
+    """Raise `DamagedError` if a database has a wrong checksum.
 
-    Databases of earlier versions have none; DuckDB itself verifies every block that it reads.
+    Databases of earlier versions have none; DuckDB verifies every block that it reads.
     """
     content = _mapped(path)
     if bytes(content[-N_BYTES:]).startswith(_MARK):
@@ -117,35 +117,35 @@ def require_undamaged_database(path: Path) -> None:
 
 
 def fault_of(path: Path) -> str | None:
-    """What is wrong with a file that should have a checksum; None if nothing is."""
+    """Return what is wrong with a file that should have a checksum, or None."""
     return _fault(_mapped(path))
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file is there and its checksum is right."""
+    """Return whether a file exists and matches its checksum."""
     return path.is_file() and fault_of(path) is None
 
 
-def damaged(path: Path, found: str) -> Problem:
-    """A file whose content is not what was written."""
-    return Problem(str(path), f"a damaged file ({found})", "the content as written", REMEDY)
+def damaged(path: Path, fault: str) -> Problem:
+    """Describe a damaged file, with the remedy."""
+    return Problem(str(path), f"a damaged file ({fault})", "the content as written", REMEDY)
 
 
 def without_checksum(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:
-    """The metadata of a schema as it was before a checksum was added."""
+    """Return the metadata of a schema without the checksum; None if nothing else is in it."""
     rest = {key: value for key, value in (metadata or {}).items() if key != NAME.encode()}
     return rest or None
 
 
 def _mapped(path: Path) -> memoryview:
-    if path.stat().st_size < _LEAST_MAPPED:
+    if path.stat().st_size < _MIN_MAPPED_BYTES:
         return memoryview(path.read_bytes())
     with pa.memory_map(str(path)) as file:
         return memoryview(file.read_buffer())
 
 
-def _place(tail: bytes) -> int | None:
-    """Where the digits of the last checksum begin."""
+def _checksum_offset(tail: bytes) -> int | None:
+    """Return the offset of the digits of the last checksum, or None."""
     at = tail.rfind(_MARK)
     return None if at < 0 or at + N_BYTES > len(tail) else at + len(_MARK)
 
@@ -153,9 +153,9 @@ def _place(tail: bytes) -> int | None:
 def _fault(content: bytes | memoryview) -> str | None:
     if not content:
         return "it is empty"
-    first = max(len(content) - _TAIL, 0)
+    first = max(len(content) - _TAIL_BYTES, 0)
     tail = bytes(content[first:])
-    at = _place(tail)
+    at = _checksum_offset(tail)
     if at is None:
         return "it has no checksum"
     start = first + at
@@ -163,5 +163,5 @@ def _fault(content: bytes | memoryview) -> str | None:
     digest.update(_ZEROS)
     digest.update(content[start + _N_DIGITS :])
     if digest.hexdigest().encode() != tail[at : at + _N_DIGITS]:
-        return "its checksum is not that of its content"
+        return "its content does not match its checksum"
     return None

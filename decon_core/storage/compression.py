@@ -1,9 +1,9 @@
-"""Compressed files as lines of bytes, and back.
+"""Streaming decompression that detects damage, compression, and format detection.
 
-A truncated file must raise, and so must one with something else behind its end. The obvious calls
-do not all do that: `zstandard`'s stream reader hands out what it has and stops, and the standard
-library takes what it does not know behind a bz2 or xz stream for nothing. So members and frames are
-followed by hand here. However much a few bytes stand for, they become bytes a step at a time.
+A truncated file must raise, and so must one with trailing garbage. The libraries do not always do
+so: `zstandard`'s stream reader returns what it has and stops, and the standard library ignores
+unknown bytes after a bz2 or xz stream. Members and frames are therefore tracked here. Output is
+produced in bounded steps, whatever the compression ratio.
 """
 
 from __future__ import annotations
@@ -28,26 +28,25 @@ FORMATS = (*LINE_FORMATS, *TABLE_FORMATS)
 
 
 class DamagedStreamError(Exception):
-    """Bytes that cannot be decompressed, where the library has no error of its own for it."""
+    """Bytes that cannot be decompressed, where the library has no error class for it."""
 
 
-# What decompressors raise on bytes that are not, or no longer, what they should be. EOFError says
-# that the file was cut off.
+# What decompressors raise on invalid or damaged bytes. EOFError: the file is truncated.
 DAMAGE = (
     DamagedStreamError,
     EOFError,
-    cast("type[Exception]", igzip_lib.IsalError),  # the stub takes it for an instance
+    cast("type[Exception]", igzip_lib.IsalError),  # the stub declares it as an instance
     lzma.LZMAError,
     zstandard.ZstdError,
 )
 
 _BUFFER = 1 << 20
-_STEP = 1 << 18  # fits the processor's cache, with what becomes of it
-_ZSTD_HEAD = 5  # the magic number, and the byte that tells how long the header is
+_STEP = 1 << 18  # fits the processor's cache together with its output
+_ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 
 
-# How files begin, what that is, and the suffix that goes with it.
+# First bytes, file type, suffix.
 _KINDS = (
     (b"\x1f\x8b", "a gzip file", ".gz"),
     (b"\x28\xb5\x2f\xfd", "a zstd file", ".zst"),
@@ -58,11 +57,11 @@ _KINDS = (
     (b"\xff\xff\xff\xff", "an Arrow stream", ".arrow"),
     (b"PK\x03\x04", "a zip archive", ".zip"),
 )
-HEAD = 16  # bytes that tell what a file is
+HEAD = 16  # number of bytes that `sniff` needs
 
 
 def sniff(head: bytes) -> tuple[str, str] | None:
-    """What a file is by its first bytes, and the suffix for that; nothing, if they do not tell."""
+    """Detect a file type from the first bytes: its description and suffix, or None if unknown."""
     if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
         return "a zstd file", ".zst"
     for magic, kind, suffix in _KINDS:
@@ -73,45 +72,45 @@ def sniff(head: bytes) -> tuple[str, str] | None:
 
 
 def compression_of(path: Path) -> str:
-    """`.gz`, `.zst`, … or an empty string."""
+    """Return the compression suffix (`.gz`, `.zst`, …), or an empty string."""
     suffix = path.suffix.lower()
     return suffix if suffix in COMPRESSIONS else ""
 
 
 def format_of(path: Path) -> str:
-    """The suffix below the compression: `.jsonl` of `a.jsonl.gz`."""
+    """Return the suffix without the compression: `.jsonl` for `a.jsonl.gz`."""
     inner = path.with_suffix("") if compression_of(path) else path
     return inner.suffix.lower()
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
-    """The uncompressed bytes of a file. Reading past damage raises one of `DAMAGE`."""
+    """Open a file as uncompressed bytes. Reading damaged bytes raises one of `DAMAGE`."""
     with path.open("rb") as file:
         yield decompressed(file, compression_of(path))
 
 
 def decompressed(file: BinaryIO, compression: str) -> BinaryIO:
-    """The uncompressed bytes behind an open file.
+    """Return a stream of the uncompressed bytes of an open file.
 
-    A compressed file of no bytes at all is cut off: a whole one has a header, even around nothing.
+    A compressed file of zero bytes is truncated: even without content it would have a header.
     """
-    raw = _opened(file, compression)
+    raw = _raw_stream(file, compression)
     return cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
 
 
 def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:
-    """The uncompressed bytes behind an open file, some at a time; each is gone with the next.
+    """Yield the uncompressed bytes of an open file in chunks; the buffer is reused.
 
-    What can be read before the first damage comes first, whoever reads it.
+    All bytes before the first damage are yielded before the error is raised.
     """
-    raw = _opened(file, compression) or file
+    raw = _raw_stream(file, compression) or file
     step = memoryview(bytearray(_STEP))
     while n := raw.readinto(step):  # type: ignore[union-attr] # BinaryIO's stub lacks it
         yield step[:n]
 
 
-def _opened(file: BinaryIO, compression: str) -> io.RawIOBase | None:
+def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase | None:
     if not compression:
         return None
     if not file.read(1):
@@ -131,14 +130,14 @@ def _opened(file: BinaryIO, compression: str) -> io.RawIOBase | None:
 
 @contextmanager
 def create(path: Path, compression: str) -> Iterator[IO[bytes]]:
-    """A file to write uncompressed bytes to. The same bytes in give the same bytes on disk."""
+    """Open a file that compresses what is written to it. The result is reproducible."""
     with path.open("wb") as file:
         match compression:
             case ".gz":
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
                     yield cast("IO[bytes]", packed)
             case ".zst" | ".zstd":
-                # One thread: the frame layout of several depends on the machine.
+                # One thread: with several the frame layout depends on the machine.
                 compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
                 with compressor.stream_writer(file, closefd=False) as packed:
                     yield cast("IO[bytes]", packed)
@@ -153,9 +152,9 @@ def create(path: Path, compression: str) -> Iterator[IO[bytes]]:
 
 
 class _Members(io.RawIOBase):
-    """All members of a gz, bz2 or xz file, one after the other.
+    """Stream of all members of a gz, bz2 or xz file.
 
-    Zeros behind them are padding, as on tapes; anything else there is damage.
+    Zeros after the last member are padding, as on tapes; anything else there is damage.
     """
 
     def __init__(self, file: BinaryIO, start: Callable[[], _Decompressor]) -> None:
@@ -173,8 +172,8 @@ class _Members(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def _next(self, most: int) -> bytes:
-        """Some bytes; none at the end. However many they stand for, `most` of them at a time."""
+    def _next(self, max_bytes: int) -> bytes:
+        """Return up to `max_bytes` uncompressed bytes; empty at the end."""
         while self._member or self._has_member():
             member = self._member = self._member or self._start()
             packed = b""
@@ -182,9 +181,9 @@ class _Members(io.RawIOBase):
                 packed = self._pending or self._file.read(_STEP)
                 self._pending = b""
                 if not packed:
-                    raise EOFError("the file is cut off")
-            with _damage():
-                data = member.decompress(packed, most)
+                    raise EOFError("the file is truncated")
+            with _unified_errors():
+                data = member.decompress(packed, max_bytes)
             if member.eof:
                 self._pending = member.unused_data
                 self._member = None
@@ -212,8 +211,8 @@ class _Decompressor(Protocol):
 
 
 @contextmanager
-def _damage() -> Iterator[None]:
-    """Says "damaged" in the same way for all: bz2 raises a bare OSError."""
+def _unified_errors() -> Iterator[None]:
+    """Turn a bare `OSError`, as bz2 raises, into `DamagedStreamError`."""
     try:
         yield
     except OSError as error:
@@ -221,7 +220,7 @@ def _damage() -> Iterator[None]:
 
 
 class _Zstd(io.RawIOBase):
-    """All frames of a zstd file, one after the other."""
+    """Stream of all frames of a zstd file."""
 
     def __init__(self, file: BinaryIO) -> None:
         # `zstd --long=31` needs the large window; it is only allocated when a frame asks for it.
@@ -235,7 +234,7 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        # As much as there is at once: what stands behind a frame must not cost its last bytes.
+        # `readinto1`: garbage after a frame must not swallow the frame's last bytes.
         n = self._reader.readinto1(buffer)
         if not n and not self._frames.is_at_end:
             raise DamagedStreamError("the decompressor stopped before the end")
@@ -243,16 +242,16 @@ class _Zstd(io.RawIOBase):
 
 
 class _WholeFrames:
-    """Hands out the bytes of a zstd file, and raises where it ends before a frame does.
+    """Input of a zstd reader that raises if the file ends inside a frame.
 
-    `stream_reader` takes such an end for a good one. So its input is followed here, from block to
-    block (RFC 8878, 3.1.1): a few bytes in a hundred thousand.
+    `stream_reader` accepts such an end. The input is therefore tracked here from block to block
+    (RFC 8878, 3.1.1), which looks at only a few bytes in a hundred thousand.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self.is_at_end = False
         self._file = file
-        self._n_skipped = 0  # bytes that say nothing about where the next block is
+        self._n_skipped = 0  # bytes left to skip until the next header
         self._head = b""
         self._n_head = _ZSTD_HEAD
         self._read_head = self._frame
@@ -261,13 +260,13 @@ class _WholeFrames:
     def read(self, size: int) -> bytes:
         packed = self._file.read(size)
         if packed:
-            self._follow(packed)
+            self._track(packed)
         elif self._head or self._n_skipped or self._read_head != self._frame:
             raise EOFError("the file ends inside a zstd frame")
         self.is_at_end = not packed
         return packed
 
-    def _follow(self, packed: bytes) -> None:
+    def _track(self, packed: bytes) -> None:
         at = 0
         while at < len(packed):
             if self._n_skipped:
@@ -285,12 +284,12 @@ class _WholeFrames:
         if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
             self._head, self._n_head, self._read_head = head[4:], 4, self._skippable
             return
-        # Of anything else than a frame the decompressor says itself what it thinks.
-        described = head[4]
-        is_single = described >> 5 & 1
-        n_size = (is_single, 2, 4, 8)[described >> 6]
-        self._n_skipped = (1 - is_single) + (0, 1, 2, 4)[described & 3] + n_size
-        self._has_checksum = bool(described >> 2 & 1)
+        # If this is no frame, the decompressor itself raises.
+        descriptor = head[4]
+        is_single = descriptor >> 5 & 1
+        n_size = (is_single, 2, 4, 8)[descriptor >> 6]
+        self._n_skipped = (1 - is_single) + (0, 1, 2, 4)[descriptor & 3] + n_size
+        self._has_checksum = bool(descriptor >> 2 & 1)
         self._n_head, self._read_head = 3, self._block
 
     def _skippable(self, head: bytes) -> None:

@@ -1,9 +1,9 @@
-"""Files by path or by URL: `s3://bucket/web/a.jsonl.gz` is used as a path is, and read in pieces.
+"""Local and remote files behind one type: `s3://bucket/web/a.jsonl.gz` is used like a `Path`.
 
-`place("s3://...")` gives a path whose bytes come from a file system that fsspec knows; everything
-else, and `file://`, is a path of this machine. Only what the pipeline reads its inputs with works
-on such a path. It is not there for the system: whoever hands it on by name is told "no such file",
-and never reads another file in its stead.
+`parse_path("s3://...")` returns a `RemotePath`, which reads through fsspec; everything else,
+including `file://`, is a local path. A `RemotePath` supports only the operations that the pipeline
+reads its inputs with. The operating system does not know it: passing its name to a library that
+opens files itself fails with "no such file", and never reads another file.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import IO, Any, NamedTuple
 from decon_core.errors import ConfigError, DeconError, Problem
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
-_BLOCK = 4 << 20  # bytes that one request asks for
-_OPTIONS_VARIABLE = "FSSPEC_{}"  # where fsspec looks when it is imported
+_BLOCK = 4 << 20  # bytes per request
+_OPTIONS_VARIABLE = "FSSPEC_{}"  # read by fsspec when it is imported
 
-_ALSO_CALLED = (
+_ALIASES = (
     {"s3", "s3a"},
     {"gs", "gcs"},
     {"abfs", "abfss", "adl", "az"},
@@ -36,20 +36,20 @@ _ALSO_CALLED = (
     {"file", "local"},
 )
 
-# Where an upload is there as a whole or not at all.
-_WHOLE_UPLOADS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
+# Schemes where an upload appears completely or not at all.
+_ATOMIC_UPLOADS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
 
 
 class Stamp(NamedTuple):
-    """What a file system says of a file without reading it; another content has another."""
+    """What identifies the content of a file without reading it."""
 
     n_bytes: int
     modified_ns: int
-    tag: str  # its ETag, or what else names a content; empty where there is none
+    tag: str  # the ETag or another content id; empty if there is none
 
 
 class RemotePath(PosixPath):
-    """A path on a file system of fsspec; its first part is the scheme."""
+    """A path on an fsspec file system; its first part is the scheme."""
 
     def __str__(self) -> str:
         return _SCHEME.sub(r"\1://", super().__str__(), count=1)
@@ -66,14 +66,14 @@ class RemotePath(PosixPath):
 
     @property
     def key(self) -> str:
-        """What the file system itself calls it."""
+        """The path without the scheme, as the file system expects it."""
         return str(self.file_system._strip_protocol(str(self)))  # noqa: SLF001 - its public name is for classes
 
-    def open(  # type: ignore[override] # reading takes no more
+    def open(  # type: ignore[override] # enough for reading
         self, mode: str = "r", *_: Any, encoding: str | None = None, **__: Any
     ) -> IO[Any]:
         if "w" in mode or "a" in mode or "+" in mode:
-            raise OSError(f"{self} is only read here")
+            raise OSError(f"{self} is read-only")
         options = {"block_size": _BLOCK, "cache_type": "readahead"} if "b" in mode else {}
         if encoding:
             options["encoding"] = encoding
@@ -103,17 +103,17 @@ class RemotePath(PosixPath):
     def absolute(self) -> RemotePath:
         return self
 
-    def resolve(self, strict: bool = False) -> RemotePath:  # noqa: ARG002 - as paths have it
+    def resolve(self, strict: bool = False) -> RemotePath:  # noqa: ARG002 - signature of Path
         return self
 
-    def glob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # gives its own kind
+    def glob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # yields RemotePath
         return iter([path for path, _ in expand_glob(str(self / pattern))])
 
-    def rglob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # gives its own kind
+    def rglob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # yields RemotePath
         return self.glob(f"**/{pattern}")
 
 
-# Errors that are no `OSError`, by the module of the library: what a network does may pass,
+# Library errors that are not `OSError`, by module: network failures, which may be temporary,
 _NETWORK_ERRORS = {
     "botocore.exceptions": ("BotoCoreError",),
     "aiohttp": ("ClientError",),
@@ -127,7 +127,7 @@ _NETWORK_ERRORS = {
     "azure.core.exceptions": ("AzureError",),
     "paramiko.ssh_exception": ("SSHException",),
 }
-# and what a library says of names, rights or damaged files does not.
+# and errors about names, permissions or damaged files, which are permanent.
 _OTHER_ERRORS = {
     "botocore.exceptions": ("ClientError",),
     "google.auth.exceptions": ("GoogleAuthError",),
@@ -138,17 +138,17 @@ _OTHER_ERRORS = {
 
 
 def network_errors() -> tuple[type[Exception], ...]:
-    """What file systems raise, beside `OSError`, when the network fails them; of those in use."""
+    """Return the errors besides `OSError` that imported libraries raise on network failures."""
     return _imported(_NETWORK_ERRORS)
 
 
 def library_errors() -> tuple[type[Exception], ...]:
-    """What libraries that read files raise beside `OSError`, network or not; of those in use."""
+    """Return the errors besides `OSError` that imported libraries raise when reading files."""
     return (*network_errors(), *_imported(_OTHER_ERRORS))
 
 
 def _imported(names: Mapping[str, Sequence[str]]) -> tuple[type[Exception], ...]:
-    """The classes of modules that are imported: no other library can have raised anything."""
+    """Return the classes whose modules are imported: no other can have been raised."""
     return tuple(
         getattr(sys.modules[module], name)
         for module, of_module in names.items()
@@ -159,9 +159,9 @@ def _imported(names: Mapping[str, Sequence[str]]) -> tuple[type[Exception], ...]
 
 
 class UnreachableError(OSError):
-    """A place behind a URL that does not answer, or answers with a refusal; says what to do.
+    """A URL that does not answer or refuses access; the message contains the remedy.
 
-    Its number is that of the system for the like: whether it may pass is decided by that.
+    Its `errno` is the system's for the same failure, and decides whether a retry is worthwhile.
     """
 
     def __str__(self) -> str:
@@ -170,81 +170,81 @@ class UnreachableError(OSError):
 
 @contextmanager
 def naming_unreachable(where: object) -> Iterator[None]:
-    """Turn what libraries raise about a network or a right into an error that names the place."""
+    """Turn library errors about network or permissions into `UnreachableError`."""
     try:
         yield
     except (UnreachableError, DeconError):
         raise
-    except _of_network_or_rights() as error:
+    except _access_errors() as error:
         raise unreachable(where, error) from error
 
 
-def _of_network_or_rights() -> tuple[type[Exception], ...]:
-    """Looked up when something was raised: until then the library may not be imported."""
+def _access_errors() -> tuple[type[Exception], ...]:
+    """Evaluated only after an error: the library may not be imported before."""
     return (PermissionError, ConnectionError, TimeoutError, *library_errors())
 
 
 def unreachable(where: object, error: Exception) -> UnreachableError:
-    """An error of a library, as one line: the place, the cause, and what to do."""
+    """Describe a library error in one line: location, cause and remedy."""
     number, remedy = _number_and_remedy(error)
-    problem = Problem(str(where), cause_of(error), "a place that answers", remedy)
+    problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
     return UnreachableError(number, str(problem))
 
 
 def cause_of(error: BaseException) -> str:
-    """An error of a library on one line, however many it takes."""
+    """Return the class and the first line of an error's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = lines[0][:_LONGEST_CAUSE] if lines else "no reason given"
-    return f"{type(error).__name__}: {told}"
+    message = lines[0][:_MAX_CAUSE_CHARS] if lines else "no reason given"
+    return f"{type(error).__name__}: {message}"
 
 
 def remedy_for(error: BaseException) -> str:
-    """What to do about an error of a library or of the system; empty where that is not known."""
+    """Return the remedy for a library or system error; empty if none is known."""
     if isinstance(error, UnreachableError):
-        return ""  # it says so itself
-    if isinstance(error, OSError) and error.errno in _OF_SYSTEM:
-        return _OF_SYSTEM[error.errno]
+        return ""  # its message contains the remedy
+    if isinstance(error, OSError) and error.errno in _SYSTEM_REMEDIES:
+        return _SYSTEM_REMEDIES[error.errno]
     is_network: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, *network_errors())
     return _number_and_remedy(error)[1] if isinstance(error, is_network) else ""
 
 
-_LONGEST_CAUSE = 300
+_MAX_CAUSE_CHARS = 300
 _REFUSED = re.compile(
     r"\b(401|403)\b|denied|forbidden|unauthori[sz]ed|credential|gated|log ?in", re.IGNORECASE
 )
 _ABSENT = re.compile(r"\b404\b|not ?found|no such", re.IGNORECASE)
 _LOG_IN = (
-    "log in, or ask for access: the hub reads HF_TOKEN, S3 reads AWS_ACCESS_KEY_ID and "
+    "log in or request access: the hub reads HF_TOKEN, S3 reads AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY or a profile"
 )
 _CONNECT = (
-    "check the network, the address and the proxy, and run the same command again; or download the "
-    "files and name their local path"
+    "check the network, the address and the proxy and run the command again, or download the "
+    "files and use their local path"
 )
-_OF_SYSTEM = {
-    errno.EACCES: "allow this user to read and write there",
-    errno.EPERM: "allow this user to read and write there",
-    errno.ENOSPC: "free some space, and run the same command again",
-    errno.EDQUOT: "free some space, and run the same command again",
+_SYSTEM_REMEDIES = {
+    errno.EACCES: "give this user read and write permission",
+    errno.EPERM: "give this user read and write permission",
+    errno.ENOSPC: "free some disk space and run the command again",
+    errno.EDQUOT: "free some disk space and run the command again",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
-    errno.EROFS: "name a folder that can be written",
+    errno.EROFS: "use a writable folder",
 }
 
 
 def _number_and_remedy(error: BaseException) -> tuple[int, str]:
     text = f"{type(error).__name__}: {error}"
     if "OfflineMode" in text or "offline mode" in text:
-        return errno.ENETDOWN, "unset HF_HUB_OFFLINE, or download the files and name their path"
+        return errno.ENETDOWN, "unset HF_HUB_OFFLINE, or use a local copy of the files"
     if isinstance(error, PermissionError) or _REFUSED.search(text):
         return errno.EACCES, _LOG_IN
     is_no_answer = isinstance(error, ConnectionError | TimeoutError) or "Connect" in text
     if _ABSENT.search(text) and not is_no_answer:
-        return errno.ENOENT, f"correct the address; a private one also answers so: {_LOG_IN}"
+        return errno.ENOENT, f"correct the address; for a private one, {_LOG_IN}"
     return errno.EHOSTUNREACH, _CONNECT
 
 
 def parse_path(text: str | Path, *, base: Path | None = None) -> Path:
-    """A path or URL as people write it, from a folder on unless it says itself where it is."""
+    """Parse a path or URL; a relative path is taken relative to `base`."""
     if isinstance(text, Path):
         return text
     if not is_url(text):
@@ -256,35 +256,35 @@ def parse_path(text: str | Path, *, base: Path | None = None) -> Path:
 
 
 def is_url(text: str) -> bool:
-    """Whether a text names a file system, as `s3://` does."""
+    """Return whether a text starts with a scheme such as `s3://`."""
     return "://" in text and bool(_SCHEME.match(text))
 
 
 def scheme_of(text: str) -> str:
-    found = _SCHEME.match(text)
-    return found[1].lower() if found else ""
+    match = _SCHEME.match(text)
+    return match[1].lower() if match else ""
 
 
 def is_same_system(scheme: str, other: str) -> bool:
-    """Whether the options of one scheme hold for another: fsspec has several names for some."""
-    return scheme == other or any({scheme, other} <= names for names in _ALSO_CALLED)
+    """Return whether two schemes name the same fsspec file system, as `gs` and `gcs` do."""
+    return scheme == other or any({scheme, other} <= names for names in _ALIASES)
 
 
-_EXTRAS = {"s3": "s3", "s3a": "s3"}  # groups of packages, by scheme
+_EXTRAS = {"s3": "s3", "s3a": "s3"}  # extras of this package, by scheme
 
 
 def file_system_of(path: RemotePath) -> Any:
-    """The file system behind a URL; fsspec keeps one for each scheme and its options."""
+    """Return the file system of a URL; fsspec caches one per scheme and options."""
     import fsspec
 
     scheme = scheme_of(str(path))
     try:
-        # Listings are not kept: what others wrote a second ago has to be seen.
+        # No cached listings: files that others have just written must be visible.
         files = fsspec.filesystem(scheme, use_listings_cache=False)
         _try_options(files)
         return files
     except TypeError as error:
-        expected = "options that the file system knows"
+        expected = "options that the file system accepts"
         raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
     except (ImportError, ValueError) as error:
         remedy = f"pip install 'decon-assets[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
@@ -294,34 +294,34 @@ def file_system_of(path: RemotePath) -> Any:
 
 @lru_cache(maxsize=64)
 def _try_options(files: Any) -> None:
-    """Have a file system look at its options, as some do only before their first request."""
+    """Let a file system validate its options, which some do only at the first request."""
     if hasattr(files, "connect"):
         files.connect()
 
 
 def uploads_are_whole(scheme: str) -> bool:
-    """Whether nobody ever sees half a file while it is written."""
-    return scheme in _WHOLE_UPLOADS
+    """Return whether a partly uploaded file is never visible."""
+    return scheme in _ATOMIC_UPLOADS
 
 
 def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Settings of file systems, by scheme: for this process and for those that it starts.
+    """Set fsspec options by scheme, for this process and the processes it starts.
 
-    Workers get paths only, and open them with what they find here.
+    Workers receive only paths, and open them with these options.
     """
     if not options:
         return
     import fsspec
 
     for scheme, values in options.items():
-        told = json.dumps(dict(values), sort_keys=True)
+        text = json.dumps(dict(values), sort_keys=True)
         if fsspec.config.conf.get(scheme) != dict(values):
-            os.environ[_OPTIONS_VARIABLE.format(scheme.upper())] = told
-            fsspec.config.conf[scheme] = json.loads(told)
+            os.environ[_OPTIONS_VARIABLE.format(scheme.upper())] = text
+            fsspec.config.conf[scheme] = json.loads(text)
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What tells, without reading it, that a file is still the one it was."""
+    """Return size, date and tag of a file, which change with its content."""
     if isinstance(path, RemotePath):
         with naming_unreachable(path):
             return _stamp(path.file_system.info(path.key))
@@ -329,7 +329,7 @@ def stamp_of(path: Path) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns, "")
 
 
-# What file systems call a name of a content; the hub has the last one.
+# Keys of content ids in the `info` of fsspec file systems; the hub uses the last one.
 _TAGS = ("ETag", "etag", "md5", "content_md5", "blob_id")
 
 
@@ -341,7 +341,7 @@ def _stamp(info: Mapping[str, Any]) -> Stamp:
 
 
 def _nanoseconds(modified: object) -> int:
-    """One number for a time, however a file system writes it down."""
+    """Return a modification time as one number, whatever type the file system uses."""
     if isinstance(modified, datetime):
         return int(modified.timestamp() * 1_000_000) * 1_000
     if isinstance(modified, int | float):
@@ -350,58 +350,59 @@ def _nanoseconds(modified: object) -> int:
 
 
 def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
-    """The files that a glob over a URL finds, by name. One listing, however many there are."""
+    """Return the files that match a URL glob, sorted by name, with one listing."""
     path = RemotePath(pattern)
     prefix = f"{scheme_of(pattern)}://"
     with naming_unreachable(pattern):
-        found = path.file_system.glob(path.key, detail=True)
-    named = [
+        infos = path.file_system.glob(path.key, detail=True)
+    files = [
         (RemotePath(prefix + key.lstrip("/")), _stamp(info))
-        for key, info in found.items()
+        for key, info in infos.items()
         if info.get("type") == "file"
     ]
     depth = len(fixed_part(path).parts)
-    return sorted(one for one in named if not _is_hidden(one[0].parts[depth:]))
+    return sorted(file for file in files if not _has_dot_name(file[0].parts[depth:]))
 
 
 def list_files(folder: RemotePath) -> dict[str, Stamp]:
-    """All files below a folder, by their names from there on. One listing."""
+    """Return all files below a folder by relative name, with one listing."""
     key = folder.key.rstrip("/")
     try:
         with naming_unreachable(folder):
-            found = folder.file_system.find(key, detail=True)
+            infos = folder.file_system.find(key, detail=True)
     except FileNotFoundError:
         return {}
-    return {name[len(key) :].lstrip("/"): _stamp(info) for name, info in found.items()}
+    return {name[len(key) :].lstrip("/"): _stamp(info) for name, info in infos.items()}
 
 
 def fixed_part(path: Path) -> Path:
-    """The part of a pattern before its first wildcard; of a plain path, its folder."""
+    """Return the part of a pattern before its first wildcard, or a plain path's folder."""
     parts = path.parts
     wild = next((at for at, part in enumerate(parts) if re.search(r"[*?[]", part)), len(parts) - 1)
     return type(path)(*parts[:wild])
 
 
-def _is_hidden(parts: tuple[str, ...]) -> bool:
-    """As a shell has it: a `*` finds nothing that begins with a dot."""
+def _has_dot_name(parts: tuple[str, ...]) -> bool:
+    """As in a shell: `*` does not match names that begin with a dot."""
     return any(part.startswith(".") for part in parts)
 
 
-_OWN_MARKS = ("_", ".")
+_HIDDEN_PREFIXES = ("_", ".")
 
 
 def is_hidden(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
-    """Whether a file below a folder is bookkeeping by its name: one part begins with `_` or `.`.
+    """Return whether a file is bookkeeping: one part of its path begins with `_` or `.`.
 
-    Spark, Hive, Arrow and this project's mixtures name their own files so (`_manifest.json`,
-    `_SUCCESS`, `.crc`). `parts`: names from the folder, or from a pattern's first wildcard on.
-    `pattern`: the parts of that pattern; a part that itself begins with the mark asks for the name.
+    Spark, Hive, Arrow and this project's mixtures use such names for their own files
+    (`_manifest.json`, `_SUCCESS`, `.crc`). `parts`: names below the folder, or from a pattern's
+    first wildcard on. `pattern`: the parts of that pattern; a part that itself begins with `_` or
+    `.` includes the names it matches.
     """
     return any(
-        part.startswith(_OWN_MARKS) and not any(_names(one, part) for one in pattern)
+        part.startswith(_HIDDEN_PREFIXES) and not any(_includes(one, part) for one in pattern)
         for part in parts
     )
 
 
-def _names(pattern: str, name: str) -> bool:
-    return pattern.startswith(_OWN_MARKS) and fnmatchcase(name, pattern)
+def _includes(pattern: str, name: str) -> bool:
+    return pattern.startswith(_HIDDEN_PREFIXES) and fnmatchcase(name, pattern)

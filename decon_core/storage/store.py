@@ -1,34 +1,34 @@
-"""Where everything the pipeline makes is kept, and how it gets there: whole or not at all.
+"""Paths of all products of the pipeline, and functions that read and write them atomically.
 
     <root>/
-      packs/<pack>.json                              which shards belong together
-      packs/retired/<pack>.json                      packs that went: their numbers stay taken
+      packs/<pack>.json                              the shards of a pack
+      packs/retired/<pack>.json                      removed packs; their numbers are not reused
       records/<benchmark>/<version>.parquet          normalized records
-      records/<benchmark>/current.json               the version that counts today
+      records/<benchmark>/current.json               the current version
       idf/<snapshot>.arrow, idf/current.json         frozen frequencies
       index/<index fp>/<benchmark>/<version>.arrow   tokens and frequencies of a benchmark
-      search/<scan fp>/<versions>.arrow              several of those, ready to be searched at once
+      search/<scan fp>/<versions>.arrow              the union of several index parts, for scans
       tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
-      tiles/<scan fp>/<shard fp>/<version>.grams.parquet   in how many documents each n-gram stands
-      tiles/<scan fp>/<shard fp>/documents.parquet   how long each of its documents is
-      tiles/<scan fp>/<shard fp>/ledger.json         what was read of it, and what could not be
+      tiles/<scan fp>/<shard fp>/<version>.grams.parquet   document frequency of each n-gram
+      tiles/<scan fp>/<shard fp>/documents.parquet   the length of each document
+      tiles/<scan fp>/<shard fp>/ledger.json         what was read of the shard, and what was not
       refused/<shard fp>.json                        why a shard could not be scanned
-      common/<fingerprint>.parquet, common/current.json    common n-grams, as they were frozen
-      mixtures/<name>/<pack>/                        a variant of the shards, and its account
+      common/<fingerprint>.parquet, common/current.json    frozen common n-grams
+      mixtures/<name>/<pack>/                        a variant of the shards, and its manifest
       blends/<name>/                                 a stream drawn from a mixture, in parts
-      clean/<benchmark>/                             what is left of a benchmark without its leaks
+      clean/<benchmark>/                             a benchmark without its leaked items
       draws/<fingerprint>.parquet                    what a control leaves out of a source
-      report/contamination.duckdb                    the answer
-      report/report.html                             the same as a page
-      report/card.md, report/summary.json            the same for a dataset's card, and for programs
-      report/leak_rates.json                         of this report and of the one before
-      scorecard/                                     what each rule sees of planted leaks
-      checks/<what>.json                             what was verified, and how it lay there then
-      checks/matches-<scan fp>.json                  how many each tile had when it was found right
+      report/contamination.duckdb                    the report
+      report/report.html                             the report as a page
+      report/card.md, report/summary.json            the report for a dataset card and for programs
+      report/leak_rates.json                         of this report and the previous one
+      scorecard/                                     how many planted leaks each detector finds
+      checks/<what>.json                             verified files with their sizes and dates
+      checks/matches-<scan fp>.json                  number of matches of each verified tile
       drafts/                                        mixtures that are being written
 
-Paths are made here and nowhere else. Names that hold a fingerprint never change what they say, so a
-file that is present is right, and writing it again is harmless.
+All paths are built here. A path with a fingerprint always holds the same content, so an existing
+file is correct, and writing it again is harmless.
 """
 
 from __future__ import annotations
@@ -114,24 +114,24 @@ class Store:
     def tile(self, scan: str, shard: str, version: str) -> Path:
         return self.root / "tiles" / scan / shard / f"{version}.parquet"
 
-    def tiles_there(self, scan: str, shard: str) -> frozenset[str]:
-        """The names of the files in a shard's folder of tiles."""
+    def tile_names(self, scan: str, shard: str) -> frozenset[str]:
+        """Return the file names in a shard's tile folder; empty if there is no folder."""
         try:
             return frozenset(os.listdir(self.root / "tiles" / scan / shard))  # noqa: PTH208 - names only
         except FileNotFoundError:
             return frozenset()
 
     @contextmanager
-    def alone_on(self, scan: str, shard: str) -> Iterator[None]:
-        """Whoever else wants to scan this shard waits until the block ends, in any process.
+    def locked_shard(self, scan: str, shard: str) -> Iterator[None]:
+        """Hold a cross-process lock on scanning a shard, and remove abandoned drafts of its tiles.
 
-        The system takes the lock back when a process dies, however it dies. Where a file system
-        knows no locks, or only those of one machine, two may do the same work: the same bytes
-        twice, and nothing wrong. So drafts that lie there go only when they are old.
+        The system releases the lock when the process dies. Without file locks, or with locks of one
+        machine only, two processes may do the same work and write the same bytes twice. Drafts are
+        therefore removed only if `_sweep` finds them abandoned.
         """
         self.drafts.mkdir(parents=True, exist_ok=True)
         with _locked(self.drafts / f".{scan}-{shard}.lock"):
-            for name in self.tiles_there(scan, shard):
+            for name in self.tile_names(scan, shard):
                 if name.startswith(".") and name.endswith(_DRAFT):
                     _sweep(self.tiles(scan) / shard / name)
             yield
@@ -162,7 +162,7 @@ class Store:
         return self.root / "mixtures" / name
 
     def mixtures_of(self, pack: str) -> list[Path]:
-        """The folders that any mixture has for a pack."""
+        """Return the folders of all mixtures of a pack."""
         return sorted((self.root / "mixtures").glob(f"*/{pack}"))
 
     def blend(self, name: str) -> Path:
@@ -179,7 +179,7 @@ class Store:
         return self.root / "drafts"
 
     def sweep_drafts(self) -> None:
-        """Remove what processes that were killed left behind, anywhere in the store."""
+        """Remove drafts and locks of killed processes anywhere in the store."""
         folders = [str(self.root)]
         while folders:
             try:
@@ -204,26 +204,26 @@ class Store:
         return self.report.with_name("report.html")
 
     @property
-    def of_report(self) -> tuple[Path, ...]:
-        """What is made from the report's database: no report, none of these."""
+    def report_files(self) -> tuple[Path, ...]:
+        """The files derived from the report's database."""
         return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
 
     @property
     def scorecard(self) -> Path:
         return self.root / "scorecard"
 
-    def verified(self, what: str) -> Path:
+    def verification_note(self, what: str) -> Path:
         return self.root / "checks" / f"{what}.json"
 
 
 def draft_name(name: str) -> str:
-    """A hidden name for what is being written, which says by which process."""
+    """Return a hidden, unique file name that contains the id of this process."""
     return f".{name}.{_this_process()}-{uuid4().hex[:8]}{_DRAFT}"
 
 
 @contextmanager
 def draft_folder(folder: Path, name: str) -> Iterator[Path]:
-    """A folder for what is needed while the block runs."""
+    """Create a temporary folder in `folder` for the duration of the block."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / draft_name(name)
     draft.mkdir()
@@ -234,28 +234,28 @@ def draft_folder(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _this_process() -> str:
-    """Machine, process and when it began: a number of a process is used again."""
-    return f"{_machine()}-{os.getpid():x}-{_begun(os.getpid()) or 0:x}"
+    """Return machine, process id and start time; process ids alone are reused."""
+    return f"{_machine()}-{os.getpid():x}-{_start_time(os.getpid()) or 0:x}"
 
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """This machine since it was started, as far as processes see each other in it."""
-    told = [socket.gethostname()]
+    """Return a digest of host name, boot and process namespace."""
+    parts = [socket.gethostname()]
     with suppress(OSError):
-        told.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
-        told.append(str(Path("/proc/self/ns/pid").readlink()))
-    return sha256(" ".join(told).encode()).hexdigest()[:12]
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return sha256(" ".join(parts).encode()).hexdigest()[:12]
 
 
-def _begun(process: int) -> int | None:
-    """When a process began, in the system's own ticks; None when there is no such process.
+def _start_time(process: int) -> int | None:
+    """Return when a process started, in clock ticks; None if there is no such process.
 
-    Where the system has no /proc, all that is known of a living process is that it is there: 0.
+    Without /proc the start time is unknown: 0 for a living process.
     """
     try:
-        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        return int(told.rpartition(")")[2].split()[19])
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        return int(stat.rpartition(")")[2].split()[19])
     except FileNotFoundError:
         if Path("/proc/self").exists():
             return None
@@ -269,19 +269,21 @@ def _begun(process: int) -> int | None:
 
 
 _OWNED = re.compile(r"\.([0-9a-f]{12})-([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]{8}(\.tmp|\.old)(\.|$)")
-_LEFT = re.compile(r"^\..+(\.tmp|\.old)(\.|$)|^\.(matches|canaries)\.")
+_UNOWNED = re.compile(r"^\..+(\.tmp|\.old)(\.|$)|^\.(matches|canaries)\.")
 _LOCK = ".lock"
 
 
 def _sweep(draft: Path) -> None:
-    """Remove a draft whose process is gone; of one on another machine, when it is a day old."""
+    """Remove a draft of a dead process, or a day-old draft of another machine."""
     with suppress(FileNotFoundError):  # another process was quicker
         if owner := _OWNED.search(draft.name):
-            machine, process, begun = owner[1], int(owner[2], 16), int(owner[3], 16)
-            is_left = _begun(process) != begun if machine == _machine() else _is_old(draft)
-            if is_left:
+            machine, process, start = owner[1], int(owner[2], 16), int(owner[3], 16)
+            is_abandoned = (
+                _start_time(process) != start if machine == _machine() else _is_old(draft)
+            )
+            if is_abandoned:
                 remove(draft)
-        elif _LEFT.search(draft.name) and _is_old(draft):
+        elif _UNOWNED.search(draft.name) and _is_old(draft):
             remove(draft)
 
 
@@ -290,29 +292,29 @@ def _is_old(draft: Path) -> bool:
 
 
 def sweep_beside(folder: Path) -> None:
-    """Remove drafts of dead processes that lie directly in a folder, which may be a person's."""
+    """Remove drafts of dead processes directly in a folder that may hold a user's files."""
     for draft in folder.glob(".*"):
         if _OWNED.search(draft.name):
             _sweep(draft)
 
 
 def _sweep_lock(path: Path) -> None:
-    """Remove the file of a lock that no process holds."""
+    """Remove a lock file that no process holds."""
     with suppress(OSError), path.open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _leads_to(path, file.fileno()):
+        if _is_same_file(path, file.fileno()):
             path.unlink()
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock on a file that is there only as long as anybody wants it."""
+    """Hold an exclusive lock on a file, and delete the file afterwards."""
     while True:
         with path.open("w") as file:
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
-            if not _leads_to(path, file.fileno()):
-                continue  # whoever held it has removed it meanwhile
+            if not _is_same_file(path, file.fileno()):
+                continue  # the previous holder deleted the file meanwhile
             try:
                 yield
             finally:
@@ -320,7 +322,7 @@ def _locked(path: Path) -> Iterator[None]:
             return
 
 
-def _leads_to(path: Path, file: int) -> bool:
+def _is_same_file(path: Path, file: int) -> bool:
     try:
         return os.path.samestat(path.stat(), os.fstat(file))
     except FileNotFoundError:
@@ -329,11 +331,10 @@ def _leads_to(path: Path, file: int) -> bool:
 
 @contextmanager
 def atomic_path(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
-    """A name to write to; it becomes `path` when the block ends well, and vanishes when not.
+    """Yield a draft path that is renamed to `path` if the block succeeds, and deleted otherwise.
 
-    Works for files and for folders. A folder that stands in the way is replaced. What is left of a
-    process that was killed lies beside the path, or in `drafts` where people read all that there is
-    beside it.
+    Works for files and folders; an existing folder is replaced. The draft is created beside `path`,
+    or in `drafts` if other programs read everything beside it: a killed process leaves its draft.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = drafts or path.parent
@@ -354,7 +355,7 @@ def atomic_path(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
 
 
 def _flush(path: Path) -> None:
-    """To the disk before the rename, or a power cut could leave a named but empty file."""
+    """Sync a file before it is renamed: a power failure could otherwise leave an empty file."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -377,7 +378,7 @@ def _replace_folder(draft: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file or a folder, if it is there."""
+    """Delete a file or a folder if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -385,7 +386,7 @@ def remove(path: Path) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """An object with its checksum as the last key."""
+    """Write a JSON object with its checksum as the last key."""
     with atomic_path(path) as draft:
         draft.write_bytes(_json(value))
 
@@ -398,14 +399,14 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def write_plain_json(path: Path, value: object) -> None:
-    """For other programs: the value alone, in a file that nothing here reads again."""
+    """Write a JSON value without a checksum, for other programs."""
     with atomic_path(path) as draft:
         text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
         draft.write_text(text + "\n", encoding="utf-8")
 
 
 def read_plain_json(path: Path) -> Any:
-    """What `write_plain_json` wrote; a person may have edited it since."""
+    """Read a JSON file without a checksum, which may have been edited by hand."""
     try:
         return json.loads(path.read_bytes())
     except ValueError as error:
@@ -414,7 +415,7 @@ def read_plain_json(path: Path) -> Any:
 
 
 def read_json(path: Path) -> Any:  # the caller knows what it wrote
-    """What `write_json` wrote, without the checksum."""
+    """Read what `write_json` wrote, verify its checksum and drop it."""
     content = read_verified(path)
     try:
         value = json.loads(content)
@@ -434,7 +435,7 @@ def write_parquet(path: Path, table: pa.Table) -> None:
 def parquet_writer(
     draft: Path, schema: pa.Schema, *, store_schema: bool = True
 ) -> Iterator[pq.ParquetWriter]:
-    """A writer of a Parquet file; the file has its checksum when the block ends well."""
+    """Open a Parquet file for writing; its checksum is added if the block succeeds."""
     with pq.ParquetWriter(draft, schema, compression="zstd", store_schema=store_schema) as writer:
         yield writer
         writer.add_key_value_metadata({NAME: EMPTY})
@@ -448,7 +449,7 @@ def read_parquet(
     columns: Sequence[str] | None = None,
     filters: pc.Expression | None = None,
 ) -> pa.Table:
-    """A table, or some of it, out of a file whose checksum is right."""
+    """Read a Parquet file, or some columns and rows of it, after verifying its checksum."""
     content = map_verified(path)
     try:
         table = pq.read_table(
@@ -463,7 +464,7 @@ def read_parquet(
 
 
 def count_rows(path: Path, schema: pa.Schema) -> int:
-    """How many rows a tile has, once its checksum was verified."""
+    """Return the number of rows of a tile after verifying its checksum."""
     content = path.read_bytes()
     if _is_empty_tile(content, schema):
         return 0
@@ -472,7 +473,7 @@ def count_rows(path: Path, schema: pa.Schema) -> int:
 
 
 def write_tile(path: Path, table: pa.Table) -> None:
-    """Without what columns mean: of most tiles, which have no rows, that would be two thirds."""
+    """Write a tile without the Arrow schema, which would be two thirds of a tile without rows."""
     with atomic_path(path) as draft:
         if not table.num_rows:
             draft.write_bytes(_empty_tile(table.schema.serialize().to_pybytes()))
@@ -483,9 +484,9 @@ def write_tile(path: Path, table: pa.Table) -> None:
 
 @lru_cache(maxsize=64)
 def _empty_tile(schema: bytes) -> bytes:
-    """The file without rows, which only the schema decides.
+    """Return the content of a tile without rows, which depends only on the schema.
 
-    Most tiles of a grid are such, and putting one together takes longer than writing it.
+    Cached: most tiles have no rows, and building one takes longer than writing it.
     """
     sink = pa.BufferOutputStream()
     empty = _empty_table(schema)
@@ -496,7 +497,7 @@ def _empty_tile(schema: bytes) -> bytes:
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """A table without rows; of forty columns, half a millisecond is spent on making one."""
+    """Return an empty table. Cached: with forty columns it takes 0.5 ms to build one."""
     return _empty_table(schema.serialize().to_pybytes())
 
 
@@ -506,7 +507,7 @@ def _empty_table(schema: bytes) -> pa.Table:
 
 
 def has_no_rows(path: Path, schema: pa.Schema) -> bool:
-    """Whether a tile has none; telling so takes a tenth of the time of opening it."""
+    """Return whether a tile has no rows, in a tenth of the time of opening it."""
     empty = _empty_tile(schema.serialize().to_pybytes())
     return path.stat().st_size == len(empty) and path.read_bytes() == empty
 
@@ -516,9 +517,9 @@ def _is_empty_tile(content: bytes, schema: pa.Schema) -> bool:
 
 
 def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
-    """The content of those tiles that have rows, each verified.
+    """Return the verified contents of the tiles that have rows.
 
-    A tile without rows is compared with the one file that it can be, which verifies it, too.
+    A tile without rows is compared byte by byte with the expected content, which verifies it too.
     """
     empty = _empty_tile(schema.serialize().to_pybytes())
     contents = []
@@ -532,7 +533,7 @@ def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
 
 @contextmanager
 def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """A file to write rows to as they come; how they were cut into tables leaves no trace in it."""
+    """Yield a function that appends a table; row groups do not depend on the tables' sizes."""
     waiting = schema.empty_table()
     with atomic_path(path) as draft, parquet_writer(draft, schema) as writer:
 
@@ -549,14 +550,14 @@ def growing_parquet(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Tabl
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Tables of one schema in one file, each when it is needed."""
+    """Write tables of one schema to one file, taking them one at a time."""
     with atomic_path(path) as draft, parquet_writer(draft, schema) as writer:
         for table in tables:
             writer.write_table(table)
 
 
 def write_arrow(path: Path, table: pa.Table) -> None:
-    """Uncompressed Arrow IPC, so that readers can map it into memory."""
+    """Write uncompressed Arrow IPC, so that readers can memory-map it."""
     metadata = {**(table.schema.metadata or {}), NAME: EMPTY}
     kept = table.replace_schema_metadata(metadata)
     with atomic_path(path) as draft:
@@ -569,7 +570,7 @@ def write_arrow(path: Path, table: pa.Table) -> None:
 
 
 def read_arrow(path: Path) -> pa.Table:
-    """A table mapped into memory, after all of the file was verified."""
+    """Memory-map an Arrow file as a table after verifying its checksum."""
     content = map_verified(path)
     try:
         table = pa.ipc.open_file(pa.BufferReader(content)).read_all()
@@ -585,7 +586,7 @@ def write_arrays(
     schema: pa.Schema | None = None,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Arrays of any lengths in one Arrow file: a table of one row, with a list in every column."""
+    """Write arrays of any lengths to one Arrow file: one row, with a list in every column."""
     columns = {
         name: pa.LargeListArray.from_arrays([0, values.size], pa.array(values))
         for name, values in arrays.items()
@@ -597,14 +598,14 @@ def write_arrays(
 
 
 def _as_mapped(values: pa.Array) -> Array:
-    """Arrow's own way to give numpy its numbers looks for pandas first, which can take 0.3 s."""
+    """Return values as a NumPy view. Arrow's `to_numpy` imports pandas first, up to 0.3 s."""
     kind = values.type.to_pandas_dtype()
     content = values.buffers()[1] if len(values) else b""
     return np.frombuffer(content, kind, len(values), values.offset * kind().itemsize)
 
 
 def map_arrays(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """What `write_arrays` wrote: mapped, not read, so that all processes share one copy."""
+    """Memory-map what `write_arrays` wrote, so that all processes share one copy."""
     table = read_arrow(path)
     arrays = {name: _as_mapped(table[name].chunk(0).values) for name in table.column_names}
     metadata = table.schema.metadata or {}

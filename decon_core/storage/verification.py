@@ -1,9 +1,9 @@
-"""What was looked at and found right: it is looked at again when it changed, and not before.
+"""Notes about verified files, so that only changed files are verified again.
 
-To hash all that lies in a store takes as long as to write it. So a look leaves behind, per thing,
-how its files lay there when they were right: names, sizes, dates. A file that is written over with
-as many bytes and given its old date is not noticed. `decon-assets mixture verify` and
-`blend verify` read every byte all the same; records and tiles are read where the note is deleted.
+Hashing a store takes as long as writing it. A verification therefore notes the names, sizes and
+dates of the files it found correct. A file overwritten with the same number of bytes and given its
+old date goes unnoticed. `decon-assets mixture verify` and `blend verify` always read every byte;
+for records and tiles, delete the note.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ from typing import Any
 from decon_core.errors import DeconError, Problem, StaleError
 from decon_core.storage.store import Store, read_json, write_json
 
-# Counted up when a look sees more than before: then everything is looked at once more.
+# Increased when the verification checks more than before: everything is then verified again.
 FORM = 1
 
-Stamp = Any  # of JSON
+Stamp = Any  # a JSON value
 Faults = Callable[[str], Iterable[Problem]]
 
 
 @dataclass
 class Inspection:
-    """What a look found, and how much it could leave out."""
+    """The problems found, and how many entries were inspected or skipped as unchanged."""
 
     problems: list[Problem] = field(default_factory=list)
-    n_looked_at: int = 0
-    n_as_before: int = 0
+    n_inspected: int = 0
+    n_unchanged: int = 0
 
 
 def inspect_changed(
     store: Store, what: str, stamps: Mapping[str, Stamp], faults: Faults
 ) -> Inspection:
-    """Look for faults in all that does not lie as it did when it was right."""
-    path = store.verified(what)
-    known = read_note(path)
-    found, right = Inspection(), {}
+    """Inspect the entries whose stamp differs from the last successful verification."""
+    path = store.verification_note(what)
+    noted = read_note(path)
+    inspection, right = Inspection(), {}
     for name, stamp in stamps.items():
-        if known.get(name) == stamp:
-            found.n_as_before += 1
+        if noted.get(name) == stamp:
+            inspection.n_unchanged += 1
             right[name] = stamp
             continue
-        found.n_looked_at += 1
+        inspection.n_inspected += 1
         problems = _faults_or_damage(faults, name)
-        found.problems += problems
+        inspection.problems += problems
         if not problems:
             right[name] = stamp
-    if right != known:
+    if right != noted:
         write_json(path, {"form": FORM, "right": right})
-    return found
+    return inspection
 
 
 def _faults_or_damage(faults: Faults, name: str) -> list[Problem]:
-    """What is too damaged to be looked at is one of the faults."""
+    """Return the faults; an error during the inspection counts as a fault."""
     try:
         return list(faults(name))
     except DeconError as error:
@@ -65,7 +65,7 @@ def _faults_or_damage(faults: Faults, name: str) -> list[Problem]:
 
 
 def read_note(path: Path) -> dict[str, Any]:
-    """What a note says by name; what nobody can read was not verified."""
+    """Return the stamps of verified entries by name; empty if the note cannot be read."""
     try:
         value = read_json(path) if path.is_file() else {}
     except StaleError:
@@ -75,21 +75,21 @@ def read_note(path: Path) -> dict[str, Any]:
     return right if isinstance(right, dict) else {}
 
 
-def stamp_of_files(folder: Path, *accounts: str) -> Stamp:
-    """How the files below a folder lie there; of accounts, which say what the others are, all."""
+def stamp_of_files(folder: Path, *manifests: str) -> Stamp:
+    """Return names, sizes and dates of the files below a folder, and digests of its manifests."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     status = ((path.relative_to(folder).as_posix(), path.stat()) for path in files)
-    lying = [[name, one.st_size, one.st_mtime_ns] for name, one in status]
-    said = (folder / name for name in accounts)
-    return [lying, [sha256(path.read_bytes()).hexdigest() for path in said if path.is_file()]]
+    stamps = [[name, one.st_size, one.st_mtime_ns] for name, one in status]
+    paths = (folder / name for name in manifests)
+    return [stamps, [sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()]]
 
 
 def digest_of_files(folder: Path) -> Stamp:
-    """The same of one folder, in a few letters: all tiles of a grid are a million files.
+    """Return a digest of names, sizes and dates of the files directly in a folder.
 
-    Hidden ones are still being written, and nobody reads them.
+    Short, because a store may hold a million tiles. Hidden files are still being written.
     """
     with os.scandir(folder) as files:
-        there = [(one.name, one.stat()) for one in files if not one.name.startswith(".")]
-    lying = sorted((name, one.st_size, one.st_mtime_ns) for name, one in there)
-    return sha256(repr(lying).encode()).hexdigest()[:16]
+        status = [(one.name, one.stat()) for one in files if not one.name.startswith(".")]
+    stamps = sorted((name, one.st_size, one.st_mtime_ns) for name, one in status)
+    return sha256(repr(stamps).encode()).hexdigest()[:16]

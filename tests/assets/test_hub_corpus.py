@@ -175,7 +175,7 @@ def test_benchmarks_on_a_hub_that_does_not_answer_are_one_line(quiz, command):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (PermissionError("403 Forbidden: Cannot access gated repo"), "log in, or ask for access"),
+        (PermissionError("403 Forbidden: Cannot access gated repo"), "log in or request access"),
         (ConnectionError("Connection refused"), "check the network"),
         (TimeoutError(), "check the network"),
     ],

@@ -278,7 +278,7 @@ def test_what_is_no_shard_is_named_and_passed_over(place, capsys):
 def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert place.scan("--text", "body", "--clean-evals") == 1
     said = capsys.readouterr()
-    assert 'rows, and not one that could be read by text = "body" (the first: field' in said.err
+    assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "it has the fields id (" in said.err
     assert 'text = "text" (--text text) reads them' in said.err
     assert "NOT looked at: 3 of 3 shards" in said.out.splitlines()[-1]

@@ -293,5 +293,5 @@ def test_a_table_that_is_written_anew_while_it_is_read_raises(tmp_path, read, na
     write(new.with_suffix(path.suffix), [{"text": "behind"}] * 20)
     if is_replaced:
         new.with_suffix(path.suffix).replace(path)
-    with pytest.raises(CorpusError, match="written meanwhile"):
+    with pytest.raises(CorpusError, match="modified while it was read"):
         list(rows)

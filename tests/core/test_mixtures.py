@@ -423,7 +423,7 @@ def test_nothing_is_cut_of_a_row_that_goes_for_its_license(leaky, make_words):
     [
         (b'{"id": "x", "text": "no end', "a line that cannot be parsed"),
         (b'{"id": "x", "other": "field"}', "field missing (text)"),
-        (b'{"id": "x", "text": "another one"}', "other content"),
+        (b'{"id": "x", "text": "another one"}', "different content"),
     ],
 )
 def test_a_shard_that_changed_since_it_was_scanned_is_not_cut(leaky, make_words, line, found):
@@ -831,7 +831,7 @@ def test_a_shard_of_other_fields_blocks_and_names_them_with_the_setting_that_rea
         place.build(CLEAN)
     (problem,) = error.value.problems
     assert "chat.jsonl" in problem.where
-    assert "2 rows, and not one that could be read by text = " in problem.found
+    assert "2 rows, none readable with text = " in problem.found
     assert "messages (messages), n (number)" in problem.found
     assert problem.remedy.startswith('messages = "messages"')
     assert "[[corpus.source]]" in problem.remedy

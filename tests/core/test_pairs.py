@@ -129,7 +129,7 @@ def test_with_a_new_report_the_page_and_card_of_the_old_one_are_gone(scanned):
     """Or one that was killed before the page would leave texts that were just turned off."""
     report(scanned)
     store = scanned[0].store
-    for path in store.of_report:
+    for path in store.report_files:
         path.write_text(SECRET)
     report(scanned, Showing(snippets=False))
     assert [path.name for path in store.report.parent.iterdir()] == [store.report.name]

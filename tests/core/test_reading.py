@@ -380,17 +380,15 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(
         case _:
             with create(path, f".{made_as}") as file:
                 file.write(b'{"text": "x"}\n' * 9)
-    said = (
-        rf"{name}: found the bytes of {found}; expected what the name says, {expected}\. {remedy}"
-    )
-    with pytest.raises(CorpusError, match=said):
+    problem = rf"found {found} by its first bytes; expected {expected}, as its name says\. {remedy}"
+    with pytest.raises(CorpusError, match=f"{name}: {problem}"):
         rows_of(path)
 
 
 def test_what_was_compressed_must_be_text_too(tmp_path):
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.compress(b'{"text": "x"}\n')))
-    with pytest.raises(CorpusError, match=r"the bytes of a gzip file"):
+    with pytest.raises(CorpusError, match=r"a gzip file by its first bytes"):
         rows_of(path)
 
 
@@ -433,7 +431,7 @@ def test_a_shard_that_changes_while_it_is_read_raises_before_the_end(tmp_path, n
     assert len(list(read_shard(shard, source))) == 30_000
     write("b")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(CorpusError, match="other content"):
+    with pytest.raises(CorpusError, match="different content"):
         list(read_shard(shard, source))
 
 

@@ -205,7 +205,7 @@ def test_recipes_may_be_globs_and_one_that_matches_nothing_is_a_problem(tmp_path
         (
             "[evals]",
             '[review]\nverdicts = "s3://x/v.jsonl"\n[evals]',
-            r"review\.verdicts: found 's3://x/v\.jsonl'; expected a file of this machine",
+            r"review\.verdicts: found 's3://x/v\.jsonl'; expected a local file",
         ),
         (
             "[evals]",

@@ -121,13 +121,13 @@ def test_a_file_that_broke_off_while_it_grew_is_not_there(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from decon_core.storage.store import Store, aside, draft_folder
+from decon_core.storage.store import Store, atomic_path, draft_folder
 store = Store(Path(sys.argv[1]))
 with (
-    aside(store.report) as file,
-    aside(store.mixture("m", "p"), drafts=store.drafts) as folder,
+    atomic_path(store.report) as file,
+    atomic_path(store.mixture("m", "p"), drafts=store.drafts) as folder,
     draft_folder(store.drafts, "canaries") as canaries,
-    store.alone_on("scan", "shard"),
+    store.locked_shard("scan", "shard"),
 ):
     file.write_bytes(b"half")
     folder.mkdir()

@@ -262,7 +262,7 @@ def test_everything_that_is_wrong_with_review_settings_is_said_at_once(tmp_path)
     said = "\n".join(map(str, error.value.problems))
     for part in (
         "did you mean 'verdicts'",
-        "review.verdicts: found 3; expected a file of this machine",
+        "review.verdicts: found 3; expected a local file",
         "did you mean 'template'",
         "did you mean 'leak'",
         "mixture[0].leaks.verdicts: found template; expected one of leak",

@@ -26,7 +26,7 @@ def looked(tmp_path):
         found = inspect_changed(store, "numbers", stamps, faults)
         return list(asked), [problem.found for problem in found.problems], found
 
-    ask.path = store.verified("numbers")
+    ask.path = store.verification_note("numbers")
     return ask
 
 
@@ -35,7 +35,7 @@ def test_only_what_changed_or_was_wrong_is_looked_at_again(looked):
     assert looked({"1": "a", "2": "b", "4": "a"})[:2] == (["1", "2"], ["odd"])
     asked, said, found = looked({"2": "b", "4": "a", "-1": "a"})
     assert (asked, said) == (["-1"], ["damaged"])
-    assert (found.n_looked_at, found.n_as_before) == (1, 2)
+    assert (found.n_inspected, found.n_unchanged) == (1, 2)
 
 
 def test_what_went_away_is_looked_at_when_it_is_back(looked):

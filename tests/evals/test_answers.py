@@ -299,7 +299,7 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
         ("answers: [answer]", {"anwser": "x"}, "Did you mean 'anwser'?"),
         ("answers: [a]", {"a": {"text": "x"}}, "found an object with 'text'; expected text"),
         ("answers: [a]", {"a": [["x"]]}, "found a list of 1; expected text, a number"),
-        ("answers: [a.b]", {"a": "x"}, "found 'x'; expected an object or a list that holds 'b'"),
+        ("answers: [a.b]", {"a": "x"}, "found 'x'; expected an object or a list with 'b'"),
         (
             "answers: [{expand_choices: {field: c, correct_index: k}}]",
             {"c": ["x", "y"], "k": 2},
@@ -349,7 +349,7 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
         (
             "answers:\n- indexed: {prefix: o, key_field: k, label_transform: add_one}",
             {"o1": "x", "k": "A"},
-            "found 'A'; expected a label that add_one can work on",
+            "found 'A'; expected a label that add_one accepts",
         ),
         (
             "prompts: {array: q}\nanswers: [{array: a}]",

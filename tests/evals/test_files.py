@@ -110,7 +110,7 @@ def test_a_data_set_on_the_hub_has_no_files(tmp_path: Path, recipe_of: RecipeOf)
         ("local_path: in/no_", "[test]", r"expected a file like .*in/no_test.jsonl or ...-1.jsonl"),
         ("local_path: {test: no.jsonl}", "[test]", "no file for the split 'test'"),
         ("local_path: x.txt", "[test]", "found the file .*x.txt; expected a name that ends in .js"),
-        ("local_path: x.jsonl", "[a, b]", "found 'x.jsonl' for 2 splits; expected files that can"),
+        ("local_path: x.jsonl", "[a, b]", "found 'x.jsonl' for 2 splits; expected different files"),
         ("local_path: x.jsonl", "[a, b]", "Put {split} into the path, or write `split: file`"),
     ],
 )

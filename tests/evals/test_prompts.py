@@ -214,7 +214,7 @@ def test_a_hidden_binary_label_is_no_answer(records_of: Records) -> None:
         ),
         ("source: s\ntarget: t", {"s": "x"}, "field 't': found no 't'"),
         ("prompt: q\ndataset_name_field: n", {"q": "x"}, "field 'n': found no 'n'"),
-        ("prompt: q\nextra_fields: [e]", {"q": "x", "e": b"x"}, "a value that JSON can hold"),
+        ("prompt: q\nextra_fields: [e]", {"q": "x", "e": b"x"}, "a value that JSON supports"),
         ("prompt: {field: q, transform: join}", {"q": "x"}, "found 'x'; expected a list to join"),
         ("prompt: {field: q, transform: first}", {"q": "x"}, "found 'x'; expected a list"),
         ("prompt: {field: q, transform: parse_json}", {"q": "{"}, "expected text that is JSON"),

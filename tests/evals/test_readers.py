@@ -145,7 +145,7 @@ def test_parquet_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pl.DataFrame(ROWS).write_parquet(path)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(RecordError, match="found a file that is not whole parquet"):
+    with pytest.raises(RecordError, match="found a file that is not valid parquet"):
         read(path)
 
 

@@ -142,7 +142,7 @@ def test_everything_that_cannot_be_a_source_is_said_at_once(tmp_path):
         sources(tmp_path / "cut", tmp_path / "odd", tmp_path / "none", tmp_path / "nowhere")
     told = " ".join(map(str, error.value.problems))
     for expected in (
-        "too early|cut off",
+        "too early|truncated",
         r"rows with n \(number\)",
         "none: found",
         "nowhere: found",
