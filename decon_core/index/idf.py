@@ -90,7 +90,7 @@ def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) 
 
 
 def current_snapshot(store: Store, policy: Policy) -> Snapshot:
-    """Read the current snapshot. Raise `MissingError` if there is none, `StaleError` if outdated."""
+    """Read the current snapshot. Raise `MissingError` without one, `StaleError` if outdated."""
     require_counted_under(store, policy)
     value = read_current(store)
     path = store.snapshot(value["fingerprint"])

@@ -39,7 +39,7 @@ _LAYOUT = "3"
 _MAX_UNIONS = 16
 _LEVELS = 256
 _PAIR_BITS = 4
-_MOST_PAIR_WORDS = 17  # log2: a megabyte
+_LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +287,7 @@ def _table(grams: Grams) -> dict[str, Array]:
 
 def _log2_of_pairs(n_grams: int) -> int:
     """Return log2 of the 64-bit words of the pair filter, at most what CPU caches hold."""
-    return min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _MOST_PAIR_WORDS)
+    return min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
 
 
 def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> dict[str, Array]:
