@@ -1,7 +1,8 @@
 """Turn records into index entries: choose which are indexed and tokenize their texts.
 
 A text shared by many records (the question of several choices, the passage of many questions) is
-tokenized and stored once. Reference implementation: `reference.index_records`.
+tokenized and stored once. Reference: `index_records` in
+`tests/oracle/decon.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Holds the frequencies that idf needs, of one benchmark or many. Each set of counts numbers its
 tokens itself, so two sets are joined by the tokenizer's ids. Reference implementation:
-`reference.Frequencies`.
+`Frequencies` in `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nearly all text is rejected by two fast tests without false negatives: a filter of the n-grams in
 the index, and an upper bound of the score of a run of hits. The rest is scored as in
-`reference.py`, summing in the same order, so that scores agree to the last bit.
+`tests/oracle/decon.py`, summing in the same order, so that scores agree to the last bit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """n-grams of ragged rows of tokens: number them, count rows with each, invert.
 
 A gram is represented by its position in the tokens and compared token by token, so hash collisions
-do no harm. Reference implementation: dictionaries of tuples in `reference.py`.
+do no harm. Reference implementation: dictionaries of tuples in `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from decon_core.index.parts import weigh
 from decon_core.index.union import Search, join, search_from_arrays
 from decon_core.kernels import clusters
 from decon_core.text.word_cache import FixedVocabulary, Ragged
-from tests.oracle.decon import NOT_FOUND, Entry, Found, Match, Tokens, reaches
+from tests.oracle.decon import NOT_FOUND, Entry, NearMatch, Match, Tokens, reaches
 
 
 def ragged(rows: Iterable[Sequence[int]], ids: np.ndarray) -> Ragged:
@@ -39,8 +39,8 @@ def search_for(known: Sequence[Entry], policy: Policy) -> Search:
     return search_from_arrays(join([part], policy), [])
 
 
-def found(start: int, stop: int, overlap: float) -> Found:
-    return NOT_FOUND if start < 0 else Found(overlap, start, stop)
+def found(start: int, stop: int, overlap: float) -> NearMatch:
+    return NOT_FOUND if start < 0 else NearMatch(overlap, start, stop)
 
 
 def detect_all(documents: Sequence[Tokens], search: Search, policy: Policy) -> list[list[Match]]:
