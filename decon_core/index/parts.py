@@ -168,13 +168,13 @@ def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict
     store = Store(root)
     dropped = open_part(store, version, index).why_dropped
     first: dict[str, int] = {}
-    twins: dict[int, list[dict[str, Any]]] = {}
+    repeats: dict[int, list[dict[str, Any]]] = {}
     records = load_records(store, version).to_pylist()
     for row, (record, reason) in enumerate(zip(records, dropped, strict=True)):
         if reason is None:
             first.setdefault(record["fingerprint"], row)
         elif reason == EXACT_REPEAT and record["fingerprint"] in first:
             names = ("config", "split", "instance_index", "is_correct")
-            twin = {"record": row, **{name: record[name] for name in names}}
-            twins.setdefault(first[record["fingerprint"]], []).append(twin)
-    return twins
+            repeat = {"record": row, **{name: record[name] for name in names}}
+            repeats.setdefault(first[record["fingerprint"]], []).append(repeat)
+    return repeats

@@ -228,12 +228,12 @@ def _postings_of(number: int, index: Index) -> tuple[int, int]:
 
 
 @kernel
-def _gram_at(tokens: Numbers, at: int, index: Index, rules: Thresholds) -> int:
-    spread = _spread(_digest(tokens, at, rules.ngram_size))
+def _gram_at(tokens: Numbers, at: int, index: Index, policy: Thresholds) -> int:
+    spread = _spread(_digest(tokens, at, policy.ngram_size))
     bits = _filter_bits(spread)
     if index.filter[_scaled(spread, index.filter.size)] & bits != bits:
         return NONE
-    return _number_of(tokens, at, rules.ngram_size, spread, index)
+    return _number_of(tokens, at, policy.ngram_size, spread, index)
 
 
 # Runs of hits -------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def find_runs(
     offsets: Integers,
     first_document: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     runs: Integers,
     last_seen: Numbers,
     first_serial: int,
@@ -259,7 +259,7 @@ def find_runs(
     number of n-grams in `seen`, where each occurs once per document that contains it. `last_seen`
     has the serial number of the last such document for each n-gram.
     """
-    size = rules.ngram_size
+    size = policy.ngram_size
     shift = _shift_for(index.pairs)
     n_runs = n_seen = 0
     n_filter = index.filter.size
@@ -294,7 +294,7 @@ def find_runs(
                 last_seen[number] = serial
                 seen[n_seen] = np.uint32(number)
                 n_seen += 1
-            if is_open and place - last > rules.longest_gap:
+            if is_open and place - last > policy.longest_gap:
                 if weight >= need * _LENIENT:
                     if n_runs == runs.shape[0]:
                         return n_before, document, n_seen
@@ -458,14 +458,14 @@ def _find_short_answer(
     answer: Numbers,
     weight_of: Numbers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
 ) -> NearMatch:
     weight = 0.0
     for at in range(weight_of.size):
         weight += index.weights[np.int64(weight_of[at])]
     if weight <= 0:
         return NearMatch(0.0, NONE, NONE)
-    last = min(q_end + rules.short_answer_window, tokens.size - answer.size)
+    last = min(q_end + policy.short_answer_window, tokens.size - answer.size)
     for start in range(q_end + 1, last + 1):
         is_same = True
         for step in range(answer.size):
@@ -484,10 +484,10 @@ def _find_long_answer(
     answer: Numbers,
     weight_of: Numbers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
 ) -> NearMatch:
-    size = rules.answer_ngram_size
-    window = max(2 * answer.size, rules.long_answer_window)
+    size = policy.answer_ngram_size
+    window = max(2 * answer.size, policy.long_answer_window)
     stop = min(q_end + 1 + window, tokens.size)
     table = _table_for(answer.size)
     ordinals = np.empty(table.size, np.int64)
@@ -507,20 +507,20 @@ def _find_long_answer(
 
 @inlined
 def _find_answer(
-    tokens: Numbers, q_end: int, number: int, index: Index, rules: Thresholds
+    tokens: Numbers, q_end: int, number: int, index: Index, policy: Thresholds
 ) -> NearMatch:
     answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
     weight_of = index.answer_weights[
         index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
     ]
-    if answer.size <= rules.short_answer:
-        return _find_short_answer(tokens, q_end, answer, weight_of, index, rules)
-    return _find_long_answer(tokens, q_end, answer, weight_of, index, rules)
+    if answer.size <= policy.short_answer:
+        return _find_short_answer(tokens, q_end, answer, weight_of, index, policy)
+    return _find_long_answer(tokens, q_end, answer, weight_of, index, policy)
 
 
 @inlined
 def _find_passage(
-    tokens: Numbers, start: int, number: int, index: Index, rules: Thresholds
+    tokens: Numbers, start: int, number: int, index: Index, policy: Thresholds
 ) -> NearMatch:
     passage = index.passage_tokens[
         index.passage_offsets[number] : index.passage_offsets[number + 1]
@@ -528,8 +528,8 @@ def _find_passage(
     weight_of = index.passage_weights[
         index.passage_weight_offsets[number] : index.passage_weight_offsets[number + 1]
     ]
-    size = rules.passage_ngram_size
-    window = max(2 * passage.size, rules.passage_distance)
+    size = policy.passage_ngram_size
+    window = max(2 * passage.size, policy.passage_distance)
     table = _table_for(passage.size)
     ordinals = np.empty(table.size, np.int64)
     is_found = np.zeros(_enter_text(passage, size, table, ordinals), np.uint8)
@@ -546,7 +546,7 @@ def _find_passage(
             misses = 0
         elif last != NONE:
             misses += 1
-            if misses > rules.passage_longest_gap:
+            if misses > policy.passage_longest_gap:
                 break
         at -= 1
     if last == NONE:
@@ -558,18 +558,18 @@ def _find_passage(
 
 
 @kernel
-def _reaches(value: float, threshold: float, rules: Thresholds) -> bool:
-    return value >= threshold - rules.tolerance
+def _reaches(value: float, threshold: float, policy: Thresholds) -> bool:
+    return value >= threshold - policy.tolerance
 
 
 @kernel
-def _decay(length: int, target: float, rules: Thresholds) -> float:
-    if length <= rules.decay_start:
+def _decay(length: int, target: float, policy: Thresholds) -> float:
+    if length <= policy.decay_start:
         return 1.0
-    if length >= rules.decay_end:
+    if length >= policy.decay_end:
         return target
-    return 1.0 - (1.0 - target) * (length - rules.decay_start) / (
-        rules.decay_end - rules.decay_start
+    return 1.0 - (1.0 - target) * (length - policy.decay_start) / (
+        policy.decay_end - policy.decay_start
     )
 
 
@@ -609,18 +609,18 @@ def _base_score(
 
 
 @kernel
-def _penalized(base: float, length: int, rules: Thresholds) -> float:
-    required = _decay(length, rules.threshold, rules)
-    if base == 1.0 or required <= rules.threshold:
+def _penalized(base: float, length: int, policy: Thresholds) -> float:
+    required = _decay(length, policy.threshold, policy)
+    if base == 1.0 or required <= policy.threshold:
         return base
-    return base * rules.threshold / required
+    return base * policy.threshold / required
 
 
 @kernel
-def _is_leak_of_length(base: float, length: int, rules: Thresholds) -> bool:
+def _is_leak_of_length(base: float, length: int, policy: Thresholds) -> bool:
     """Return whether a record of that length would be indexed and reach the threshold."""
-    score = _penalized(base, length, rules)
-    return length >= rules.least_tokens and _reaches(score, rules.threshold, rules)
+    score = _penalized(base, length, policy)
+    return length >= policy.least_tokens and _reaches(score, policy.threshold, policy)
 
 
 @kernel
@@ -631,17 +631,17 @@ def _is_question_only(
     has_passage: bool,
     overlap: float,
     passage: NearMatch,
-    rules: Thresholds,
+    policy: Thresholds,
 ) -> bool:
     """Return whether a record whose question passed would be a leak without its answer."""
     if n_answer_tokens == 0 and not has_passage:
         return False
-    if _is_leak_of_length(overlap, n_tokens, rules):
+    if _is_leak_of_length(overlap, n_tokens, policy):
         return True
     if n_answer_tokens == 0 or passage.start == NONE:
         return False
     base = _base_score(n_grams, 0, True, overlap, 0.0, passage.overlap)
-    return _is_leak_of_length(base, n_tokens + passage.stop - passage.start, rules)
+    return _is_leak_of_length(base, n_tokens + passage.stop - passage.start, policy)
 
 
 @inlined
@@ -653,7 +653,7 @@ def _judge(
     n_matched: int,
     overlap: float,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     whole: Integers,
     scores: Floats,
     n_out: int,
@@ -663,7 +663,7 @@ def _judge(
     `bounds` are those of the cluster, then narrower ones. Returns the number of matches, including
     those that did not fit.
     """
-    size = rules.ngram_size
+    size = policy.ngram_size
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = index.question_gram_offsets[question + 1] - index.question_gram_offsets[question]
     passage_before = NONE
@@ -685,7 +685,7 @@ def _judge(
                 if q_end == q_end_before:
                     continue
                 q_end_before = q_end
-                found = _find_answer(tokens, q_end, answer_number, index, rules)
+                found = _find_answer(tokens, q_end, answer_number, index, policy)
                 if found.overlap > answer.overlap:
                     answer = found
         if passage_number == NONE:
@@ -701,7 +701,7 @@ def _judge(
                     if bounds[number, 0] == start_before:
                         continue
                     start_before = bounds[number, 0]
-                    found = _find_passage(tokens, start_before, passage_number, index, rules)
+                    found = _find_passage(tokens, start_before, passage_number, index, policy)
                     if found.overlap > passage.overlap:
                         passage = found
         passage_before = passage_number
@@ -713,9 +713,9 @@ def _judge(
             answer.overlap,
             passage.overlap,
         )
-        score = _penalized(base, length, rules)
-        if not _reaches(score, rules.threshold, rules) and not (
-            rules.keep_question_only
+        score = _penalized(base, length, policy)
+        if not _reaches(score, policy.threshold, policy) and not (
+            policy.keep_question_only
             and _is_question_only(
                 n_grams,
                 n_tokens,
@@ -723,7 +723,7 @@ def _judge(
                 passage_number != NONE,
                 overlap,
                 passage,
-                rules,
+                policy,
             )
         ):
             continue
@@ -757,17 +757,17 @@ def _has_answer_or_passage(question: int, index: Index) -> bool:
 
 
 @inlined
-def _passes(overlap: float, question: int, index: Index, rules: Thresholds) -> bool:
+def _passes(overlap: float, question: int, index: Index, policy: Thresholds) -> bool:
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
-    required = max(rules.least_overlap, _decay(n_tokens, rules.least_overlap, rules))
-    return _reaches(overlap, required, rules)
+    required = max(policy.least_overlap, _decay(n_tokens, policy.least_overlap, policy))
+    return _reaches(overlap, required, policy)
 
 
 @kernel
 def _grams_of_question(
     question: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     table: Integers,
     values: Integers,
     grams: Integers,
@@ -779,9 +779,9 @@ def _grams_of_question(
     n = 0
     for at in range(
         index.question_offsets[question],
-        index.question_offsets[question + 1] - rules.ngram_size + 1,
+        index.question_offsets[question + 1] - policy.ngram_size + 1,
     ):
-        number = _gram_at(index.question_tokens, at, index, rules)
+        number = _gram_at(index.question_tokens, at, index, policy)
         if _enter_number(number, n, table, values):
             grams[n] = number
             n += 1
@@ -794,7 +794,7 @@ def mark_matched(
     whole: Integers,
     questions: Integers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     bit_offsets: Integers,
     bits: Flags,
 ) -> None:
@@ -805,11 +805,11 @@ def mark_matched(
         grams_of_question = np.empty(index.question_gram_offsets[question + 1] - first, np.int64)
         table = _table_for(grams_of_question.size)
         values = np.empty(table.size, np.int64)
-        _grams_of_question(question, index, rules, table, values, grams_of_question)
+        _grams_of_question(question, index, policy, table, values, grams_of_question)
         document = whole[row, DOCUMENT]
         text = tokens[offsets[document] : offsets[document + 1]]
         for at in range(whole[row, START], whole[row, END] + 1):
-            gram = _gram_at(text, at, index, rules)
+            gram = _gram_at(text, at, index, policy)
             if gram != NONE:
                 ordinal = _value_of(gram, table, values)
                 if ordinal != NONE:
@@ -892,7 +892,7 @@ def _judge_question(
     hit_places: Integers,
     hit_grams: Integers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     whole: Integers,
     scores: Floats,
     n_out: int,
@@ -905,7 +905,7 @@ def _judge_question(
     is_cold = np.empty(n_grams, np.uint8)
     weight_of = index.question_weights[first : first + n_grams]
     grams = np.empty(n_grams, np.int64)
-    _grams_of_question(question, index, rules, table, values, grams)
+    _grams_of_question(question, index, policy, table, values, grams)
     for ordinal in range(n_grams):
         is_cold[ordinal] = not index.is_hot[np.int64(weight_of[ordinal])]
     places = np.empty(hit_places.size, np.int64)
@@ -921,7 +921,7 @@ def _judge_question(
     start = 0
     while start < n:
         stop = start + 1
-        while stop < n and places[stop] - places[stop - 1] <= rules.longest_gap:
+        while stop < n and places[stop] - places[stop - 1] <= policy.longest_gap:
             stop += 1
         for ordinal in range(n_grams):
             is_found[ordinal] = 0
@@ -934,12 +934,12 @@ def _judge_question(
                 n_matched += 1
                 is_any_cold = is_any_cold or is_cold[ordinal] != 0
         overlap = _share(weight_of, index.weights, is_found)
-        if is_any_cold and _passes(overlap, question, index, rules):
+        if is_any_cold and _passes(overlap, question, index, policy):
             bounds = np.empty((1, 2), np.int64)
             bounds[0, 0], bounds[0, 1] = places[start], places[stop - 1]
             if has_answer_or_passage:
                 bounds = _narrower(
-                    places[start:stop], ordinals[start:stop], is_cold, n_grams, rules.longest_gap
+                    places[start:stop], ordinals[start:stop], is_cold, n_grams, policy.longest_gap
                 )
             n_out = _judge(
                 tokens,
@@ -949,7 +949,7 @@ def _judge_question(
                 n_matched,
                 overlap,
                 index,
-                rules,
+                policy,
                 whole,
                 scores,
                 n_out,
@@ -965,7 +965,7 @@ def judge_exhaustive(
     runs: Integers,
     first_run: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     sums: Floats,
     whole: Integers,
     scores: Floats,
@@ -984,7 +984,7 @@ def judge_exhaustive(
         hit_grams = np.empty(last - first + 1, np.int64)
         n_hits = 0
         for at in range(first, last + 1):
-            number = _gram_at(text, at, index, rules)
+            number = _gram_at(text, at, index, policy)
             if number != NONE:
                 hit_places[n_hits], hit_grams[n_hits] = at, number
                 n_hits += 1
@@ -1024,7 +1024,7 @@ def judge_exhaustive(
                     hit_places,
                     hit_grams,
                     index,
-                    rules,
+                    policy,
                     whole,
                     scores,
                     n_out,
@@ -1108,13 +1108,13 @@ def _walk(
 
 
 @kernel
-def _is_hot(gram: int, question: int, index: Index, rules: Thresholds) -> bool:
+def _is_hot(gram: int, question: int, index: Index, policy: Thresholds) -> bool:
     """Return whether an n-gram is too common in this question's part to start a cluster."""
     first, stop = index.question_gram_offsets[question], index.question_gram_offsets[question + 1]
     grams_of_question = np.empty(stop - first, np.int64)
     table = _table_for(grams_of_question.size)
     _grams_of_question(
-        question, index, rules, table, np.empty(table.size, np.int64), grams_of_question
+        question, index, policy, table, np.empty(table.size, np.int64), grams_of_question
     )
     return (
         index.is_hot[np.int64(index.question_weights[first + _ordinal_of(gram, grams_of_question)])]
@@ -1129,7 +1129,7 @@ def _judge_sampled(
     grams: Integers,
     part: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     trace_of: Integers,
     whole: Integers,
     scores: Floats,
@@ -1148,9 +1148,9 @@ def _judge_sampled(
     while position < grams.size:
         start, n = posting_starts[position], posting_stops[position] - posting_starts[position]
         if n == 0:
-            position += rules.sample_every
+            position += policy.sample_every
             continue
-        if _is_hot(grams[position], np.int64(index.postings[start]), index, rules):
+        if _is_hot(grams[position], np.int64(index.postings[start]), index, policy):
             position += 1
             continue
         questions = np.empty(n, np.int64)
@@ -1167,7 +1167,7 @@ def _judge_sampled(
             grams_of_question = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
             table = _table_for(grams_of_question.size)
             values = np.empty(table.size, np.int64)
-            _grams_of_question(questions[trace], index, rules, table, values, grams_of_question)
+            _grams_of_question(questions[trace], index, policy, table, values, grams_of_question)
         flags = np.zeros(flag_offsets[n], np.uint8)
         for trace in range(n):
             grams_of_question = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
@@ -1190,7 +1190,7 @@ def _judge_sampled(
                 trace_grams,
                 flags,
                 index,
-                rules.longest_gap,
+                policy.longest_gap,
             )
         for trace in range(n):
             question = questions[trace]
@@ -1199,7 +1199,7 @@ def _judge_sampled(
             first = index.question_gram_offsets[question]
             weight_of = index.question_weights[first : first + is_found.size]
             overlap = _share(weight_of, index.weights, is_found)
-            if _passes(overlap, question, index, rules):
+            if _passes(overlap, question, index, policy):
                 n_matched = 0
                 for ordinal in range(is_found.size):
                     n_matched += np.int64(is_found[ordinal])
@@ -1213,7 +1213,7 @@ def _judge_sampled(
                     n_matched,
                     overlap,
                     index,
-                    rules,
+                    policy,
                     whole,
                     scores,
                     n_out,
@@ -1229,7 +1229,7 @@ def judge_sampled(
     runs: Integers,
     first_run: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     trace_of: Integers,
     whole: Integers,
     scores: Floats,
@@ -1244,10 +1244,10 @@ def judge_sampled(
     while run < runs.shape[0]:
         document = runs[run, 0]
         text = tokens[offsets[document] : offsets[document + 1]]
-        grams = np.empty(text.size - rules.ngram_size + 1, np.int64)
+        grams = np.empty(text.size - policy.ngram_size + 1, np.int64)
         has_hits = np.zeros(n_parts, np.uint8)
         for at in range(grams.size):
-            grams[at] = _gram_at(text, at, index, rules)
+            grams[at] = _gram_at(text, at, index, policy)
             if grams[at] == NONE:
                 continue
             part = 0
@@ -1260,7 +1260,7 @@ def judge_sampled(
         for part in range(n_parts):
             if has_hits[part]:
                 n_out = _judge_sampled(
-                    text, document, grams, part, index, rules, trace_of, whole, scores, n_out
+                    text, document, grams, part, index, policy, trace_of, whole, scores, n_out
                 )
         if n_out > whole.shape[0]:
             return n_before, run

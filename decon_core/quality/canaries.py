@@ -104,7 +104,7 @@ def _choose(
 ) -> tuple[tuple[Canary, ...], tuple[tuple[str, str], ...]]:
     """Return the canaries, the same at every scan, and the pairs without a visible item."""
     seen: dict[tuple[str, str], list[Canary]] = {
-        (version.benchmark, rule): [] for version in versions for rule in policy.detectors
+        (version.benchmark, detector): [] for version in versions for detector in policy.detectors
     }
     table = indexability(store, versions, policy)
     for row in table.filter(table["is_visible"]).select(Canary._fields).to_pylist():

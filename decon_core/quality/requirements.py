@@ -22,7 +22,7 @@ def required_shortfalls(config: Config, store: Store) -> list[Problem]:
 def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
     return [
         Problem(
-            f"{one.benchmark}, {one.rule}",
+            f"{one.benchmark}, {one.detector}",
             f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
             f"a share of at least {config.least_indexable_share}",
         )

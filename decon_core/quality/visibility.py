@@ -68,9 +68,9 @@ _ABSENT = -1
 def indexability(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     """Return one row per item and chosen detector, with the reason if it cannot see the item."""
     tables = [
-        _table(benchmark, rule, _reasons(rule, benchmark, _policy_for(policy, benchmark)))
+        _table(benchmark, detector, _reasons(detector, benchmark, _policy_for(policy, benchmark)))
         for benchmark in _benchmarks(store, versions, policy)
-        for rule in policy.detectors
+        for detector in policy.detectors
     ]
     return pa.concat_tables([INDEXABILITY.empty_table(), *tables])
 
@@ -84,7 +84,7 @@ class Visibility:
     """How many items of a benchmark one detector can see."""
 
     benchmark: str
-    rule: str
+    detector: str
     n_items: int
     n_visible: int
     why_not: Mapping[str, int]  # items by reason, most common first
@@ -99,7 +99,7 @@ class Visibility:
         """The row of a metadata table."""
         return {
             "benchmark": self.benchmark,
-            "rule": self.rule,
+            "rule": self.detector,
             "items": self.n_items,
             "visible": self.n_visible,
             "why not": "; ".join(f"{reason}: {n}" for reason, n in self.why_not.items()),
@@ -110,9 +110,11 @@ class Visibility:
 def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> list[Visibility]:
     """Return the visibility of each benchmark to each chosen detector."""
     return [
-        _visibility(benchmark, rule, _reasons(rule, benchmark, _policy_for(policy, benchmark)))
+        _visibility(
+            benchmark, detector, _reasons(detector, benchmark, _policy_for(policy, benchmark))
+        )
         for benchmark in _benchmarks(store, versions, policy)
-        for rule in policy.detectors
+        for detector in policy.detectors
     ]
 
 
@@ -121,7 +123,8 @@ def visible_items(
 ) -> dict[tuple[str, str], int]:
     """Return the number of visible items by benchmark and detector."""
     return {
-        (one.benchmark, one.rule): one.n_visible for one in visibilities(store, versions, policy)
+        (one.benchmark, one.detector): one.n_visible
+        for one in visibilities(store, versions, policy)
     }
 
 
@@ -212,27 +215,27 @@ def _items(records: pa.Table) -> Integers:
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
 
 
-def _reasons(rule: str, benchmark: _Benchmark, policy: Policy) -> _RecordReasons:
+def _reasons(detector: str, benchmark: _Benchmark, policy: Policy) -> _RecordReasons:
     uses = benchmark.uses
-    if rule == "decon":
+    if detector == "decon":
         return _decon_reasons(benchmark.part, benchmark.records, policy)
-    if rule == "ratcliff":
+    if detector == "ratcliff":
         return _ratcliff_reasons(uses[QUESTION], policy)
-    if rule == "longest_match":
+    if detector == "longest_match":
         return _longest_match_reasons(uses[QUESTION], uses[ANSWER], policy)
-    if rule == "exact":
+    if detector == "exact":
         return _exact_reasons(uses, policy)
     return _ngram_any_reasons(uses[QUESTION], policy)
 
 
-def _visibility(benchmark: _Benchmark, rule: str, found: _RecordReasons) -> Visibility:
+def _visibility(benchmark: _Benchmark, detector: str, found: _RecordReasons) -> Visibility:
     of_items = found.reasons[_deciding_records(benchmark, found)]
     n_items = np.bincount(of_items, minlength=len(REASONS)).tolist()
     why_not = Counter(
         {reason: n for reason, n in zip(REASONS, n_items, strict=True) if reason and n}
     )
     name = benchmark.version.benchmark
-    return Visibility(name, rule, of_items.size, n_items[_VISIBLE], dict(why_not.most_common()))
+    return Visibility(name, detector, of_items.size, n_items[_VISIBLE], dict(why_not.most_common()))
 
 
 def _deciding_records(benchmark: _Benchmark, found: _RecordReasons) -> Integers:
@@ -242,14 +245,14 @@ def _deciding_records(benchmark: _Benchmark, found: _RecordReasons) -> Integers:
     return np.asarray(order[first], np.int64)
 
 
-def _table(benchmark: _Benchmark, rule: str, found: _RecordReasons) -> pa.Table:
+def _table(benchmark: _Benchmark, detector: str, found: _RecordReasons) -> pa.Table:
     """Return one row per item, in the order of their first records."""
     n_records = np.bincount(benchmark.item_of)
     deciding = _deciding_records(benchmark, found)
     reasons = found.reasons[deciding]
     columns = {
         "benchmark": pa.repeat(pa.scalar(benchmark.version.benchmark), n_records.size),
-        "rule": pa.repeat(pa.scalar(rule), n_records.size),
+        "rule": pa.repeat(pa.scalar(detector), n_records.size),
         "is_visible": pa.array(reasons == _VISIBLE),
         "reason": pa.array(REASONS, pa.string()).take(pa.array(reasons)),
         "n_records": pa.array(n_records),

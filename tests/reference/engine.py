@@ -12,7 +12,7 @@ from decon_core.index.parts import weigh
 from decon_core.index.union import Search, join, search_from_arrays
 from decon_core.kernels import clusters
 from decon_core.text.word_cache import FixedVocabulary, Ragged
-from tests.oracle.decon import NOT_FOUND, Entry, NearMatch, Match, Tokens, reaches
+from tests.oracle.decon import NOT_FOUND, Entry, Match, NearMatch, Tokens, reaches
 
 
 def ragged(rows: Iterable[Sequence[int]], ids: np.ndarray) -> Ragged:

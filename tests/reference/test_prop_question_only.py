@@ -13,8 +13,8 @@ from decon_core.schemas import MATCHES
 from tests.oracle.decon import (
     NOT_FOUND,
     Entry,
-    NearMatch,
     Match,
+    NearMatch,
     Tokens,
     base_score,
     build_index,

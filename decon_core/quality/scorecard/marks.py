@@ -122,7 +122,7 @@ _ITEM = [*_DOCUMENT, "benchmark", "split", "instance_index"]
 class Marks:
     """The result tables of a scorecard."""
 
-    rules: tuple[str, ...]
+    detectors: tuple[str, ...]
     recall: pl.DataFrame
     negatives: pl.DataFrame
     totals: pl.DataFrame
@@ -140,22 +140,22 @@ def mark(
 ) -> Marks:
     """Build all tables. Detectors are in the order of `thresholds`."""
     _require_known(calls, thresholds)
-    rules = tuple(thresholds)
+    detectors = tuple(thresholds)
     truth = _sorted_by_transformation(truth)
     seen = _best_of_groups(calls.group_by("rule", *_ITEM))
-    plants = _plants(truth, seen, rules)
-    negatives = _negatives(truth, seen, rules)
-    curves = [_curve(rule, plants, negatives) for rule in rules]
+    plants = _plants(truth, seen, detectors)
+    negatives = _negatives(truth, seen, detectors)
+    curves = [_curve(detector, plants, negatives) for detector in detectors]
     flags = ("is_contaminated", "is_question_only")
     background = {flag: _background(truth, seen, flag) for flag in flags}
     return Marks(
-        rules,
+        detectors,
         _recall(plants),
         _false_alarms(negatives),
         _totals(plants, negatives, background, curves, thresholds, n_background),
         pl.concat([pl.DataFrame(schema=CURVES), *curves]),
-        _agreement(plants, rules),
-        _found(plants, rules),
+        _agreement(plants, detectors),
+        _found(plants, detectors),
     )
 
 
@@ -198,25 +198,27 @@ def _sorted_by_transformation(truth: pl.DataFrame) -> pl.DataFrame:
 # Truth and calls together -------------------------------------------------------------------------
 
 
-def _times_rules(rows: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
-    return rows.join(pl.DataFrame({"rule": rules}, schema={"rule": pl.String}), how="cross")
+def _times_detectors(rows: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
+    return rows.join(pl.DataFrame({"rule": detectors}, schema={"rule": pl.String}), how="cross")
 
 
-def _plants(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+def _plants(truth: pl.DataFrame, seen: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
     """Return one row per planted item and detector."""
     rows = truth.filter(kind="plant").with_row_index("number")
     return _filled(
-        _times_rules(rows, rules).join(seen, on=["rule", *_ITEM], how="left", maintain_order="left")
+        _times_detectors(rows, detectors).join(
+            seen, on=["rule", *_ITEM], how="left", maintain_order="left"
+        )
     )
 
 
-def _negatives(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+def _negatives(truth: pl.DataFrame, seen: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
     """Return one row per hard negative and detector, with the highest score in its document."""
     rows = truth.filter(kind="hard_negative").with_row_index("number")
     documents = _best_of_groups(seen.group_by("rule", *_DOCUMENT))
     on = ["rule", *_DOCUMENT]
     return _filled(
-        _times_rules(rows, rules).join(documents, on=on, how="left", maintain_order="left")
+        _times_detectors(rows, detectors).join(documents, on=on, how="left", maintain_order="left")
     )
 
 
@@ -285,14 +287,14 @@ def _totals(
     n_background: int,
 ) -> pl.DataFrame:
     rows = []
-    for (rule, threshold), curve in zip(thresholds.items(), curves, strict=True):
-        planted, negative = plants.filter(rule=rule), negatives.filter(rule=rule)
+    for (detector, threshold), curve in zip(thresholds.items(), curves, strict=True):
+        planted, negative = plants.filter(rule=detector), negatives.filter(rule=detector)
         n_found = int(planted["is_contaminated"].sum())
         n_false = int(negative["is_contaminated"].sum())
         low, high = wilson(n_found, n_found + n_false)
         rows.append(
             {
-                "rule": rule,
+                "rule": detector,
                 "threshold": threshold,
                 "n_planted": planted.height,
                 "n_found": n_found,
@@ -304,10 +306,10 @@ def _totals(
                 "high": high,
                 "average_precision": average_precision(curve),
                 "n_background": n_background,
-                "n_background_flagged": background["is_contaminated"].get(rule, 0),
+                "n_background_flagged": background["is_contaminated"].get(detector, 0),
                 "n_question_only": int(planted["is_question_only"].sum()),
                 "n_negatives_question_only": int(negative["is_question_only"].sum()),
-                "n_background_question_only": background["is_question_only"].get(rule, 0),
+                "n_background_question_only": background["is_question_only"].get(detector, 0),
             }
         )
     return pl.DataFrame(rows, schema=TOTALS)
@@ -317,9 +319,9 @@ def _share(n_found: int, n: int) -> float | None:
     return n_found / n if n else None
 
 
-def _curve(rule: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
+def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
     """Return a point per distinct score, highest first. A score of 0 is not a match."""
-    planted, negative = plants.filter(rule=rule), negatives.filter(rule=rule)
+    planted, negative = plants.filter(rule=detector), negatives.filter(rule=detector)
     scores = pl.concat(
         [
             planted.select("score", is_plant=pl.lit(value=True)),
@@ -337,7 +339,7 @@ def _curve(rule: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataF
     )
     n_flagged = pl.col("n_found") + pl.col("n_false_alarms")
     return points.with_columns(
-        pl.lit(rule).alias("rule"),
+        pl.lit(detector).alias("rule"),
         (pl.col("n_found") / max(planted.height, 1)).alias("recall"),
         (pl.col("n_found") / n_flagged).alias("precision"),
     ).select(pl.col(name).cast(kind) for name, kind in CURVES.items())
@@ -349,10 +351,10 @@ def average_precision(curve: pl.DataFrame) -> float:
     return float((added * curve["precision"]).sum())
 
 
-def _agreement(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
-    is_found = {rule: plants.filter(rule=rule)["is_contaminated"] for rule in rules}
+def _agreement(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
+    is_found = {detector: plants.filter(rule=detector)["is_contaminated"] for detector in detectors}
     rows = []
-    for first, second in combinations(rules, 2):
+    for first, second in combinations(detectors, 2):
         a, b = is_found[first], is_found[second]
         both, only_a = int((a & b).sum()), int((a & ~b).sum())
         only_b, neither = int((b & ~a).sum()), int((~a & ~b).sum())
@@ -382,7 +384,7 @@ def cohens_kappa(both: int, only_first: int, only_second: int, neither: int) -> 
     return ((both + neither) / n - by_chance) / (1 - by_chance) if by_chance < 1 else None
 
 
-def _found(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
     finders = pl.col("is_contaminated").sum().over("number")
     is_found = pl.col("is_contaminated")
     return (
@@ -392,7 +394,7 @@ def _found(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
             pl.len().alias("n_planted"),
             is_found.sum().alias("n_found"),
             (is_found & (pl.col("n_finders") == 1)).sum().alias("n_found_alone"),
-            (pl.col("n_finders") == len(rules)).sum().alias("n_found_by_all"),
+            (pl.col("n_finders") == len(detectors)).sum().alias("n_found_by_all"),
             (pl.col("n_finders") == 0).sum().alias("n_found_by_none"),
         )
         .sort("benchmark", maintain_order=True)

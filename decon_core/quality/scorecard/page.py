@@ -57,7 +57,7 @@ def markdown(
         )
     parts += [
         "## What to choose when",
-        advice(marks.rules),
+        advice(marks.detectors),
         "## Recall",
         _ABOUT_RECALL,
         recall_table(marks),
@@ -77,8 +77,8 @@ def markdown(
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, n_text: int = 1) -> str:
     """Return a Markdown table; the first `n_text` columns are left-aligned, others right."""
-    rule = ["---" if at < n_text else "---:" for at in range(len(head))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+    separator = ["---" if at < n_text else "---:" for at in range(len(head))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, separator, *rows))
 
 
 def _percent(share: float | None, digits: int = 0) -> str:
@@ -127,23 +127,23 @@ _Row = Mapping[str, float]
 
 def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
     rows, last = [], ""
-    for (group, grade), by_rule in _by(marks.recall, "transformation", "grade"):
+    for (group, grade), by_detector in _by(marks.recall, "transformation", "grade"):
         shown = [
-            _percent(by_rule[rule]["recall"])
-            + (f" {_interval(by_rule[rule])}" if has_intervals else "")
-            for rule in marks.rules
+            _percent(by_detector[detector]["recall"])
+            + (f" {_interval(by_detector[detector])}" if has_intervals else "")
+            for detector in marks.detectors
         ]
-        n = next(iter(by_rule.values()))["n"]
-        questions = _found_as_question_only(by_rule)
+        n = next(iter(by_detector.values()))["n"]
+        questions = _found_as_question_only(by_detector)
         rows.append(["" if group == last else group, grade, str(n), *shown, questions])
         last = group
-    head = ["transformation", "grade", "n", *map(_code, marks.rules), "found as question-only"]
+    head = ["transformation", "grade", "n", *map(_code, marks.detectors), "found as question-only"]
     return _table(head, rows, n_text=2)
 
 
-def _found_as_question_only(by_rule: Mapping[str, _Row]) -> str:
+def _found_as_question_only(by_detector: Mapping[str, _Row]) -> str:
     """Return the percentage found as question-only by `decon`, the only detector with it."""
-    row = by_rule.get("decon")
+    row = by_detector.get("decon")
     if row is None:
         return "–"
     return _percent(row["n_question_only"] / row["n"]) if row["n_question_only"] else ""
@@ -153,12 +153,17 @@ def _negatives(marks: Marks) -> str:
     rows = [
         [
             name,
-            *(f"{by_rule[rule]['n_flagged']} of {by_rule[rule]['n']}" for rule in marks.rules),
-            _found_as_question_only(by_rule),
+            *(
+                f"{by_detector[detector]['n_flagged']} of {by_detector[detector]['n']}"
+                for detector in marks.detectors
+            ),
+            _found_as_question_only(by_detector),
         ]
-        for (name,), by_rule in _by(marks.negatives, "negative")
+        for (name,), by_detector in _by(marks.negatives, "negative")
     ]
-    return _table(["hard negative", *map(_code, marks.rules), "flagged as question-only %"], rows)
+    return _table(
+        ["hard negative", *map(_code, marks.detectors), "flagged as question-only %"], rows
+    )
 
 
 def _by(frame: pl.DataFrame, *names: str) -> list[tuple[tuple[str, ...], dict[str, _Row]]]:
@@ -190,14 +195,15 @@ def _found(marks: Marks) -> str:
     sums = marks.found.group_by("rule", maintain_order=True).agg(pl.exclude("benchmark").sum())
     total = sums.with_columns(pl.lit("**all**").alias("benchmark")).select(marks.found.columns)
     rows = []
-    for (benchmark,), by_rule in _by(pl.concat([marks.found, total]), "benchmark"):
-        first = next(iter(by_rule.values()))
+    for (benchmark,), by_detector in _by(pl.concat([marks.found, total]), "benchmark"):
+        first = next(iter(by_detector.values()))
         by_each = (
-            f"{by_rule[rule]['n_found']} ({by_rule[rule]['n_found_alone']})" for rule in marks.rules
+            f"{by_detector[detector]['n_found']} ({by_detector[detector]['n_found_alone']})"
+            for detector in marks.detectors
         )
         ends = (str(first[name]) for name in ("n_found_by_all", "n_found_by_none"))
         rows.append([benchmark, str(first["n_planted"]), *by_each, *ends])
-    head = ["benchmark", "planted", *map(_code, marks.rules), "by all", "by none"]
+    head = ["benchmark", "planted", *map(_code, marks.detectors), "by all", "by none"]
     return _table(head, rows) + "\n\nIn brackets: found by no other detector."
 
 
@@ -263,7 +269,7 @@ def svg(
     `shown_width` scales the picture, for pages that do not fit pictures themselves.
     """
     cells, height = _heat_map(marks, top=96)
-    left = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH + _N_WIDTH + len(marks.rules) * _CELL + 64
+    left = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH + _N_WIDTH + len(marks.detectors) * _CELL + 64
     panels, panel_height = _panels(marks, left=left, top=96)
     width, height = left + _PANEL + _MARGIN, max(height, panel_height) + _MARGIN
     scale = shown_width / width if shown_width else 1.0
@@ -304,37 +310,39 @@ def _heat_map(marks: Marks, *, top: int) -> tuple[list[str], int]:
     """Return the elements of the heat map, and its lower end."""
     first = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH
     elements = [_text(first + 12, top - 10, "n", "soft middle")]
-    centres = [first + _N_WIDTH + _CELL * (at + 0.5) for at in range(len(marks.rules))]
+    centres = [first + _N_WIDTH + _CELL * (at + 0.5) for at in range(len(marks.detectors))]
     elements += [
-        _text(centre, top - 10, rule, "head middle")
-        for centre, rule in zip(centres, marks.rules, strict=True)
+        _text(centre, top - 10, detector, "head middle")
+        for centre, detector in zip(centres, marks.detectors, strict=True)
     ]
     y, last = top, None
-    for (group, grade), by_rule in _by(marks.recall, "transformation", "grade"):
+    for (group, grade), by_detector in _by(marks.recall, "transformation", "grade"):
         if group != last:
             y += 0 if last is None else _GAP
             elements.append(_text(_MARGIN, y + 14, group))
         last = group
         elements.append(_text(_MARGIN + _GROUP_WIDTH, y + 14, grade, "soft"))
-        elements += _cells(marks.rules, by_rule, y, "recall", "hit")
+        elements += _cells(marks.detectors, by_detector, y, "recall", "hit")
         y += _ROW
     if marks.negatives.height:
         y += 40
         elements.append(_text(_MARGIN, y - 8, "Hard negatives flagged, in percent", "soft"))
-    for (name,), by_rule in _by(marks.negatives, "negative"):
+    for (name,), by_detector in _by(marks.negatives, "negative"):
         elements.append(_text(_MARGIN, y + 14, name))
-        elements += _cells(marks.rules, by_rule, y, "false_alarm_rate", "alarm")
+        elements += _cells(marks.detectors, by_detector, y, "false_alarm_rate", "alarm")
         y += _ROW
     return elements, y
 
 
 def _cells(
-    rules: Sequence[str], by_rule: Mapping[str, _Row], y: int, share: str, style: str
+    detectors: Sequence[str], by_detector: Mapping[str, _Row], y: int, share: str, style: str
 ) -> list[str]:
     x = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH
-    elements = [_text(x + 12, y + 14, str(next(iter(by_rule.values()))["n"]), "soft small middle")]
-    for at, rule in enumerate(rules):
-        value = by_rule[rule][share]
+    elements = [
+        _text(x + 12, y + 14, str(next(iter(by_detector.values()))["n"]), "soft small middle")
+    ]
+    for at, detector in enumerate(detectors):
+        value = by_detector[detector][share]
         left = x + _N_WIDTH + at * _CELL
         place = f'x="{left + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_ROW - 2}" rx="3"'
         elements.append(f'<rect class="empty" {place}/>')
@@ -348,20 +356,20 @@ def _cells(
 def _panels(marks: Marks, *, left: int, top: int) -> tuple[list[str], int]:
     """Return a panel per detector with its curve, and the other curves faint behind it."""
     elements = []
-    curves = {rule: marks.curves.filter(rule=rule) for rule in marks.rules}
+    curves = {detector: marks.curves.filter(rule=detector) for detector in marks.detectors}
     lowest = float(marks.curves["precision"].min() or 0.0)  # type: ignore[arg-type] # a number
     floor = next(floor for floor in _FLOORS if floor <= lowest)
     y = top
     for row in marks.totals.iter_rows(named=True):
-        rule, panel = row["rule"], _Panel(left, y, floor)
-        elements.append(_text(left, y - 10, rule, "head"))
+        detector, panel = row["rule"], _Panel(left, y, floor)
+        elements.append(_text(left, y - 10, detector, "head"))
         average = f"average {_number(row['average_precision'])}"
         elements.append(_text(left + _PANEL, y - 10, average, "soft small end"))
         elements += _axes(panel)
         elements += [
-            _polyline(curve, panel, "other") for other, curve in curves.items() if other != rule
+            _polyline(curve, panel, "other") for other, curve in curves.items() if other != detector
         ]
-        elements.append(_polyline(curves[rule], panel, "curve"))
+        elements.append(_polyline(curves[detector], panel, "curve"))
         if row["precision"] is not None and row["recall"] is not None:
             x, down = panel.place(row["recall"], row["precision"])
             elements.append(

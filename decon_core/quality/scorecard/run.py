@@ -211,12 +211,12 @@ def _calls(
 
 
 def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
-    is_any = pl.col("detector") == "ngram_any"
+    is_ngram_any = pl.col("detector") == "ngram_any"
     return pl.DataFrame(entries).select(
         pl.col("detector").alias("rule"),
         pl.lit(shard).alias("shard"),
         *("row", "benchmark", "split", "instance_index"),
-        pl.when(is_any).then(pl.col("n_matched")).otherwise("score").alias("score"),
+        pl.when(is_ngram_any).then(pl.col("n_matched")).otherwise("score").alias("score"),
         "is_contaminated",
         "is_question_only",
         *(
@@ -250,7 +250,7 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
 
 
 def _settings(policy: Policy, planned: Plan, corpus: PlantedCorpus) -> dict[str, str]:
-    thresholds = (f"`{rule}` {value:g}" for rule, value in policy.thresholds.items())
+    thresholds = (f"`{detector}` {value:g}" for detector, value in policy.thresholds.items())
     versions = (f"{name} {metadata.version(name)}" for name in _PACKAGES)
     return {
         "date": datetime.now(UTC).date().isoformat(),
