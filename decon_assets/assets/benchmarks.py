@@ -211,7 +211,7 @@ def _tell_of_index(
     seen = visibilities(store, versions, config.policy)
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:
-        rows = [one.told for one in seen if one.benchmark == version.benchmark]
+        rows = [one.as_row for one in seen if one.benchmark == version.benchmark]
         lost = dropped[version.benchmark]
         told = {
             "dagster/row_count": version.n_records,

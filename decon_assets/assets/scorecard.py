@@ -100,8 +100,8 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
                     "rules": _totals(card.marks),
                     "recall": MetadataValue.md(recall_table(card.marks, has_intervals=False)),
                     "plot": MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
-                    "planted": card.world.n_documents - card.world.n_background,
-                    "background": card.world.n_background,
+                    "planted": card.corpus.n_documents - card.corpus.n_background,
+                    "background": card.corpus.n_background,
                     "folder": MetadataValue.path(folder),
                 },
             )

@@ -68,6 +68,6 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     seen = visibilities_of(config, store, benchmarks_of(config))
     blocking = shortfalls(config, (one for one in seen if one.benchmark in config.required))
     others = shortfalls(config, (one for one in seen if one.benchmark not in config.required))
-    rows = [one.told for one in sorted(seen, key=lambda one: one.share)]
+    rows = [one.as_row for one in sorted(seen, key=lambda one: one.share)]
     problems = [*blocking, *others]
     return result_of(problems, is_warning=not blocking, indexability=preview(rows))

@@ -172,7 +172,7 @@ def _command(options: argparse.Namespace) -> str:
 
 
 def _tables(marks: Marks) -> Iterator[str]:
-    names = ("n", *marks.rules)
+    names = ("n", *marks.detectors)
     rows: dict[tuple[str, str], list[object]] = {}
     questions: dict[tuple[str, str], float | None] = {}
     for row in marks.recall.iter_rows(named=True):

@@ -1,1 +1,1 @@
-"""Rules that say what a document shares with a benchmark; each its own file."""
+"""The detectors, one per file: how each finds benchmark text in documents."""

@@ -1,4 +1,4 @@
-"""What every rule but `decon` finds: rows for the match table, less what the shard says."""
+"""The result type of all detectors but `decon`: a match row without the shard's columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One record found in one document. Spans are tokens, then bytes of the form compared."""
+    """One record found in one document. Spans are in tokens or in bytes of the compared form."""
 
     document: int  # number in the batch
     part: int  # number of the benchmark
@@ -28,9 +28,10 @@ class Finding:
     looked_for: str | None = None
 
 
-def in_order(found: Iterable[Finding]) -> list[Finding]:
-    """By document and record; several of one record stay as they are.
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort stably by document, benchmark and record.
 
-    Texts are numbered through all benchmarks of a scan, which no tile may show.
+    Text numbers run through all benchmarks of a scan, so the order within a tile must not
+    depend on them.
     """
-    return sorted(found, key=lambda one: (one.document, one.part, one.record))
+    return sorted(findings, key=lambda one: (one.document, one.part, one.record))

@@ -1,6 +1,6 @@
-"""The rule of GPT-3 and many after it: any n-gram of a question in a document makes a leak.
+"""The `ngram_any` detector (GPT-3): one question n-gram in a document makes a leak.
 
-Tokens are canonical. The longest run in common is kept, so one scan serves 8 and 13.
+Tokens are canonical. The longest common run is stored, so one scan serves sizes 8 and 13.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from decon_core.config.policy import Policy
-from decon_core.detectors.finding import Finding, in_order
+from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.index.verbatim import QUESTION, Verbatim
 from decon_core.kernels import runs, screen
 from decon_core.text.word_cache import Ragged
 
 
 class NgramAny:
-    """Looks through batches. One per thread: it holds scratch arrays."""
+    """Find matches in batches of documents. One per thread: it holds scratch arrays."""
 
     def __init__(self, verbatim: Verbatim, policy: Policy) -> None:
         self._verbatim = verbatim
@@ -27,10 +27,10 @@ class NgramAny:
         self._touched = np.empty(verbatim.n_rows, np.int64)
 
     def find(self, documents: Ragged) -> list[Finding]:
-        """All questions that share a run with a document."""
-        return in_order(self._found(documents))
+        """Return all questions that share a run with a document."""
+        return sort_findings(self._findings(documents))
 
-    def _found(self, documents: Ragged) -> Iterator[Finding]:
+    def _findings(self, documents: Ragged) -> Iterator[Finding]:
         verbatim, texts = self._verbatim, self._verbatim.canonical
         shares = np.zeros(len(documents), np.uint8)
         screen.screen_runs(
@@ -49,7 +49,7 @@ class NgramAny:
                 first = int(self._place[text, runs.DOCUMENT] - start)
                 self._best[text] = 0
                 length = int(texts.offsets[text + 1] - texts.offsets[text])
-                yield from self._uses(number, text, run, first, length)
+                yield from self._findings_of_text(number, text, run, first, length)
 
     def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
         return runs.longest_runs(
@@ -64,10 +64,12 @@ class NgramAny:
         )
 
     def compile(self, documents: Ragged) -> None:
-        """Have the kernels compiled that only a document that shares something needs."""
+        """Compile the kernels that run only for documents with a shared run."""
         self._longest_runs(documents, 0, 0)
 
-    def _uses(self, number: int, text: int, run: int, first: int, length: int) -> Iterator[Finding]:
+    def _findings_of_text(
+        self, number: int, text: int, run: int, first: int, length: int
+    ) -> Iterator[Finding]:
         for use in self._verbatim.uses(text, (QUESTION,)):
             yield Finding(
                 document=number,

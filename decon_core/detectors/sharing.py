@@ -1,10 +1,10 @@
-"""Documents that share a run of tokens with a text: screened by bytes, tokenized, and compared.
+"""Find documents that share a token run with a benchmark text: screen bytes, tokenize, compare.
 
-What `ratcliff` and `longest_match` start from, done once for both; and where texts stand as a
-whole, which is all that `exact` asks for.
+The shared first step of `ratcliff` and `longest_match`; it also finds verbatim occurrences of whole
+texts, which is all that `exact` needs.
 
-A text that a document contains in full is found in full, whatever comes before or after it. Its
-first and last tokens may differ, as letters, signs and line breaks at an edge merge into one token.
+A text that a document contains in full is found in full, whatever surrounds it. Its first and last
+tokens may differ, because letters, punctuation and line breaks at an edge merge into one token.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from decon_core.text.word_cache import FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-_ROOM = 1 << 12
+_INITIAL_FOUND = 1 << 12
 _NO_PLACES = np.empty((2, 0), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """What may be found in the documents of a batch."""
+    """The result of screening a batch by bytes."""
 
-    content: Callable[[int], bytes]  # of a document, by its number
-    is_sharing: npt.NDArray[np.bool_]  # whether it may share an n-gram with a text as it stands
-    wholes: Integers  # where documents hold a text as a whole, in order: columns as in `screen`
+    content: Callable[[int], bytes]  # bytes of a document, by its number in the batch
+    is_sharing: npt.NDArray[np.bool_]  # per document: may it share an n-gram with a text
+    wholes: Integers  # verbatim occurrences of whole texts, sorted; columns as in `screen`
 
 
 class Run(NamedTuple):
-    """The longest run that a document shares with a text in one of its forms."""
+    """The longest token run that a document shares with one form of a text."""
 
-    start: int  # tokens of the document
+    start: int  # in tokens of the document
     stop: int
-    n_matched: int  # tokens of the form
-    n_tokens: int  # of all of the form
-    bytes: tuple[int, int]  # of the document
+    n_matched: int  # matched tokens of the form
+    n_tokens: int  # all tokens of the form
+    bytes: tuple[int, int]  # range in the document
 
     @property
     def share(self) -> float:
@@ -55,35 +55,35 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A document, and what it shares with each of some texts."""
+    """A document and the runs that it shares with texts."""
 
     number: int  # in the batch
     content: bytes
     pieces: Pieces
     tokens: npt.NDArray[np.uint32]
-    wholes: dict[int, Run]  # by text, ascending: those that stand in it whole
-    runs: dict[int, list[tuple[int, Run]]]  # of the others, by text: each form with its run
+    wholes: dict[int, Run]  # by text, ascending: texts it contains in full
+    runs: dict[int, list[tuple[int, Run]]]  # by text, the others: (form, run)
 
     @property
     def texts(self) -> list[int]:
         return sorted([*self.wholes, *self.runs])
 
     def run_of(self, text: int) -> Run | None:
-        """The run that is the largest share of its form; None when the text is not shared."""
+        """Return the run with the largest share of its form; None when the text is not shared."""
         if text in self.wholes:
             return self.wholes[text]
-        # By itself comes first: of equal shares it is that one.
+        # The text without a leading space comes first and wins ties.
         return max(
             (run for _, run in self.runs.get(text, ())), key=lambda run: run.share, default=None
         )
 
     def bytes_of(self, start: int, stop: int) -> tuple[int, int]:
-        """The bytes behind a range of tokens."""
+        """Return the byte range of a token range."""
         return int(self.pieces.starts[start]), int(self.pieces.stops[stop - 1])
 
 
 class _Contents:
-    """The documents of a batch in their form, made when they are asked for."""
+    """The documents of a batch in the policy's form, made on demand."""
 
     def __init__(self, batch: Batch, policy: Policy) -> None:
         self._batch, self._policy = batch, policy
@@ -96,7 +96,7 @@ class _Contents:
         return formed(content.decode(), self._policy.normalize, self._policy.form).encode()
 
     def data(self) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
-        """All of them, one after the other."""
+        """Return all documents in one array, with start and stop offsets."""
         if self._policy.normalize == "none":
             return self._batch.text, self._batch.starts, self._batch.stops
         contents = [self.of(number) for number in range(self._batch.starts.size)]
@@ -105,7 +105,7 @@ class _Contents:
 
 
 class Sharing:
-    """Looks through batches. One per thread: it holds scratch arrays."""
+    """Find shared texts in batches of documents. One per thread: it holds scratch arrays."""
 
     def __init__(self, verbatim: Verbatim, policy: Policy, tokenizer: Tokenizer) -> None:
         self._verbatim = verbatim
@@ -114,8 +114,8 @@ class Sharing:
         self._vocabulary = FixedVocabulary(verbatim.ids)
         is_aligned = policy.compares_tokens and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
-        self._found = np.empty((_ROOM, 3), np.int64)
-        self._room = self._eights = np.zeros(0, np.uint64)
+        self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
+        self._padding_buffer = self._eights = np.zeros(0, np.uint64)
         self._places = np.empty((4, screen.STRETCH + 3), np.int64)
         self._best = np.zeros(verbatim.n_rows, np.int64)
         self._place = np.zeros((verbatim.n_rows, 2), np.int64)
@@ -125,29 +125,29 @@ class Sharing:
         """Screen all documents of a batch."""
         content = _Contents(batch, self._policy)
         shares = np.zeros(batch.starts.size, np.uint8)
-        wholes = np.concatenate([*self._screened(content, shares)])
+        wholes = np.concatenate([*self._screen(content, shares)])
         if not self._verbatim.is_screened:
             shares[:] = 1
         shares[wholes[self._are_compared(wholes), screen.DOCUMENT]] = 1
         return Screened(content.of, shares.astype(np.bool_), wholes[np.lexsort(wholes.T[::-1])])
 
     def _are_compared(self, wholes: Integers) -> npt.NDArray[np.bool_]:
-        """Which texts that stand as a whole somewhere are compared by their tokens as well."""
+        """Return which of these occurrences are of texts that are also compared by tokens."""
         return self._verbatim.is_compared[wholes[:, screen.TEXT]]
 
-    def _screened(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
+    def _screen(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
         data, starts, stops = content.data()
         n = int(stops.max(initial=0))
-        data, self._eights = self._with_spare(data, n)
+        data, self._eights = self._padded(data, n)
         verbatim = self._verbatim
         yield self._found[:0]
         sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
-        for (size, windows), (places, numbers) in zip(sizes, self._there(n), strict=True):
+        for (size, windows), (places, numbers) in zip(sizes, self._find_windows(n), strict=True):
             firsts = np.searchsorted(places, starts)
             screen.fetch(numbers, windows, verbatim.texts)
             document = 0
             while document < starts.size:
-                before = document
+                document_before = document
                 n_found, document = screen.screen(
                     data,
                     starts,
@@ -164,25 +164,25 @@ class Sharing:
                     self._found,
                 )
                 yield self._found[:n_found].copy()
-                self._make_room(document == before)
+                self._grow_found(document == document_before)
 
-    def _with_spare(
+    def _padded(
         self, data: npt.NDArray[np.uint8], n: int
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
-        """So many bytes with more behind them, as they are and in numbers of eight.
+        """Return `n` bytes with spare bytes behind them, as bytes and as uint64.
 
-        In their place, where a reader left room.
+        Without a copy where the reader left enough room.
         """
         n_eights = (n + screen.SPARE) // 8 + 1
         if data.size < 8 * n_eights or data.ctypes.data % 8 or not data.flags.writeable:
-            if self._room.size < n_eights:
-                self._room = np.zeros(n_eights, np.uint64)
-            self._room.view(np.uint8)[:n] = data[:n]
-            return self._room.view(np.uint8), self._room
+            if self._padding_buffer.size < n_eights:
+                self._padding_buffer = np.zeros(n_eights, np.uint64)
+            self._padding_buffer.view(np.uint8)[:n] = data[:n]
+            return self._padding_buffer.view(np.uint8), self._padding_buffer
         return data, data[: 8 * n_eights].view(np.uint64)
 
-    def _there(self, n: int) -> list[npt.NDArray[np.int64]]:
-        """The long windows in so many bytes, then the short ones: at which place, which one."""
+    def _find_windows(self, n: int) -> list[npt.NDArray[np.int64]]:
+        """Find the long, then the short windows in `n` bytes: rows (position, window number)."""
         verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
         every, left, *both = self._places
         sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
@@ -191,8 +191,8 @@ class Sharing:
             stop = min(start + screen.STRETCH, n)
             n_every = screen.find_beginnings(self._eights, start, stop, every)
             n_left = screen.sift(self._eights, every[:n_every], verbatim.beginnings, left)
-            for own, (size, windows) in zip(found, sizes, strict=True):
-                n_there = screen.find_windows(
+            for rows, (size, windows) in zip(found, sizes, strict=True):
+                n_windows = screen.find_windows(
                     self._eights,
                     left[:n_left],
                     size,
@@ -202,15 +202,15 @@ class Sharing:
                     text_eights,
                     *both,
                 )
-                own.append(np.stack([array[:n_there] for array in both]))
-        return [np.concatenate(own, axis=1) for own in found]
+                rows.append(np.stack([array[:n_windows] for array in both]))
+        return [np.concatenate(rows, axis=1) for rows in found]
 
-    def _make_room(self, is_full: bool) -> None:
+    def _grow_found(self, is_full: bool) -> None:
         if is_full:
             self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
     def shared(self, screened: Screened) -> Iterator[Shared]:
-        """The documents that share a run with a text, in order."""
+        """Yield the documents that share a run with a text, in order."""
         for number in np.flatnonzero(screened.is_sharing).tolist():
             content = screened.content(number)
             pieces = self._tokenizer.pieces(content.decode())
@@ -226,16 +226,16 @@ class Sharing:
                 yield Shared(number, content, pieces, tokens, wholes, by_text)
 
     def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> dict[int, Run]:
-        """The texts that a document holds whole, where each first stands."""
+        """Return the texts that a document contains in full, each at its first occurrence."""
         first, last = np.searchsorted(screened.wholes[:, screen.DOCUMENT], [number, number + 1])
-        own = screened.wholes[first:last]
+        rows = screened.wholes[first:last]
         wholes: dict[int, Run] = {}
-        for _, text, place in own[self._are_compared(own)].tolist():
+        for _, text, place in rows[self._are_compared(rows)].tolist():
             if text not in wholes:
                 n = self._verbatim.n_tokens(text)
                 edges = self._verbatim.texts.offsets
                 end = place + int(edges[text + 1] - edges[text])
-                # The tokens that have a part in it.
+                # All tokens that overlap it.
                 start = int(np.searchsorted(pieces.stops, place, side="right"))
                 stop = int(np.searchsorted(pieces.starts, end, side="left"))
                 wholes[text] = Run(start, stop, n, n, (place, end))
@@ -244,7 +244,7 @@ class Sharing:
     def _runs_of(
         self, found: Integers, wholes: dict[int, Run], pieces: Pieces
     ) -> dict[int, list[tuple[int, Run]]]:
-        """By text; the forms of each in order. `found` has columns: form, length, start."""
+        """Return (form, run) by text, forms in order. `found` has columns form, length, start."""
         verbatim = self._verbatim
         by_text: dict[int, list[tuple[int, Run]]] = {}
         for form, length, start in found[verbatim.is_compared[found[:, 0]]].tolist():
@@ -256,7 +256,7 @@ class Sharing:
         return by_text
 
     def _are_opened(self, tokens: npt.NDArray[np.uint32], texts: Integers) -> npt.NDArray[np.bool_]:
-        """Which texts share an n-gram with a document that opens a comparison."""
+        """Return which texts share with the document an n-gram that opens a comparison."""
         size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
         runs.enter_grams(tokens, 0, tokens.size, size, slots)
@@ -286,7 +286,7 @@ class Sharing:
         )
 
     def compile(self) -> None:
-        """Have the kernels compiled that only a document that shares something needs."""
+        """Compile the kernels that run only for documents with a shared run."""
         tokens, slots = np.ones(8, np.uint32), np.zeros(17, np.uint32)
         self._longest_runs(tokens[:0])
         self._are_opened(tokens, np.empty(0, np.int64))
@@ -298,7 +298,7 @@ class Sharing:
     def characters(
         self, text: str, content: bytes, places: list[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Characters of a document's own text behind bytes of its form, with those that are cut."""
+        """Map byte ranges of a document's form to characters of its text; cut ones are included."""
         edges = _first_bytes(content)
         starts, stops = np.array(places, np.int64).reshape(-1, 2).T
         first = np.searchsorted(edges, starts, side="right") - 1
@@ -307,5 +307,5 @@ class Sharing:
 
 
 def _first_bytes(content: bytes) -> Integers:
-    """Where each character begins: at bytes that do not go on with another."""
+    """Return the byte offset of each UTF-8 character: every byte that is no continuation byte."""
     return np.flatnonzero((np.frombuffer(content, np.uint8) & 0xC0) != 0x80)

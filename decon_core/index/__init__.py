@@ -1,1 +1,1 @@
-"""What a scan looks for: n-grams and texts of benchmark records, weighted by frozen idf."""
+"""The search index of a scan: n-grams and texts of benchmark records, weighted by frozen idf."""

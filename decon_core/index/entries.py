@@ -1,7 +1,8 @@
-"""Records to entries: which are indexed, and their questions, answers and passages as tokens.
+"""Turn records into index entries: choose which are indexed and tokenize their texts.
 
-A text that stands in many records (the question behind several choices, the passage behind many
-questions) is tokenized and kept once. Twin: `reference.index_records`.
+A text shared by many records (the question of several choices, the passage of many questions) is
+tokenized and stored once. Reference: `index_records` in
+`tests/oracle/decon.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Integers = npt.NDArray[np.int64]
 
 NOTHING = -1
 
-# Why a record is not indexed; its place in this list is what an index part keeps.
+# Why a record is not indexed. An index part stores the position in this list.
 EXACT_REPEAT = "exact repeat"
 REASONS = (
     None,
@@ -43,34 +44,34 @@ REASONS = (
 )
 _TOO_FEW_TOKENS, _TOO_FEW_WORDS, _REPEAT, _EMPTY = range(1, len(REASONS))
 
-# A tokenizing round's table; records are few beside documents.
+# Size of the word table; records are few compared with documents.
 _TABLE_MB = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """The different texts of one kind, and which one each entry has."""
+    """The distinct texts of one kind, and the text of each entry."""
 
     texts: Ragged
-    of_entry: Integers  # `NOTHING` for an entry without
+    of_entry: Integers  # per entry: the text's number, `NOTHING` if it has none
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
     """The indexed records of a benchmark."""
 
-    dropped: npt.NDArray[np.uint8]  # per record: its place in `REASONS`
-    ids: Integers  # the tokenizer's, ascending; token n of a text is ids[n - 1]
+    dropped: npt.NDArray[np.uint8]  # per record: position in `REASONS`, 0 if it is indexed
+    ids: Integers  # token ids of the tokenizer, ascending; token n of a text is ids[n - 1]
     fields: Mapping[str, Field]
 
     @property
     def records(self) -> Integers:
-        """The row of each entry in the record table."""
+        """Return the row of each entry in the record table."""
         return np.flatnonzero(self.dropped == 0)
 
 
 def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries:
-    """Tokenize the records of a benchmark and leave out those that cannot be indexed."""
+    """Tokenize the records of a benchmark and drop those that cannot be indexed."""
     vocabulary = GrowingVocabulary()
     encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
     columns = {kind: _Column(table[kind], encoder) for kind in KINDS}
@@ -95,7 +96,7 @@ def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries
 
 
 class _Column:
-    """One text column: its different texts, tokenized, and which one each record has."""
+    """One text column: its distinct texts, tokenized, and the text of each record."""
 
     def __init__(self, column: pa.ChunkedArray, encoder: Encoder) -> None:
         coded = pc.dictionary_encode(column.combine_chunks().cast(pa.large_string()))
@@ -113,18 +114,18 @@ class _Column:
         return strings
 
     def count(self, per_text: Integers) -> Integers:
-        """A number of each text, for every record; 0 where it has none."""
+        """Spread a number per text over the records; 0 for a record without a text."""
         of_record: Integers = np.append(per_text, 0)[self.of_record]
         return of_record
 
     def field(self, kept: Integers) -> Field:
-        """What the kept records need of it. A text without tokens counts as absent."""
+        """Return the texts of the kept records. A text without tokens counts as absent."""
         of_entry = self.of_record[kept]
-        is_there = self.count(self.tokens.lengths)[kept] > 0
-        used = np.unique(of_entry[is_there])
+        has_text = self.count(self.tokens.lengths)[kept] > 0
+        used = np.unique(of_entry[has_text])
         number = np.full(len(self.tokens) + 1, NOTHING)
         number[used] = np.arange(used.size)
-        return Field(self.tokens.take(used), np.where(is_there, number[of_entry], NOTHING))
+        return Field(self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING))
 
 
 def _no_field(kept: Integers) -> Field:
@@ -153,7 +154,7 @@ def _why_dropped(
 def _visible_tokens(
     columns: Mapping[str, _Column], ids: Integers, policy: Policy, tokenizer: Tokenizer
 ) -> Integers:
-    """Tokens of all texts of a record together that are not white space."""
+    """Count, per record, the tokens of all its texts that are not white space."""
     if not keeps_words_apart(tokenizer):
         joined = [f" {text}" for text in _joined(columns, policy)]
         return np.array(
@@ -172,14 +173,14 @@ def _visible_tokens(
 
 
 def _has_few_words(columns: Mapping[str, _Column], policy: Policy) -> Integers:
-    """Records with too few different words. Most have enough of them in the question alone."""
-    least = policy.eval_min_unique_word_count
+    """Return the records with too few distinct words. Most questions alone have enough."""
+    minimum = policy.eval_min_unique_word_count
     questions = columns["question"]
     n_words = [_different_words(text, policy) for text in questions.texts()]
-    doubtful = np.flatnonzero(questions.count(np.array(n_words, np.int64)) < least)
-    joined = _joined(columns, policy, doubtful)
-    is_few = [len(set(text.split(" "))) < least for text in joined]
-    return doubtful[np.array(is_few, np.bool_)]
+    candidates = np.flatnonzero(questions.count(np.array(n_words, np.int64)) < minimum)
+    joined = _joined(columns, policy, candidates)
+    is_few = [len(set(text.split(" "))) < minimum for text in joined]
+    return candidates[np.array(is_few, np.bool_)]
 
 
 def _different_words(text: str, policy: Policy) -> int:
@@ -189,7 +190,7 @@ def _different_words(text: str, policy: Policy) -> int:
 def _joined(
     columns: Mapping[str, _Column], policy: Policy, records: Integers | None = None
 ) -> list[str]:
-    """Passage, question and answer of records in one canonical text."""
+    """Join passage, question and answer of each record into one canonical text."""
     order = ("passage", "question", "answer")
     texts = {kind: [*columns[kind].texts(), None] for kind in order}
     numbers = np.arange(columns["question"].of_record.size) if records is None else records
@@ -203,9 +204,9 @@ def _joined(
 
 
 def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
-    """Those of the records that have the texts of an earlier one of them."""
-    known = fingerprints.combine_chunks().dictionary_encode()
-    codes = (known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known).indices
+    """Return those of `records` that have the same texts as an earlier one."""
+    coded = fingerprints.combine_chunks().dictionary_encode()
+    codes = (coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded).indices
     _, first = np.unique(codes.to_numpy(zero_copy_only=False)[records], return_index=True)
     return np.delete(records, first)
 
@@ -214,7 +215,7 @@ def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
 
 
 def grams_of_fields(entries: Entries, policy: Policy) -> dict[str, Grams]:
-    """The n-grams of each kind of text; short answers have none, they are looked for as a run."""
+    """Return the n-grams of each kind of text. Short answers have none: they match as a run."""
     sizes = gram_sizes(policy)
     return {
         kind: grams_of(searched_by_grams(kind, field.texts, policy), sizes[kind])
@@ -229,15 +230,17 @@ def searched_by_grams(kind: str, texts: Ragged, policy: Policy) -> Ragged:
 
 
 def count_entries(entries: Entries, policy: Policy) -> Counts:
-    """How many of these records hold what."""
+    """Count how many of these records contain each n-gram and token."""
     n_entries = entries.records.size
     grams = grams_of_fields(entries, policy)
     kinds = {}
     token_df = np.zeros(entries.ids.size + 1, np.int64)
     for kind, field in entries.fields.items():
-        times = np.bincount(field.of_entry[field.of_entry >= 0], minlength=len(field.texts))
-        df = frequency(grams[kind], times)
+        n_entries_of_text = np.bincount(
+            field.of_entry[field.of_entry >= 0], minlength=len(field.texts)
+        )
+        df = frequency(grams[kind], n_entries_of_text)
         kinds[kind] = Counted(grams[kind].size, grams[kind].tokens, df)
         tokens = grams_of(field.texts, 1)
-        token_df[tokens.tokens] += frequency(tokens, times)
+        token_df[tokens.tokens] += frequency(tokens, n_entries_of_text)
     return Counts(n_entries, entries.ids, token_df[1:], kinds)

@@ -1,10 +1,10 @@
-"""idf that does not move: frequencies frozen from a named set of benchmark versions.
+"""The idf snapshot: frequencies frozen from a named set of benchmark versions.
 
-The reference implementation counts over whatever benchmarks are present, so that adding one changes
-the score of every other. Here the counts come from a snapshot that is part of the policy. A
-benchmark inside the snapshot uses it as it is; one outside, or in another version than the one
-inside, uses the snapshot plus itself. So a benchmark's scores depend on itself and the snapshot
-only, and scanning one by one, in any order, equals scanning all at once.
+The reference implementation counts over all benchmarks present, so adding one changes the scores of
+the others. Here the counts come from a snapshot that is part of the policy. A benchmark version in
+the snapshot is weighted with the snapshot alone; any other one with the snapshot plus its own
+counts. So a benchmark's scores depend only on itself and the snapshot, and scanning benchmarks one
+by one, in any order, equals scanning all at once.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Snapshot:
     counts: Counts
 
     def has(self, version: Version) -> bool:
-        """Whether a benchmark was counted in: then it is weighed with the snapshot alone."""
+        """Return whether this benchmark version was counted in the snapshot."""
         return self.members.get(version.benchmark) == version.fingerprint
 
 
 def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
-    """Count over these benchmark versions, and make the result the snapshot that counts."""
+    """Count over these benchmark versions, save the snapshot and make it the current one."""
     tokenizer = load_tokenizer(policy.tokenizer_str)
     members = {version.benchmark: version.fingerprint for version in versions}
     counting = policy.index_fingerprint(tokenizer=tokenizer.fingerprint)
@@ -70,9 +70,9 @@ def _fingerprint(counting: str, members: Mapping[str, str]) -> str:
 
 
 def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) -> None:
-    """Raise when `current.json` was lost, and a first freeze would not restore what it named.
+    """Raise `MissingError` if `current.json` is lost and freezing anew would give another snapshot.
 
-    If it did not, every weight would change without being asked to: that takes `--refreeze`.
+    All weights would then change silently; only `--refreeze` may do that.
     """
     counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
     members = {version.benchmark: version.fingerprint for version in versions}
@@ -81,16 +81,16 @@ def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) 
         raise MissingError(
             Problem(
                 str(store.current_snapshot),
-                f"gone; {', '.join(frozen)} lie beside it, from other versions of the benchmarks "
-                "or under other settings",
-                "the name of the snapshot that counts",
+                f"no such file; its folder holds {', '.join(frozen)}, counted from other "
+                "benchmark versions or with other settings",
+                "the fingerprint of the current snapshot",
                 REFREEZE,
             )
         )
 
 
 def current_snapshot(store: Store, policy: Policy) -> Snapshot:
-    """The snapshot that counts today, as it was frozen."""
+    """Read the current snapshot. Raise `MissingError` without one, `StaleError` if outdated."""
     require_counted_under(store, policy)
     value = read_current(store)
     path = store.snapshot(value["fingerprint"])
@@ -104,23 +104,23 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
 
 
 def require_counted_under(store: Store, policy: Policy) -> None:
-    """Raise when the snapshot was counted under other indexing settings than today's."""
+    """Raise `StaleError` if the snapshot was counted with other indexing settings."""
     value = read_current(store)
     counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
     if value["counting"] != counting:
         raise StaleError(
             Problem(
                 str(store.current_snapshot),
-                "an idf snapshot that was counted under other policy settings",
-                "one counted under today's",
-                "count it anew: `decon-assets run --refreeze`, or materialize `idf_snapshot` with "
+                "an idf snapshot that was counted with other policy settings",
+                "one counted with the current settings",
+                "recount: `decon-assets run --refreeze`, or materialize `idf_snapshot` with "
                 "`refreeze: true`; everything is then scanned again",
             )
         )
 
 
 def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
-    """Raise when the configuration names other benchmarks than the snapshot was frozen from."""
+    """Raise `StaleError` if `idf.snapshot` names other benchmarks than the snapshot has."""
     members = sorted(read_current(store)["members"])
     if names is not None and sorted(names) != members:
         raise StaleError(
@@ -128,47 +128,49 @@ def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
                 "idf.snapshot",
                 ", ".join(sorted(names)),
                 f"the benchmarks that it was frozen from: {', '.join(members)}",
-                "name those, or count anew: `decon-assets run --refreeze`",
+                "name those, or recount: `decon-assets run --refreeze`",
             )
         )
 
 
 REFREEZE = (
-    "the weights stay as they are until `decon-assets run --refreeze` counts them anew; every "
-    "score then changes, so everything is scanned again"
+    "the weights stay unchanged until `decon-assets run --refreeze` recounts them; all scores then "
+    "change, so everything is scanned again"
 )
 
 
 def outdated_members(store: Store) -> list[Problem]:
-    """The benchmarks of the snapshot whose records are another version than the one counted."""
+    """Return a problem for each benchmark whose current version is not the one in the snapshot."""
     problems = []
     for name, frozen in sorted(read_current(store)["members"].items()):
         if store.current_records(name).is_file():
-            now = current_version(store, name).fingerprint
-            if now != frozen:
-                expected = f"version {now} ({_difference(store, name, frozen)})"
+            current = current_version(store, name).fingerprint
+            if current != frozen:
+                expected = f"version {current} ({_difference(store, name, frozen)})"
                 found = f"frozen from version {frozen}"
                 problems.append(Problem(f"idf snapshot: {name}", found, expected, REFREEZE))
     return problems
 
 
 def _difference(store: Store, name: str, frozen: str) -> str:
-    """How many items differ between the version that was counted and today's."""
+    """Describe how many items differ between the frozen and the current version."""
     version = current_version(store, name)
     if not store.records(name, frozen).is_file():
-        return f"{counted(version.n_items, 'item')}; the records of the frozen version are gone"
-    before = _texts_of_items(store, Version(name, frozen, 0, 0))
-    now = _texts_of_items(store, version)
-    n_changed = sum(before[item] != now[item] for item in before.keys() & now.keys())
-    n_new, n_gone = len(now.keys() - before.keys()), len(before.keys() - now.keys())
+        return (
+            f"{counted(version.n_items, 'item')}; the records of the frozen version no longer exist"
+        )
+    old = _texts_of_items(store, Version(name, frozen, 0, 0))
+    current = _texts_of_items(store, version)
+    n_changed = sum(old[item] != current[item] for item in old.keys() & current.keys())
+    n_added, n_removed = len(current.keys() - old.keys()), len(old.keys() - current.keys())
     return (
-        f"{n_changed} of {counted(version.n_items, 'item')} changed, {n_new} are new, "
-        f"{n_gone} are gone"
+        f"{n_changed} of {counted(version.n_items, 'item')} changed, {n_added} added, "
+        f"{n_removed} removed"
     )
 
 
 def _texts_of_items(store: Store, version: Version) -> dict[tuple[str, int], list[str]]:
-    """The fingerprints of the records of each item."""
+    """Return the fingerprints of the records of each item."""
     columns = ["split", "instance_index", "fingerprint"]
     found: dict[tuple[str, int], list[str]] = {}
     for row in load_records(store, version, columns=columns).to_pylist():
@@ -177,7 +179,7 @@ def _texts_of_items(store: Store, version: Version) -> dict[tuple[str, int], lis
 
 
 def current_snapshot_fingerprint(store: Store) -> str:
-    """Its name alone, without reading the counts."""
+    """Return the fingerprint of the current snapshot without reading the counts."""
     return str(read_current(store)["fingerprint"])
 
 
@@ -186,8 +188,8 @@ def read_current(store: Store) -> dict[str, Any]:
         raise MissingError(
             Problem(
                 str(store.current_snapshot),
-                "no frozen idf snapshot",
-                "one",
+                "no such file",
+                "a frozen idf snapshot",
                 "`decon-assets run`, or materialize the asset `idf_snapshot`",
             )
         )

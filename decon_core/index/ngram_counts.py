@@ -1,7 +1,8 @@
-"""How many records hold which n-gram, counted over arrays. Twin: `reference.Frequencies`.
+"""Count how many records contain each n-gram, over arrays.
 
-Everything idf needs, of one benchmark or of many together. Tokens are numbered anew in every set of
-counts, so two sets meet through the tokenizer's own ids.
+Holds the frequencies that idf needs, of one benchmark or many. Each set of counts numbers its
+tokens itself, so two sets are joined by the tokenizer's ids. Reference implementation:
+`Frequencies` in `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations
@@ -35,26 +36,26 @@ def gram_sizes(policy: Policy) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Different n-grams, numbered as they first occur, and which of them each row holds."""
+    """Distinct n-grams, numbered in order of first occurrence, and the n-grams of each row."""
 
     size: int
-    first: Integers  # where each first occurs in `source`
+    first: Integers  # position of the first occurrence in `source`
     source: Numbers
-    rows: Ragged  # each row's different n-grams, as they first occur in it
+    rows: Ragged  # distinct n-grams of each row, in order of first occurrence
 
     def __len__(self) -> int:
         return self.first.size
 
     @property
     def tokens(self) -> Numbers:
-        """Of all n-grams, `size` for each."""
+        """Return the tokens of all n-grams, `size` for each."""
         out = np.empty(self.first.size * self.size, np.uint32)
         kernels.copy_grams(self.source, self.first, self.size, out)
         return out
 
 
 def grams_of(rows: Ragged, size: int) -> Grams:
-    """The n-grams of rows of tokens."""
+    """Return the n-grams of rows of tokens."""
     table = GramTable(rows.values, rows.offsets, size)
     unique = np.empty(int(np.maximum(rows.lengths - size + 1, 0).sum()), np.uint32)
     offsets = np.zeros_like(rows.offsets)
@@ -65,19 +66,19 @@ def grams_of(rows: Ragged, size: int) -> Grams:
 
 
 class GramTable:
-    """All n-grams of rows of tokens, by number."""
+    """A lookup table of the n-grams of rows of tokens."""
 
     def __init__(self, tokens: Numbers, offsets: Integers, size: int) -> None:
-        most = int(np.maximum(np.diff(offsets) - size + 1, 0).sum())
+        max_grams = int(np.maximum(np.diff(offsets) - size + 1, 0).sum())
         self.size, self.tokens = size, tokens
         self.numbers = np.empty(tokens.size, np.uint32)
-        first = np.empty(most, np.int64)
-        self._slots = np.zeros(max(2 * most, 2), np.uint32)
+        first = np.empty(max_grams, np.int64)
+        self._slots = np.zeros(max(2 * max_grams, 2), np.uint32)
         n = kernels.number_grams(tokens, offsets, size, self._slots, self.numbers, first)
         self.first = first[:n].copy()
 
     def find(self, tokens: Numbers) -> Numbers:
-        """The number of each of these n-grams, `kernels.NONE` for one that is not here."""
+        """Return the number of each n-gram, `kernels.NONE` for an unknown one."""
         starts = np.arange(0, tokens.size, self.size)
         numbers = np.empty(starts.size, np.uint32)
         kernels.find_grams(self.tokens, self.first, self._slots, tokens, starts, self.size, numbers)
@@ -85,7 +86,7 @@ class GramTable:
 
 
 def frequency(grams: Grams, multiplicity: Integers) -> Integers:
-    """In how many records each n-gram stands, when a row stands for so many."""
+    """Count the records with each n-gram; row i counts `multiplicity[i]` times."""
     counted = np.zeros(len(grams), np.int64)
     kernels.add_rows(grams.rows.values, grams.rows.offsets, multiplicity, counted)
     return counted
@@ -96,10 +97,10 @@ def frequency(grams: Grams, multiplicity: Integers) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """n-grams of one kind, and how many records hold each."""
+    """n-grams of one kind of text, and how many records contain each."""
 
     size: int
-    tokens: Numbers  # numbers of ids, from 1
+    tokens: Numbers  # `size` per n-gram; token n is ids[n - 1]
     df: Integers
 
     def table(self) -> GramTable:
@@ -111,18 +112,18 @@ class Counts:
     """The frequencies of a set of records."""
 
     n_records: int
-    ids: Integers  # the tokenizer's ids, ascending; the first one has number 1
-    token_df: Integers  # fields (question, answer, passage of any record) that hold each id
+    ids: Integers  # token ids of the tokenizer, ascending; token n is ids[n - 1]
+    token_df: Integers  # per id: number of fields (question, answer, passage) that contain it
     kinds: Mapping[str, Counted]
 
     def token_frequency(self, ids: Integers) -> Integers:
-        """Of each of these ids; 0 for one that is not here."""
+        """Return the frequency of each id; 0 for an unknown one."""
         return np.concatenate([np.zeros(1, np.int64), self.token_df])[
             FixedVocabulary(self.ids).numbers(ids)
         ]
 
     def gram_frequency(self, kind: str, tokens: Numbers, ids: Integers) -> Integers:
-        """Of each of these n-grams, whose tokens number `ids`; 0 for one that is not here."""
+        """Return the frequency of each n-gram; 0 for an unknown one. Token n is ids[n - 1]."""
         counted = self.kinds[kind]
         numbers = counted.table().find(renumbered(tokens, ids, self.ids))
         df = np.concatenate([counted.df, np.zeros(1, np.int64)])
@@ -130,7 +131,7 @@ class Counts:
 
 
 def renumbered(tokens: Numbers, ids: Integers, other: Integers) -> Numbers:
-    """Numbers of `ids` as numbers of `other`, which is sorted."""
+    """Renumber tokens of `ids` as tokens of `other`, which is sorted."""
     numbers = FixedVocabulary(other).numbers(ids)
     return np.concatenate([np.zeros(1, np.uint32), numbers])[tokens]
 
@@ -145,7 +146,7 @@ def no_counts(policy: Policy) -> Counts:
 
 
 def total(counts: Sequence[Counts]) -> Counts:
-    """Counts of several sets of records together."""
+    """Add up the counts of several sets of records."""
     ids = np.unique(np.concatenate([one.ids for one in counts]))
     token_df = np.zeros(ids.size, np.int64)
     for one in counts:
@@ -159,10 +160,10 @@ def _total(kind: str, counts: Sequence[Counts], ids: Integers) -> Counted:
     tokens = np.concatenate(
         [renumbered(part.tokens, one.ids, ids) for one, part in zip(counts, parts, strict=True)]
     )
-    every = Counted(parts[0].size, tokens, np.concatenate([part.df for part in parts]))
-    table = every.table()
+    joined = Counted(parts[0].size, tokens, np.concatenate([part.df for part in parts]))
+    table = joined.table()
     df = np.zeros(table.first.size, np.int64)
-    np.add.at(df, table.numbers[:: every.size], every.df)
-    tokens_of_grams = np.empty(table.first.size * every.size, np.uint32)
-    kernels.copy_grams(tokens, table.first, every.size, tokens_of_grams)
-    return Counted(every.size, tokens_of_grams, df)
+    np.add.at(df, table.numbers[:: joined.size], joined.df)
+    tokens_of_grams = np.empty(table.first.size * joined.size, np.uint32)
+    kernels.copy_grams(tokens, table.first, joined.size, tokens_of_grams)
+    return Counted(joined.size, tokens_of_grams, df)

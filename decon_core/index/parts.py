@@ -1,8 +1,8 @@
-"""Records to an index part: tokens and frequencies of one benchmark version.
+"""Index parts: tokens and frequencies of one benchmark version, saved and memory-mapped.
 
-A part is content-addressed by its records, the indexing settings and the idf snapshot, saved once
-and mapped into memory. It holds document frequencies, not weights: a weight is `ln(N / df)`, and
-the two integers are the same on every machine. `union.py` joins parts to what a scan searches.
+A part is content-addressed by its records, the indexing settings and the idf snapshot. It holds
+document frequencies, not weights: a weight is `ln(N / df)`, and the two integers are the same on
+every machine. `union.py` joins parts into the index that a scan searches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _N_RECORDS = "n_records"  # N of idf = ln(N / df)
 
 @dataclass(frozen=True)
 class IndexSummary:
-    """What became of a benchmark's records."""
+    """How many records of a benchmark were indexed and dropped."""
 
     n_indexed: int
     dropped: dict[str, int]  # by reason
@@ -49,22 +49,22 @@ class IndexSummary:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A saved part."""
+    """The index part of one benchmark version."""
 
     n_records: int  # N
     entries: Entries
-    # Of each text's different n-grams, in the order in which they first occur; of a short answer's
-    # different tokens.
+    # By kind: per text, the df of its distinct n-grams in order of first occurrence; of a short
+    # answer, the df of its distinct tokens.
     df: Mapping[str, Ragged]
 
     @property
     def why_dropped(self) -> list[str | None]:
-        """Of each record: why it is not indexed, None when it is."""
+        """Return, per record, why it is not indexed; None if it is."""
         return [REASONS[code] for code in self.entries.dropped.tolist()]
 
 
 def index_fingerprint(store: Store, policy: Policy) -> str:
-    """What today's index parts are named by."""
+    """Return the fingerprint in the names of the current index parts."""
     return policy.index_fingerprint(
         tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint,
         snapshot=current_snapshot_fingerprint(store),
@@ -84,7 +84,7 @@ def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Polic
 
 
 def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool) -> Part:
-    """Look up frequencies. Entries that are not among those counted are counted on top."""
+    """Look up frequencies in the snapshot; add the entries' own counts unless `is_counted`."""
     grams = grams_of_fields(entries, policy)
     n_records = counts.n_records
     gram_df = {
@@ -93,15 +93,15 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
     }
     token_df = counts.token_frequency(entries.ids)
     if not is_counted:
-        own = count_entries(entries, policy)
-        n_records += own.n_records
-        gram_df = {kind: df + own.kinds[kind].df for kind, df in gram_df.items()}
-        token_df = token_df + own.token_df
+        own_counts = count_entries(entries, policy)
+        n_records += own_counts.n_records
+        gram_df = {kind: df + own_counts.kinds[kind].df for kind, df in gram_df.items()}
+        token_df = token_df + own_counts.token_df
     df = {kind: _per_row(found, gram_df[kind]) for kind, found in grams.items()}
     answers = entries.fields["answer"].texts
-    short = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
-    of_tokens = token_df[short.tokens.astype(np.int64) - 1]
-    df["answer"] = _interleaved(df["answer"], _per_row(short, of_tokens))
+    short_grams = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
+    of_tokens = token_df[short_grams.tokens.astype(np.int64) - 1]
+    df["answer"] = _interleaved(df["answer"], _per_row(short_grams, of_tokens))
     return Part(n_records, entries, df)
 
 
@@ -110,7 +110,7 @@ def _per_row(grams: Grams, df: npt.NDArray[np.int64]) -> Ragged:
 
 
 def _interleaved(first: Ragged, second: Ragged) -> Ragged:
-    """Rows of which one or the other is empty, in one."""
+    """Merge two sets of rows of which at most one is non-empty per row."""
     lengths = first.lengths + second.lengths
     values = np.empty(int(lengths.sum()), np.uint32)
     is_first = np.repeat(first.lengths > 0, lengths)
@@ -134,7 +134,7 @@ def has_part(store: Store, version: Version, index: str) -> bool:
 
 
 def open_part(store: Store, version: Version, index: str) -> Part:
-    """A saved part. A missing one is an error: a benchmark that is not searched is not clean."""
+    """Open a saved part. Raise `MissingError` if there is none: not searched is not clean."""
     path = store.index_part(index, version.benchmark, version.fingerprint)
     if not path.is_file():
         raise MissingError(missing_part(version.benchmark, str(path)))
@@ -153,7 +153,7 @@ def open_part(store: Store, version: Version, index: str) -> Part:
 def missing_part(benchmark: str, path: str) -> Problem:
     return Problem(
         f"benchmark {benchmark!r}",
-        "no index for its current records, policy and idf snapshot",
+        "no index part for its current records, policy and idf snapshot",
         path,
         "`decon-assets run`, or materialize the asset `index` for this benchmark",
     )
@@ -161,20 +161,20 @@ def missing_part(benchmark: str, path: str) -> Problem:
 
 @lru_cache(maxsize=256)
 def twins_of(root: Path, version: Version, index: str) -> Mapping[int, list[dict[str, Any]]]:
-    """Records left out as exact repeats, by the row of the record that they repeat.
+    """Return the records dropped as exact repeats, by the row of the record that they repeat.
 
-    What is found of the first was found of all of them, in whichever split they stand.
+    A match of the first record is a match of all its repeats, in whichever split they are.
     """
     store = Store(root)
     dropped = open_part(store, version, index).why_dropped
     first: dict[str, int] = {}
-    twins: dict[int, list[dict[str, Any]]] = {}
+    repeats: dict[int, list[dict[str, Any]]] = {}
     records = load_records(store, version).to_pylist()
     for row, (record, reason) in enumerate(zip(records, dropped, strict=True)):
         if reason is None:
             first.setdefault(record["fingerprint"], row)
         elif reason == EXACT_REPEAT and record["fingerprint"] in first:
             names = ("config", "split", "instance_index", "is_correct")
-            twin = {"record": row, **{name: record[name] for name in names}}
-            twins.setdefault(first[record["fingerprint"]], []).append(twin)
-    return twins
+            repeat = {"record": row, **{name: record[name] for name in names}}
+            repeats.setdefault(first[record["fingerprint"]], []).append(repeat)
+    return repeats

@@ -1,4 +1,4 @@
-"""Texts that documents are searched for, as rows of tokens: the arrays of the kernels in `runs`."""
+"""Build the arrays of query texts (token rows) that the kernels in `runs` search for."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from decon_core.kernels import grams, runs
 from decon_core.text.word_cache import Ragged
 
 _PAIR_BITS = 4
-_MOST_PAIR_WORDS = 1 << 17
+_MAX_PAIR_WORDS = 1 << 17
 
 
 def texts_of(rows: Ragged, size: int) -> runs.Texts:
-    """Rows of tokens with every place of every n-gram in them."""
+    """Return token rows with an inverted index of the positions of all their n-grams."""
     table = GramTable(rows.values, rows.offsets, size)
     is_gram = table.numbers != grams.NONE
-    places, numbers = np.flatnonzero(is_gram), table.numbers[is_gram]
+    positions, numbers = np.flatnonzero(is_gram), table.numbers[is_gram]
     order = np.argsort(numbers, kind="stable")
     counts = np.bincount(numbers, minlength=table.first.size)
     row_of = np.repeat(np.arange(len(rows), dtype=np.uint32), rows.lengths)
     gram_at = table.first.astype(np.uint32)
     slots = np.zeros(4 * gram_at.size + 2, np.uint32)
     runs.fill_slots(rows.values, gram_at, size, slots)
-    # Some bits for each pair, but no more than the processor's caches hold.
-    pairs = np.zeros(min(rows.values.size * _PAIR_BITS // 64 + 1, _MOST_PAIR_WORDS), np.uint64)
+    # A few bits for each pair, but no more than the CPU caches hold.
+    pairs = np.zeros(min(rows.values.size * _PAIR_BITS // 64 + 1, _MAX_PAIR_WORDS), np.uint64)
     runs.enter_pairs(rows.values, rows.offsets, pairs)
     return runs.Texts(
         tokens=rows.values,
@@ -33,6 +33,6 @@ def texts_of(rows: Ragged, size: int) -> runs.Texts:
         slots=slots,
         gram_at=gram_at,
         posting_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        postings=places[order].astype(np.uint32),
-        posting_texts=row_of[places[order]],
+        postings=positions[order].astype(np.uint32),
+        posting_texts=row_of[positions[order]],
     )

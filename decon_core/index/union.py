@@ -1,7 +1,7 @@
-"""Index parts to what a scan searches: the union of many benchmarks, probed in one pass.
+"""Join index parts into one index of many benchmarks, which a scan probes in one pass.
 
-Made once for a set of benchmark versions under one scan fingerprint, and mapped into memory by
-every worker. Weights are computed here, once, so all workers on all machines sum the same numbers.
+Built once for a set of benchmark versions and a scan fingerprint, and memory-mapped by every
+worker. Weights are computed here, once, so all workers on all machines sum the same numbers.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from decon_core.text.word_cache import Ragged
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int32]
+Int32s = npt.NDArray[np.int32]
 
-# At 12 bits for an n-gram and two probes, about 2 % of all strangers get past the filter.
+# With 12 bits per n-gram and two probes, the filter has about 2 % false positives.
 _FILTER_BITS = 12
-# Counted up when the arrays change, or an old file would be taken for a new one.
+# Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "3"
-_MOST_UNIONS = 16
+_MAX_UNIONS = 16
 _LEVELS = 256
 _PAIR_BITS = 4
-_MOST_PAIR_WORDS = 17  # log2: a megabyte
+_LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Benchmarks ready to be searched for."""
+    """The joined index of several benchmarks, ready to search."""
 
     versions: tuple[Version, ...]
-    ids: Integers  # the tokenizer's ids that occur in them, ascending
+    ids: Integers  # token ids that occur in them, ascending
     index: clusters.Index
-    entry_part: Whole  # of each entry: which benchmark
-    entry_record: Whole  # the row of its record
-    entry_question: Whole
+    entry_part: Int32s  # per entry: number of the benchmark
+    entry_record: Int32s  # per entry: row of its record
+    entry_question: Int32s  # per entry: number of its question
 
     @property
     def n_questions(self) -> int:
@@ -59,7 +59,7 @@ class Search:
 
 
 def search_name(versions: Sequence[Version]) -> str:
-    """What a union of these versions is named by, besides the scan fingerprint."""
+    """Return the name of the union of these versions, within its scan fingerprint."""
     named = [_LAYOUT, *(f"{one.benchmark} {one.fingerprint}" for one in versions)]
     return sha256("\n".join(named).encode()).hexdigest()[:16]
 
@@ -67,31 +67,31 @@ def search_name(versions: Sequence[Version]) -> str:
 def build_search(
     store: Store, versions: Sequence[Version], policy: Policy, *, index: str, scan: str
 ) -> None:
-    """Join the parts of these versions, unless that was done before."""
+    """Join the parts of these versions and save the result, unless it exists."""
     path = store.search(scan, search_name(versions))
     if path.is_file():
         with suppress(FileNotFoundError):
-            path.touch()  # in use again: others are forgotten first
+            path.touch()  # mark as recently used: the oldest are deleted first
         return
     parts = [open_part(store, version, index) for version in versions]
     write_arrays(path, join(parts, policy))
-    _forget_old(path.parent)
+    _delete_oldest(path.parent)
 
 
-def _forget_old(folder: Path) -> None:
-    """A union can always be made again; whoever has one mapped keeps what was mapped."""
-    made = []
+def _delete_oldest(folder: Path) -> None:
+    """Delete all but the latest unions. A process that has one mapped can still read it."""
+    unions = []
     for path in folder.glob("*.arrow"):
-        with suppress(FileNotFoundError):  # another process forgets as well
-            made.append((path.stat().st_mtime_ns, path))
-    for _, path in sorted(made)[:-_MOST_UNIONS]:
+        with suppress(FileNotFoundError):  # another process may delete it first
+            unions.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(unions)[:-_MAX_UNIONS]:
         path.unlink(missing_ok=True)
 
 
 def open_search(
     store: Store, versions: Sequence[Version], policy: Policy, *, index: str, scan: str
 ) -> Search:
-    """What `build_search` makes, mapped into memory; made once more if it was forgotten since."""
+    """Memory-map the union that `build_search` saved; build it again if it is gone or damaged."""
     path = store.search(scan, search_name(versions))
     try:
         arrays, _ = map_arrays(path)
@@ -99,10 +99,10 @@ def open_search(
         path.unlink(missing_ok=True)
         build_search(store, versions, policy, index=index, scan=scan)
         arrays, _ = map_arrays(path)
-    return search_of(arrays, versions)
+    return search_from_arrays(arrays, versions)
 
 
-def search_of(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
+def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
     values = {name: _read_only(array) for name, array in arrays.items()}
     index = clusters.Index(**{name: values[name] for name in clusters.Index._fields})
     of_entry = [values[f"entry_{name}"] for name in ("part", "record", "question")]
@@ -110,14 +110,14 @@ def search_of(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
 
 
 def _read_only(array: Any) -> Any:
-    """As a mapped array is: a kernel is compiled once for each kind of array."""
+    """Return a read-only view, like a mapped array: kernels are compiled per array type."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
-def rules_of(policy: Policy) -> clusters.Thresholds:
-    """A policy's numbers, down to the evidence floor: the threshold is applied later."""
+def thresholds_of(policy: Policy) -> clusters.Thresholds:
+    """Return the policy's numbers for kernels, down to the evidence floor, not the threshold."""
     return clusters.Thresholds(
         ngram_size=policy.ngram_size,
         answer_ngram_size=policy.answer_ngram_size,
@@ -140,19 +140,21 @@ def rules_of(policy: Policy) -> clusters.Thresholds:
 
 
 def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
-    """All arrays of a `Search`."""
+    """Build all arrays of a `Search`."""
     ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
     texts = {kind: _stacked([_texts(part, kind, ids) for part in parts]) for kind in KINDS}
     weights, is_hot, weight_of = _weights(parts, policy)
     questions = texts["question"]
-    _require_room(questions)
+    _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
     total = np.zeros(len(questions))
     kernels.sum_in_order(weights, weight_of["question"].values, grams.rows.offsets, total)
     need = total * _gate(questions.lengths, policy)
     of_entry = {kind: _entry_texts(parts, kind) for kind in KINDS}
-    asked = of_entry["question"].astype(np.uint32)  # every entry has a question
-    entry_offsets, entries = _inverted(Ragged(asked, np.arange(asked.size + 1)), len(questions))
+    question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
+    entry_offsets, entries = _inverted(
+        Ragged(question_of_entry, np.arange(question_of_entry.size + 1)), len(questions)
+    )
     posting_offsets, postings = _inverted(grams.rows, len(grams))
     arrays: dict[str, Array] = {
         "ids": ids,
@@ -179,7 +181,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "is_hot": is_hot,
     }
     for kind, rows in texts.items():
-        # Half the memory for any but the largest vocabularies; the kernels take either.
+        # uint16 halves the memory for all but the largest vocabularies; the kernels accept both.
         arrays[f"{kind}_tokens"] = rows.values.astype(_narrowest(ids.size + 1))
         arrays[f"{kind}_offsets"] = rows.offsets
         if kind != "question":
@@ -188,15 +190,15 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     return arrays
 
 
-def _require_room(questions: Ragged) -> None:
-    """Places in the questions are numbers of 32 bits."""
+def _require_32_bit_positions(questions: Ragged) -> None:
+    """Raise `InputError` if token positions in the questions do not fit 32 bits."""
     if questions.values.size >= 1 << 32:
         raise InputError(
             Problem(
                 "benchmarks of one scan",
-                f"{questions.values.size:,} tokens in their questions",
+                f"{questions.values.size:,} question tokens",
                 "fewer than 4,294,967,296",
-                "scan them in two groups",
+                "scan the benchmarks in two groups",
             )
         )
 
@@ -216,7 +218,7 @@ def _stacked(parts: Sequence[Ragged]) -> Ragged:
 
 
 def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
-    """The text of each entry, numbered through all parts."""
+    """Return the text of each entry, numbered through all parts."""
     numbered = []
     n_before = 0
     for part in parts:
@@ -229,28 +231,28 @@ def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
 def _weights(
     parts: Sequence[Part], policy: Policy
 ) -> tuple[Floats, npt.NDArray[np.uint8], dict[str, Ragged]]:
-    """Every different weight once; and for each n-gram of each text the place of its weight."""
+    """Return the distinct weights, which are hot, and each n-gram's position among them."""
     weights: list[float] = []
     is_hot: list[bool] = []
-    known: dict[int, tuple[Integers, int]] = {}  # by N: the different df, and the first's place
+    distinct_of_n: dict[int, tuple[Integers, int]] = {}  # by N: distinct df, position of the first
     for n_records in sorted({part.n_records for part in parts}):
-        found = [
+        dfs = [
             np.unique(part.df[kind].values)
             for part in parts
             if part.n_records == n_records
             for kind in KINDS
         ]
-        different = np.unique(np.concatenate(found)).astype(np.int64)
-        known[n_records] = (different, len(weights))
+        distinct = np.unique(np.concatenate(dfs)).astype(np.int64)
+        distinct_of_n[n_records] = (distinct, len(weights))
         limit = max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
-        weights += [math.log(n_records / df) for df in different.tolist()]
-        is_hot += [df > limit for df in different.tolist()]
-    kind_of_place = _narrowest(len(weights))
+        weights += [math.log(n_records / df) for df in distinct.tolist()]
+        is_hot += [df > limit for df in distinct.tolist()]
+    position_type = _narrowest(len(weights))
 
     def places(part: Part, kind: str) -> Ragged:
-        different, first = known[part.n_records]
-        place = np.searchsorted(different, part.df[kind].values) + first
-        return Ragged(place.astype(kind_of_place), part.df[kind].offsets)
+        distinct, first = distinct_of_n[part.n_records]
+        place = np.searchsorted(distinct, part.df[kind].values) + first
+        return Ragged(place.astype(position_type), part.df[kind].offsets)
 
     return (
         np.array(weights, np.float64),
@@ -260,14 +262,14 @@ def _weights(
 
 
 def _narrowest(n: int) -> type[np.unsignedinteger[Any]]:
-    """What holds the numbers below n. Not a byte: every further kind is compiled by itself."""
+    """Return the type for numbers below n. Not uint8: each further type needs compiling."""
     return np.uint16 if n <= 1 << 16 else np.uint32
 
 
 def _gate(lengths: Integers, policy: Policy) -> Floats:
-    """The share of its weight from which on a question of so many tokens passes the gates."""
-    least = policy.least_question_overlap
-    return np.maximum(np.maximum(least, policy.decay(lengths, least)) - TOLERANCE, 0.0)
+    """Return the minimum share of its weight that a question of that length needs."""
+    minimum = policy.least_question_overlap
+    return np.maximum(np.maximum(minimum, policy.decay(lengths, minimum)) - TOLERANCE, 0.0)
 
 
 def _table(grams: Grams) -> dict[str, Array]:
@@ -284,32 +286,36 @@ def _table(grams: Grams) -> dict[str, Array]:
 
 
 def _log2_of_pairs(n_grams: int) -> int:
-    """Words of 64 bits for the pairs: some bits for each, but no more than the caches hold."""
-    return min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _MOST_PAIR_WORDS)
+    """Return log2 of the 64-bit words of the pair filter, at most what CPU caches hold."""
+    return min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
 
 
 def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> dict[str, Array]:
-    """Bounds of each n-gram in a byte, rounded to the side on which they still are bounds."""
+    """Return bounds per n-gram as bytes, rounded so that they remain bounds."""
     largest = np.zeros(len(grams))
-    least = np.full(len(grams), np.inf)
+    minimum = np.full(len(grams), np.inf)
     rows = grams.rows
-    clusters.bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, least)
+    clusters.bound_grams(
+        rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum
+    )
     weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
-    # Needs differ as lengths do: by factors. Those of questions without any weight are 0.
-    some = least[least > 0]
+    # Needs differ by factors, as lengths do. A question without weight needs 0.
+    positive = minimum[minimum > 0]
     need_levels = np.zeros(_LEVELS)
-    need_levels[1:] = np.geomspace(some.min(initial=1.0), some.max(initial=1.0), _LEVELS - 1)
+    need_levels[1:] = np.geomspace(
+        positive.min(initial=1.0), positive.max(initial=1.0), _LEVELS - 1
+    )
     return {
         "gram_weight": np.searchsorted(weight_levels, largest).astype(np.uint8),
-        "gram_need": (np.searchsorted(need_levels, least, side="right") - 1).astype(np.uint8),
+        "gram_need": (np.searchsorted(need_levels, minimum, side="right") - 1).astype(np.uint8),
         "weight_levels": weight_levels,
         "need_levels": need_levels,
     }
 
 
 def _inverted(rows: Ragged, n: int) -> tuple[Integers, npt.NDArray[np.uint32]]:
-    """The rows that hold each number, in order."""
+    """Return the rows that contain each number, in ascending order."""
     offsets = _edges(np.bincount(rows.values, minlength=n))
-    holders = np.empty(rows.values.size, np.uint32)
-    kernels.invert(rows.values, rows.offsets, offsets[:-1].copy(), holders)
-    return offsets, holders
+    rows_with = np.empty(rows.values.size, np.uint32)
+    kernels.invert(rows.values, rows.offsets, offsets[:-1].copy(), rows_with)
+    return offsets, rows_with

@@ -1,15 +1,15 @@
-"""Records to what `ratcliff`, `longest_match`, `exact` and `ngram_any` search for.
+"""The index of texts that `ratcliff`, `longest_match`, `exact` and `ngram_any` search for.
 
-Every different text of the benchmarks of a scan once, in the form that the policy asks for: its
-tokens, the records that use it, and what a document is screened for by (see `kernels/screen.py`).
-Made once for a set of benchmark versions, and mapped into memory by every worker.
+It holds each distinct text of a scan's benchmarks once, in the policy's form: its tokens, the
+records that use it, and the byte windows that documents are screened for (see `kernels/screen.py`).
+Built once for a set of benchmark versions, and memory-mapped by every worker.
 
-A field is tokenized twice: by itself, and behind a space, where its first word is another token.
-Such a form of a text is one more row of the arrays, behind those of all texts.
+A field is tokenized twice: as it is, and with a leading space, where its first word is another
+token. The second form is one more row of the arrays, after the rows of all texts.
 
-Not every n-gram opens a comparison: there must be the beginning of a word in it, or a character
-beyond ASCII, and twelve bytes from there on. What does not open one is a row of dots or a bare
-fraction, such as many documents have.
+Not every n-gram opens a comparison: it must contain the start of a word or a non-ASCII character,
+followed by twelve bytes. This leaves out rows of dots and bare fractions, which occur in many
+documents.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Integers = npt.NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
 
-# What of a record a text is. The last two are only looked for whole.
+# The kinds of text of a record. The last two are only searched for as whole texts.
 QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION = range(4)
 NAMES = ("question", "answer", "question and answer", "continuation")
 WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
@@ -58,17 +58,17 @@ NOTHING = -1
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
 _FILTER_BITS = 16
-_BEGINNING_BITS = 4  # at least; looked into most often: it should fit the processor's cache
+_BEGINNING_BITS = 4  # at least; probed most often, so it should fit the CPU cache
 _TABLE_MB = 256
 _PAIR_BITS = 4
-_MOST_PAIR_WORDS = 17  # log2: a megabyte
+_LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 
-# Counted up when the arrays change, or an old file would be taken for a new one.
+# Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "5"
 
-# What ends a sentence that another one follows: a full stop or the like before white space (3.14 is
-# one word), a full-width one, a line break. Quotation marks and brackets close with it. Rows of
-# signs are looked at once and taken whole, so that a long one is not gone through from each place.
+# The end of a sentence that is followed by another: a full stop or similar before white space (3.14
+# is one word), a full-width one, or a line break, with closing quotes and brackets. Possessive
+# quantifiers consume a run of such characters at once, so that long runs take linear time.
 _CLOSING = "[\"'”’»)\\]」』）]*+"
 _SENTENCE_END = re.compile(
     rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|(?<![。！？])[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
@@ -76,7 +76,7 @@ _SENTENCE_END = re.compile(
 
 
 class Use(NamedTuple):
-    """A record that has a text, and what of the record it is."""
+    """A record that uses a text, and the kind of text that it is there."""
 
     part: int  # number of the benchmark
     record: int
@@ -86,32 +86,32 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Verbatim:
-    """Texts ready to be looked for: a row for each, then rows of their forms behind a space."""
+    """The texts to search for: one row each, then the rows of their forms with a leading space."""
 
     versions: tuple[Version, ...]
     texts: screen.Texts
-    beginnings: screen.Words64  # a filter of the first bytes of all windows
+    beginnings: screen.Words64  # Bloom filter of the first bytes of all windows
     long: screen.Windows
     short: screen.Windows
     canonical_pairs: screen.Words64
     canonical_filter: screen.Words64
-    is_whole: npt.NDArray[np.uint8]  # of each text: whether it can be looked for as a whole
-    opens: npt.NDArray[np.uint8]  # of each token: whether the n-gram that begins there does
-    is_screened: bool  # or every document is tokenized
-    text_of: npt.NDArray[np.int32]  # of each row: the text that it is a form of
-    ids: Integers  # the tokenizer's, ascending; token n is ids[n - 1]
+    is_whole: npt.NDArray[np.uint8]  # per text: whether it can be found as a whole text
+    opens: npt.NDArray[np.uint8]  # per token: whether the n-gram from there opens a comparison
+    is_screened: bool  # False: every document is tokenized
+    text_of: npt.NDArray[np.int32]  # per row: the text that it is a form of
+    ids: Integers  # token ids of the tokenizer, ascending; token n is ids[n - 1]
     aligned: runs.Texts
-    canonical: runs.Texts  # questions alone; tokens as the union of index parts numbers them
-    use_offsets: Integers  # of each text: who uses it
+    canonical: runs.Texts  # only questions; tokens numbered as in the union of index parts
+    use_offsets: Integers  # per text: range of its uses in the `use_` arrays
     use_part: npt.NDArray[np.int32]
     use_record: Integers
     use_kind: npt.NDArray[np.uint8]
-    use_weight: npt.NDArray[np.float64]  # how telling it is: mean idf of its n-grams over ln N
-    part_offsets: Integers  # records before each benchmark
-    field_texts: npt.NDArray[np.int32]  # of each record its question, then its answer; or NOTHING
+    use_weight: npt.NDArray[np.float64]  # informativeness: mean idf of its n-grams over ln N
+    part_offsets: Integers  # number of records before each benchmark
+    field_texts: npt.NDArray[np.int32]  # per record: its question, its answer; or NOTHING
 
     def uses(self, text: int, kinds: Collection[int]) -> Iterator[Use]:
-        """Who uses a text as one of these kinds, by benchmark and record."""
+        """Yield the uses of a text as one of these kinds, by benchmark and record."""
         for at in range(int(self.use_offsets[text]), int(self.use_offsets[text + 1])):
             kind = int(self.use_kind[at])
             if kind in kinds:
@@ -120,7 +120,7 @@ class Verbatim:
 
     @property
     def n_rows(self) -> int:
-        """Texts and forms of them."""
+        """The number of texts and their forms."""
         return int(self.texts.offsets.size - 1)
 
     def n_tokens(self, text: int) -> int:
@@ -128,10 +128,10 @@ class Verbatim:
 
     @cached_property
     def is_compared(self) -> npt.NDArray[np.bool_]:
-        """Of each text: whether `ratcliff` and `longest_match` look for it at all.
+        """Per row: whether `ratcliff` and `longest_match` search for its text at all.
 
-        A comparison needs an n-gram of the text by itself that opens one. A text that is not
-        compared is not visible, and a text that is compared is found wherever it stands whole.
+        That needs an n-gram of the text without leading space that opens a comparison. A text that
+        is not compared is not visible; one that is compared is found wherever it occurs in full.
         """
         n_opening = np.append(0, np.cumsum(self.opens, dtype=np.int64))
         edges = self.aligned.offsets
@@ -139,7 +139,7 @@ class Verbatim:
         return np.asarray(has_opening[self.text_of])
 
     def fields(self, part: int, record: int) -> tuple[int, int]:
-        """The texts of a record's question and answer; `NOTHING` for one that it lacks."""
+        """Return the texts of a record's question and answer, `NOTHING` for a missing one."""
         question, answer = self.field_texts[2 * (self.part_offsets[part] + record) :][:2].tolist()
         return question, answer
 
@@ -147,12 +147,12 @@ class Verbatim:
 def open_verbatim(
     store: Store, versions: Sequence[Version], ids: Integers, policy: Policy, *, scan: str
 ) -> Verbatim:
-    """What these versions are searched for by, mapped into memory; made first if it is not there.
+    """Memory-map the text index of these versions; build it first if it does not exist.
 
-    `ids` are those of the union of their index parts.
+    `ids`: the token ids of the union of their index parts.
     """
     path = _path(store, versions, scan)
-    for _ in range(2):  # another process may clear away what was there a moment ago
+    for _ in range(2):  # another process may delete the file meanwhile
         try:
             arrays, about = map_arrays(path)
             return _of_arrays(arrays, about, versions)
@@ -166,7 +166,7 @@ def open_verbatim(
 def build_verbatim(
     store: Store, versions: Sequence[Version], ids: Integers, policy: Policy, *, scan: str
 ) -> None:
-    """Gather the texts of these versions, unless that was done before."""
+    """Build and save the text index of these versions, unless it exists."""
     path = _path(store, versions, scan)
     if path.is_file():
         with suppress(FileNotFoundError):
@@ -196,7 +196,7 @@ def _records(store: Store, version: Version) -> list[dict[str, Any]]:
 
 
 class _Pool:
-    """Different texts, and who uses each as what."""
+    """Distinct texts and their uses."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -212,7 +212,7 @@ class _Pool:
         return list(self.numbers)
 
     def table(self) -> Integers:
-        """Uses in order: text, part, record, kind."""
+        """Return the uses, sorted: columns text, part, record, kind."""
         uses = np.array(self.uses, np.int64).reshape(-1, 4)
         return uses[np.lexsort(uses.T[::-1])]
 
@@ -222,7 +222,7 @@ def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy
     for row, record in enumerate(records):
         question, answer = record["question"], record["answer"]
         pool.add(formed(question, *form), part, row, QUESTION)
-        # A wrong choice is no answer: whoever saw it knows nothing of the right one.
+        # A wrong choice is not an answer: having seen it does not give away the right one.
         if not answer or record["is_correct"] is False:
             continue
         pool.add(formed(answer, *form), part, row, ANSWER)
@@ -235,14 +235,14 @@ def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy
 
 
 def followed(question: str, answer: str) -> str:
-    """A question with its answer behind it, as a text would have the two."""
+    """Join a question and its answer, with a space unless one of them brings white space."""
     has_space = question[-1:].isspace() or answer[:1].isspace()
     return question + ("" if has_space or not question else " ") + answer
 
 
 def last_sentence(question: str) -> str | None:
-    """What a continuation goes on from; None for a question of one sentence."""
-    # Without white space at the end: some text stands behind every row of it then.
+    """Return the last sentence of a question; None if it has only one."""
+    # Without trailing white space, every run of white space is followed by text.
     ends = [end.end() for end in _SENTENCE_END.finditer(question.rstrip())]
     if not ends or not question[: ends[-1]].strip():
         return None
@@ -288,8 +288,8 @@ def _arrays(
         "opens": np.concatenate([opens, np.zeros(rows.values.size - opens.size, np.uint8)]),
         "is_whole": is_whole,
         **_canonical_screen(canonical, policy.ngram_any_floor),
-        **_named("aligned", texts_of(rows, policy.shared_ngram_size)),
-        **_named("canonical", texts_of(canonical, policy.ngram_any_floor)),
+        **_prefixed("aligned", texts_of(rows, policy.shared_ngram_size)),
+        **_prefixed("canonical", texts_of(canonical, policy.ngram_any_floor)),
         "use_offsets": _edges(np.bincount(uses[:, 0], minlength=len(texts))),
         "use_part": uses[:, 1].astype(np.int32),
         "use_record": uses[:, 2],
@@ -314,14 +314,14 @@ def _edges(lengths: Sequence[int] | Integers) -> Integers:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
 
 
-def _named(prefix: str, arrays: Any) -> dict[str, Array]:
+def _prefixed(prefix: str, arrays: Any) -> dict[str, Array]:
     return {f"{prefix}.{name}": value for name, value in arrays._asdict().items()}
 
 
 def _bytes(texts: Sequence[str]) -> dict[str, Any]:
     contents = [text.encode() for text in texts]
     offsets = _edges([len(content) for content in contents])
-    spare = bytes(screen.SPARE - int(offsets[-1]) % 8)  # read by eights, behind the last as well
+    spare = bytes(screen.SPARE - int(offsets[-1]) % 8)  # kernels read 8 bytes, past the end too
     return {
         "data": np.frombuffer(b"".join([*contents, spare]), np.uint8),
         "offsets": offsets,
@@ -331,45 +331,45 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
 def _forms(
     pool: _Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
 ) -> tuple[list[str], list[Pieces], npt.NDArray[np.int32]]:
-    """All texts, then fields behind a space; their tokens, of fields only; the text of each row.
+    """Return texts, then fields with a leading space; tokens (of fields only); text of each row.
 
-    Behind a space the first word of a text is another token than by itself. Where the space is a
-    token of its own, the two forms are the same search. A field with fewer tokens than an n-gram
-    is not searched in any form.
+    With a leading space the first word of a text is another token. Where the space is a separate
+    token, the two forms are the same search. A field with fewer tokens than an n-gram is not
+    searched in any form.
     """
     texts = pool.texts
     fields = np.unique(uses[np.isin(uses[:, 3], _FIELDS), 0]).tolist()
     pieces = [_NO_PIECES] * len(texts)
     text_of = [*range(len(texts))]
     for field in fields:
-        alone = pieces[field] = tokenizer.pieces(texts[field])
-        is_searched = policy.compares_tokens and alone.ids.size >= policy.shared_ngram_size
+        bare = pieces[field] = tokenizer.pieces(texts[field])
+        is_searched = policy.compares_tokens and bare.ids.size >= policy.shared_ngram_size
         if not is_searched or texts[field][0].isspace():
             continue
-        behind = tokenizer.pieces(" " + texts[field])
-        if not any(np.array_equal(ids, alone.ids) for ids in (behind.ids, behind.ids[1:])):
+        spaced = tokenizer.pieces(" " + texts[field])
+        if not any(np.array_equal(ids, bare.ids) for ids in (spaced.ids, spaced.ids[1:])):
             texts.append(" " + texts[field])
-            pieces.append(behind)
+            pieces.append(spaced)
             text_of.append(field)
     return texts, pieces, np.array(text_of, np.int32)
 
 
 def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
-    """Tokens of all rows, numbered, and the bytes that a text with the same must have."""
+    """Number the tokens of all rows; return them with the bytes that each is certain to cover."""
     n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
     token_offsets = _edges(n_tokens)
     base = np.repeat(offsets[:-1], n_tokens)
     starts = np.concatenate([piece.starts for piece in pieces] or [_NONE]) + base
     stops = np.concatenate([piece.stops for piece in pieces] or [_NONE]) + base
-    of_tokens = np.concatenate([piece.ids for piece in pieces] or [_NONE])
-    ids = np.unique(of_tokens)
-    # A tokenizer that counts in characters gives one that several tokens share to all of them.
-    # Only what is between those that a token shares with its neighbours is certain to be there.
+    token_ids = np.concatenate([piece.ids for piece in pieces] or [_NONE])
+    ids = np.unique(token_ids)
+    # A tokenizer with character offsets assigns a character that several tokens share to each of
+    # them. A token is only certain to cover the bytes that it does not share with its neighbours.
     first, last = starts.copy(), stops.copy()
     first[1:] = np.where(starts[1:] < stops[:-1], np.maximum(starts[1:], stops[:-1]), starts[1:])
     last[:-1] = np.where(stops[:-1] > starts[1:], np.minimum(stops[:-1], starts[1:]), stops[:-1])
     return {
-        "tokens": (np.searchsorted(ids, of_tokens) + 1).astype(np.uint32),
+        "tokens": (np.searchsorted(ids, token_ids) + 1).astype(np.uint32),
         "ids": ids,
         "token_offsets": token_offsets,
         "token_starts": first,
@@ -379,7 +379,7 @@ def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Ranges:
-    """Stretches of bytes that are looked for, some of them."""
+    """Byte ranges to choose windows for, where wanted."""
 
     is_wanted: npt.NDArray[np.uint8]
     starts: Integers
@@ -387,7 +387,7 @@ class _Ranges:
 
 
 def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
-    """For every token the n-gram that begins with it, where its text has so many more tokens."""
+    """Return for every token the range of the n-gram that begins there, if its text has one."""
     n = max(rows.values.size - size + 1, 0)
     is_wanted = np.ones(rows.values.size, np.uint8)
     for step in range(1, size):
@@ -405,7 +405,7 @@ def _whole_ranges(is_wanted: npt.NDArray[np.bool_], offsets: Integers) -> _Range
 def _windows(
     texts: Mapping[str, Any], grams: _Ranges, wholes: _Ranges
 ) -> tuple[dict[str, Array], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Windows of both sizes; which n-grams open a comparison, and which texts are found whole."""
+    """Return windows of both sizes; which n-grams open a comparison; which texts match whole."""
     data, offsets = texts["data"], texts["offsets"]
     eights = data.view(np.uint64)
     places = _beginnings(eights, int(offsets[-1]))
@@ -432,8 +432,8 @@ def _windows(
                 after,
             )
             chosen.append(_Uses.of(places, offsets, before, after))
-        entered = _numbered(data, eights, size, *chosen)
-        arrays |= {f"{name}.{array}": value for array, value in entered.items()}
+        numbered = _numbered(data, eights, size, *chosen)
+        arrays |= {f"{name}.{array}": value for array, value in numbered.items()}
     first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
     beginnings = np.zeros(1 << max((first.size * _BEGINNING_BITS // 64).bit_length(), 1), np.uint64)
     screen.enter_beginnings(eights, first, beginnings)
@@ -441,7 +441,7 @@ def _windows(
 
 
 def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
-    """Where windows may begin. In stretches: room for every byte of all texts would be too much."""
+    """Return where windows may begin. Works in stretches, to limit the memory."""
     room, found = np.empty(screen.STRETCH + 2, np.int64), [_NONE]
     for start in range(0, n, screen.STRETCH):
         n_found = screen.find_beginnings(eights, start, min(start + screen.STRETCH, n), room)
@@ -451,12 +451,12 @@ def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class _Uses:
-    """Places at which a window stands for something, in order."""
+    """Positions at which a window represents an n-gram or whole text, in order."""
 
     places: Integers
-    texts: Integers  # that they lie in
-    before: npt.NDArray[np.uint32]  # bytes that all have before the place for which it stands there
-    after: npt.NDArray[np.uint32]  # and from it on, at least
+    texts: Integers  # the text at each position
+    before: npt.NDArray[np.uint32]  # least bytes, over all it represents, before the position
+    after: npt.NDArray[np.uint32]  # and from the position on
 
     @staticmethod
     def of(
@@ -478,13 +478,13 @@ def _numbered(
     grams: _Uses,
     wholes: _Uses,
 ) -> dict[str, Array]:
-    """The arrays of `screen.Windows`."""
+    """Build the arrays of `screen.Windows`."""
     places = np.concatenate([grams.places, wholes.places])
     first, numbers = np.empty(places.size, np.int64), np.empty(places.size, np.uint32)
     digests, slots = np.empty(places.size, np.uint64), np.zeros(places.size * 2 + 2, np.uint32)
     n = screen.number_windows(data, eights, places, size, digests, slots, first, numbers)
     in_filter = np.zeros(n * _FILTER_BITS // 64 + 1, np.uint64)
-    table = np.zeros(3 * n + 1, np.uint64)  # most that are looked up are not there
+    table = np.zeros(3 * n + 1, np.uint64)  # sparse: most lookups fail
     screen.enter_filter(digests[:n], in_filter)
     screen.enter(digests[:n], table)
     arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
@@ -501,7 +501,7 @@ def _numbered(
 
 
 def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
-    """What `ngram_any` lets documents go by."""
+    """Build the filters by which `ngram_any` skips documents."""
     n_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
     pairs = np.zeros(1 << _log2_of_pairs(rows.values.size), np.uint64)
     in_filter = np.zeros(n_grams * _FILTER_BITS // 64 + 1, np.uint64)
@@ -510,7 +510,7 @@ def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
 
 
 def _log2_of_pairs(n: int) -> int:
-    return min(max((n * _PAIR_BITS // 64).bit_length(), 1), _MOST_PAIR_WORDS)
+    return min(max((n * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
 
 
 def _encode(
@@ -536,11 +536,12 @@ def _weights(
     tokenizer: Tokenizer,
     policy: Policy,
 ) -> npt.NDArray[np.float64]:
-    """How telling each text is where it is used: 1 when no other record has any of its n-grams.
+    """Return how informative each used text is: 1 if its n-grams occur in no other record.
 
-    By the frozen snapshot, and by what of the benchmark itself is not in it: all of it when it was
-    not counted over, and in any case what is too short to be indexed, which is where questions
-    stand that ask nothing by themselves. So a weight does not depend on what else is scanned.
+    Counts are those of the frozen snapshot, plus the benchmark's own records that are not in it:
+    all of them if the benchmark version was not counted, and always those too short to be indexed,
+    among them questions that ask nothing by themselves. So a weight does not depend on which other
+    benchmarks are scanned.
     """
     uses = pool.table()
     is_weighed = np.isin(uses[:, 3], WHOLE)
@@ -552,29 +553,31 @@ def _weights(
     counted = snapshot.counts.gram_frequency("question", grams.tokens, ids)
     weights = np.zeros(len(uses))
     for part, version in enumerate(versions):
-        own = np.flatnonzero(is_weighed & (uses[:, 1] == part))
-        numbers, text_of = np.unique(uses[own, 0], return_inverse=True)
+        rows_of_part = np.flatnonzero(is_weighed & (uses[:, 1] == part))
+        numbers, text_of = np.unique(uses[rows_of_part, 0], return_inverse=True)
         rows = grams.rows.take(numbers)
         df, n_records = counted[rows.values], snapshot.counts.n_records
         entries = open_part(store, version, index).entries
         if not snapshot.has(version):
             counts = count_entries(entries, policy)
-            different, gram_of = np.unique(rows.values, return_inverse=True)
-            tokens = grams.tokens.reshape(-1, grams.size)[different].ravel()
+            distinct, gram_of = np.unique(rows.values, return_inverse=True)
+            tokens = grams.tokens.reshape(-1, grams.size)[distinct].ravel()
             df = df + counts.gram_frequency("question", tokens, ids)[gram_of]
             n_records += counts.n_records
         short = _too_short(load_records(store, version, columns=["fingerprint"]), entries)
-        asked = uses[own][(uses[own, 3] == QUESTION) & np.isin(uses[own, 2], short), 0]
-        times = np.bincount(np.searchsorted(numbers, asked), minlength=numbers.size)
-        held = np.bincount(rows.values, np.repeat(times, rows.lengths), minlength=len(grams))
-        df = df + held[rows.values].astype(np.int64)
+        uses_of_part = uses[rows_of_part]
+        is_short_question = (uses_of_part[:, 3] == QUESTION) & np.isin(uses_of_part[:, 2], short)
+        short_questions = uses_of_part[is_short_question, 0]
+        times = np.bincount(np.searchsorted(numbers, short_questions), minlength=numbers.size)
+        df_of_short = np.bincount(rows.values, np.repeat(times, rows.lengths), minlength=len(grams))
+        df = df + df_of_short[rows.values].astype(np.int64)
         n_records += short.size
-        weights[own] = _mean_idf(df, rows.offsets, n_records)[text_of]
+        weights[rows_of_part] = _mean_idf(df, rows.offsets, n_records)[text_of]
     return weights
 
 
 def _too_short(records: pa.Table, entries: Entries) -> Integers:
-    """The records that were not indexed because they are short, of several alike the first."""
+    """Return the records not indexed because they are short; of equal ones only the first."""
     short = np.flatnonzero(np.isin(entries.dropped, _TOO_SHORT))
     alike = records["fingerprint"].to_pylist()
     first = {alike[row]: row for row in reversed(short.tolist())}
@@ -582,7 +585,7 @@ def _too_short(records: pa.Table, entries: Entries) -> Integers:
 
 
 def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[Grams, Integers]:
-    """The n-grams of texts, and the ids that their tokens number."""
+    """Return the n-grams of texts, and the token ids: token n is ids[n - 1]."""
     vocabulary = GrowingVocabulary()
     rows = _encode(texts, vocabulary, tokenizer, policy)
     ids = vocabulary.ids
@@ -593,11 +596,11 @@ def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[
 
 
 def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> npt.NDArray[np.float64]:
-    """Of the n-grams of each row, in shares of the most that it can be."""
-    different, weight_of = np.unique(df, return_inverse=True)
-    # By Python's logarithm and in order: the same to the last bit wherever it is computed.
+    """Return the mean idf of the n-grams of each row, divided by ln N, its maximum."""
+    distinct, weight_of = np.unique(df, return_inverse=True)
+    # Python's logarithm and a fixed order: the same to the last bit on every machine.
     most = math.log(max(n_records, 1)) or 1.0
-    weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in different.tolist()]
+    weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in distinct.tolist()]
     totals = np.zeros(offsets.size - 1)
     kernels.sum_in_order(np.array(weights), weight_of.astype(np.uint32), offsets, totals)
     return totals / np.maximum(np.diff(offsets), 1)

@@ -1,6 +1,6 @@
-"""Compiled loops. They take arrays and numbers, and write to arrays that they are given.
+"""Compiled loops. They take arrays and numbers, and write to arrays passed by the caller.
 
-Every kernel has a plain twin elsewhere that says what it must compute, and a test that holds the
-two together. No file here imports another one but `jit`: numba's disk cache would not notice an
-edit to a kernel that lives in another file than its caller.
+Every kernel has a simple reference implementation elsewhere, and a test that compares the two. The
+files here import none of each other but `jit`: numba's disk cache does not notice an edit to a
+kernel in another file than its caller.
 """

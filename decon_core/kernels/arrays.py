@@ -1,4 +1,4 @@
-"""Room for large arrays that live for a block of a shard."""
+"""Allocate large arrays that live as long as one block of a shard."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def alloc_array(n: int, kind: type[Number]) -> npt.NDArray[Number]:
-    """An array of so many numbers, not filled.
+    """Return an uninitialized array of `n` numbers.
 
-    From Arrow's pool, which keeps large and small apart: in the heap that numpy uses, what is found
-    in a block settles in the room that the block gave back, and memory grows with the shard.
+    It is allocated in Arrow's pool, which separates large and small allocations. In the heap that
+    numpy uses, small results of a block fill the memory freed by it, and memory grows with the
+    shard.
     """
     return np.frombuffer(pa.allocate_buffer(n * np.dtype(kind).itemsize), kind, n)

@@ -1,8 +1,8 @@
-"""Documents as tokens to matches: probe every n-gram, keep what may be a leak, judge it exactly.
+"""Kernels of the `decon` detector: probe every n-gram, keep possible runs, score them exactly.
 
-Nearly all text is let go by two quick looks that can err on one side only: a filter that says "not
-in the index", and a bound on what a stretch of hits could amount to. What is left is judged as
-`reference.py` says, summing in the same order, so that verdicts agree to the last bit.
+Nearly all text is rejected by two fast tests without false negatives: a filter of the n-grams in
+the index, and an upper bound of the score of a run of hits. The rest is scored as in
+`tests/oracle/decon.py`, summing in the same order, so that scores agree to the last bit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.int32]
-Short = npt.NDArray[np.uint16] | Numbers  # shorter where they are few enough
+Short = npt.NDArray[np.uint16] | Numbers  # 16 bits where they fit
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.uint8]
@@ -27,44 +27,44 @@ NONE = -1
 
 
 class Index(NamedTuple):
-    """What is searched: several benchmarks at once, each text once."""
+    """The joined index of several benchmarks, with each text once."""
 
-    pairs: Words64  # a bit for every two tokens that follow each other in an n-gram
-    filter: Words64  # two bits for every n-gram
+    pairs: Words64  # filter of adjacent token pairs in n-grams: one bit each
+    filter: Words64  # Bloom filter of the n-grams: two bits each
     slots: Numbers  # n-gram numbers, from 1
-    gram_at: Numbers  # where each n-gram stands in the question tokens
-    gram_weight: Codes  # at least its largest weight in any benchmark
-    gram_need: Codes  # at most the least weight that makes a match of a question that holds it
-    weight_levels: Floats  # what these codes stand for
+    gram_at: Numbers  # position of each n-gram in the question tokens
+    gram_weight: Codes  # upper bound of its weight in any benchmark
+    gram_need: Codes  # lower bound of the weight that any question with it needs to match
+    weight_levels: Floats  # values of these codes
     need_levels: Floats
     posting_offsets: Numbers
-    postings: Numbers  # questions that hold an n-gram, ascending
-    part_offsets: Integers  # questions of each benchmark
+    postings: Numbers  # questions with an n-gram, ascending
+    part_offsets: Integers  # range of questions of each benchmark
     question_tokens: Short
     question_offsets: Integers
-    question_weights: Short  # of its n-grams, as they first occur: their places in `weights`
+    question_weights: Short  # of its n-grams, in order of first occurrence: positions in `weights`
     question_gram_offsets: Integers
     question_total: Floats
     question_need: Floats
-    entry_offsets: Integers  # entries of each question
+    entry_offsets: Integers  # range of entries of each question
     entries: Numbers
     entry_answer: Whole
     entry_passage: Whole
     answer_tokens: Short
     answer_offsets: Integers
-    answer_weights: Short  # of its different n-grams; of a short answer's different tokens
+    answer_weights: Short  # of its distinct n-grams; of a short answer, its distinct tokens
     answer_weight_offsets: Integers
-    answer_different: Integers  # different tokens
+    answer_different: Integers  # number of distinct tokens
     passage_tokens: Short
     passage_offsets: Integers
     passage_weights: Short
     passage_weight_offsets: Integers
     weights: Floats
-    is_hot: Flags  # of each weight: whether its n-gram is too common to start a cluster
+    is_hot: Flags  # per weight: whether its n-grams are too common to start a cluster
 
 
 class Thresholds(NamedTuple):
-    """The numbers of a policy."""
+    """The numeric settings of a policy."""
 
     ngram_size: int
     answer_ngram_size: int
@@ -81,8 +81,8 @@ class Thresholds(NamedTuple):
     threshold: float
     least_overlap: float
     keep_question_only: bool
-    least_tokens: int  # that a record must have to be indexed
-    tolerance: float  # two shares closer than this are equal
+    least_tokens: int  # minimum for a record to be indexed
+    tolerance: float  # values closer than this are equal
 
 
 class NearMatch(NamedTuple):
@@ -100,7 +100,7 @@ N_WHOLE = 9
 BASE, QUESTION, ANSWER, PASSAGE, SCORE = 0, 1, 2, 3, 4
 N_SCORES = 5
 
-# A bound is taken this much lower than it is: it may let through, but never lose.
+# Bounds are relaxed by this factor against rounding: false positives, but no false negatives.
 _LENIENT = 1.0 - 1e-6
 _TOUCHED = 1e-9
 
@@ -148,7 +148,7 @@ def _pair_bit(first: np.uint64, second: np.uint64, shift: np.uint64) -> np.uint6
 
 @kernel
 def _shift_for(pairs: Words64) -> np.uint64:
-    """How far to shift for a bit of an array, whose size is a power of two."""
+    """Return the shift that gives a bit number of an array whose size is a power of two."""
     shift = np.uint64(58)
     n = pairs.size
     while n > 1:
@@ -166,7 +166,7 @@ def fill_table(
     in_filter: Words64,
     slots: Numbers,
 ) -> None:
-    """Enter all n-grams into the filters and the table, which come as zeros."""
+    """Enter all n-grams into the filters and the table, which must be zeros."""
     shift = _shift_for(pairs)
     for number in range(gram_at.size):
         for at in range(gram_at[number], gram_at[number] + size - 1):
@@ -193,7 +193,7 @@ def bound_grams(
     gram_weight: Floats,
     gram_need: Floats,
 ) -> None:
-    """The largest weight of each n-gram, and the least that a question with it needs."""
+    """Compute each n-gram's largest weight and the smallest need of a question with it."""
     for question in range(offsets.size - 1):
         for at in range(offsets[question], offsets[question + 1]):
             gram = np.int64(question_grams[at])
@@ -203,7 +203,7 @@ def bound_grams(
 
 @kernel
 def _number_of(tokens: Numbers, at: int, size: int, spread: np.uint64, index: Index) -> int:
-    """The n-gram that stands here, if the index has it."""
+    """Return the number of the n-gram at a position, or `NONE`."""
     slot = _scaled(spread, index.slots.size)
     while True:
         number = np.int64(index.slots[slot]) - 1
@@ -228,15 +228,15 @@ def _postings_of(number: int, index: Index) -> tuple[int, int]:
 
 
 @kernel
-def _gram_at(tokens: Numbers, at: int, index: Index, rules: Thresholds) -> int:
-    spread = _spread(_digest(tokens, at, rules.ngram_size))
+def _gram_at(tokens: Numbers, at: int, index: Index, policy: Thresholds) -> int:
+    spread = _spread(_digest(tokens, at, policy.ngram_size))
     bits = _filter_bits(spread)
     if index.filter[_scaled(spread, index.filter.size)] & bits != bits:
         return NONE
-    return _number_of(tokens, at, rules.ngram_size, spread, index)
+    return _number_of(tokens, at, policy.ngram_size, spread, index)
 
 
-# Stretches of hits --------------------------------------------------------------------------------
+# Runs of hits -------------------------------------------------------------------------------------
 
 
 @kernel
@@ -245,21 +245,21 @@ def find_runs(
     offsets: Integers,
     first_document: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     runs: Integers,
     last_seen: Numbers,
     first_serial: int,
     seen: Numbers,
 ) -> tuple[int, int, int]:
-    """Stretches of hits that may amount to a match: document, first and last place.
+    """Find runs of hits that may contain a match; write document, first and last position.
 
-    Every cluster lies within one stretch of hits, of whatever records, with no longer gap than a
-    cluster may have. The weights of all hits of a stretch bound what any record can reach there.
-    Returns how many there are, the document to go on with when `runs` is full, and how many n-grams
-    `seen` names: each once for every document that holds it. `last_seen` has the serial number of
-    the last such document for each n-gram.
+    Every cluster lies within one run of hits, of any records, whose gaps are no longer than a
+    cluster allows. The sum of the weights of all hits in a run bounds the score of any record
+    there. Returns the number of runs, the document to continue with if `runs` is full, and the
+    number of n-grams in `seen`, where each occurs once per document that contains it. `last_seen`
+    has the serial number of the last such document for each n-gram.
     """
-    size = rules.ngram_size
+    size = policy.ngram_size
     shift = _shift_for(index.pairs)
     n_runs = n_seen = 0
     n_filter = index.filter.size
@@ -271,7 +271,7 @@ def find_runs(
         is_open = False
         first = last = start
         weight = need = 0.0
-        # Most text never has the tokens of an n-gram in pairs: no n-gram need be looked up there.
+        # Most text lacks the token pairs of an n-gram, so that no n-gram needs to be looked up.
         n_pairs = 0
         before = np.uint64(tokens[start])
         for place in range(start - size + 2, stop - size + 1):
@@ -294,7 +294,7 @@ def find_runs(
                 last_seen[number] = serial
                 seen[n_seen] = np.uint32(number)
                 n_seen += 1
-            if is_open and place - last > rules.longest_gap:
+            if is_open and place - last > policy.longest_gap:
                 if weight >= need * _LENIENT:
                     if n_runs == runs.shape[0]:
                         return n_before, document, n_seen
@@ -323,10 +323,10 @@ def find_runs(
 def places_in_parts(
     grams: Numbers, index: Index, size: int, rows: Integers, parts: Integers, places: Integers
 ) -> int:
-    """Where each of some n-grams first stands in every benchmark that has it.
+    """Find the first occurrence of n-grams in every benchmark that contains them.
 
-    Writes the row of `grams`, the benchmark, and the place among the tokens of its questions.
-    Returns how many; there is room for as many as there are questions or benchmarks.
+    Writes the row of `grams`, the benchmark, and the position in the tokens of its questions.
+    Returns the number of rows.
     """
     n = 0
     for row in range(grams.size):
@@ -358,14 +358,14 @@ def places_in_parts(
 
 @kernel
 def _filled(n: int, value: int) -> Integers:
-    """`np.full`, which takes ten times as long to compile."""
+    """Like `np.full`, which takes ten times as long to compile."""
     array = np.empty(n, np.int64)
     for at in range(n):
         array[at] = value
     return array
 
 
-# One text's own n-grams ---------------------------------------------------------------------------
+# The n-grams of one text --------------------------------------------------------------------------
 
 
 @kernel
@@ -378,7 +378,7 @@ def _table_for(n: int) -> Integers:
 
 @kernel
 def _enter_number(number: int, value: int, table: Integers, values: Integers) -> bool:
-    """Keep a value under a number; False when the number is there already."""
+    """Store a value under a number; return False if the number exists."""
     mask = np.uint64(table.size - 1)
     slot = np.int64(_spread(np.uint64(number + 1)) & mask)
     while table[slot]:
@@ -403,9 +403,9 @@ def _value_of(number: int, table: Integers, values: Integers) -> int:
 
 @kernel
 def _place_in(table: Integers, text: Numbers, size: int, tokens: Numbers, at: int) -> int:
-    """The slot of an n-gram in the table of a text's n-grams: the one that holds it, or a free one.
+    """Return the slot of an n-gram in the table of a text's n-grams, or a free slot.
 
-    The table holds places in the text, from 1.
+    The table contains positions in the text, from 1.
     """
     mask = np.uint64(table.size - 1)
     slot = np.int64(_spread(_digest(tokens, at, size)) & mask)
@@ -424,7 +424,7 @@ def _place_in(table: Integers, text: Numbers, size: int, tokens: Numbers, at: in
 
 @kernel
 def _enter_text(text: Numbers, size: int, table: Integers, ordinals: Integers) -> int:
-    """Number a text's n-grams as they first occur; how many different ones there are."""
+    """Number a text's n-grams in order of first occurrence; return how many are distinct."""
     n = 0
     for at in range(text.size - size + 1):
         slot = _place_in(table, text, size, text, at)
@@ -437,7 +437,7 @@ def _enter_text(text: Numbers, size: int, table: Integers, ordinals: Integers) -
 
 @kernel
 def _share(weight_of: Numbers, weights: Floats, is_found: Flags) -> float:
-    """The weight of what was found over that of all, both summed in order."""
+    """Return the weight of the found n-grams over the weight of all, both summed in order."""
     part = 0.0
     whole = 0.0
     for ordinal in range(weight_of.size):
@@ -458,14 +458,14 @@ def _find_short_answer(
     answer: Numbers,
     weight_of: Numbers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
 ) -> NearMatch:
     weight = 0.0
     for at in range(weight_of.size):
         weight += index.weights[np.int64(weight_of[at])]
     if weight <= 0:
         return NearMatch(0.0, NONE, NONE)
-    last = min(q_end + rules.short_answer_window, tokens.size - answer.size)
+    last = min(q_end + policy.short_answer_window, tokens.size - answer.size)
     for start in range(q_end + 1, last + 1):
         is_same = True
         for step in range(answer.size):
@@ -484,10 +484,10 @@ def _find_long_answer(
     answer: Numbers,
     weight_of: Numbers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
 ) -> NearMatch:
-    size = rules.answer_ngram_size
-    window = max(2 * answer.size, rules.long_answer_window)
+    size = policy.answer_ngram_size
+    window = max(2 * answer.size, policy.long_answer_window)
     stop = min(q_end + 1 + window, tokens.size)
     table = _table_for(answer.size)
     ordinals = np.empty(table.size, np.int64)
@@ -507,20 +507,20 @@ def _find_long_answer(
 
 @inlined
 def _find_answer(
-    tokens: Numbers, q_end: int, number: int, index: Index, rules: Thresholds
+    tokens: Numbers, q_end: int, number: int, index: Index, policy: Thresholds
 ) -> NearMatch:
     answer = index.answer_tokens[index.answer_offsets[number] : index.answer_offsets[number + 1]]
     weight_of = index.answer_weights[
         index.answer_weight_offsets[number] : index.answer_weight_offsets[number + 1]
     ]
-    if answer.size <= rules.short_answer:
-        return _find_short_answer(tokens, q_end, answer, weight_of, index, rules)
-    return _find_long_answer(tokens, q_end, answer, weight_of, index, rules)
+    if answer.size <= policy.short_answer:
+        return _find_short_answer(tokens, q_end, answer, weight_of, index, policy)
+    return _find_long_answer(tokens, q_end, answer, weight_of, index, policy)
 
 
 @inlined
 def _find_passage(
-    tokens: Numbers, start: int, number: int, index: Index, rules: Thresholds
+    tokens: Numbers, start: int, number: int, index: Index, policy: Thresholds
 ) -> NearMatch:
     passage = index.passage_tokens[
         index.passage_offsets[number] : index.passage_offsets[number + 1]
@@ -528,8 +528,8 @@ def _find_passage(
     weight_of = index.passage_weights[
         index.passage_weight_offsets[number] : index.passage_weight_offsets[number + 1]
     ]
-    size = rules.passage_ngram_size
-    window = max(2 * passage.size, rules.passage_distance)
+    size = policy.passage_ngram_size
+    window = max(2 * passage.size, policy.passage_distance)
     table = _table_for(passage.size)
     ordinals = np.empty(table.size, np.int64)
     is_found = np.zeros(_enter_text(passage, size, table, ordinals), np.uint8)
@@ -546,7 +546,7 @@ def _find_passage(
             misses = 0
         elif last != NONE:
             misses += 1
-            if misses > rules.passage_longest_gap:
+            if misses > policy.passage_longest_gap:
                 break
         at -= 1
     if last == NONE:
@@ -554,22 +554,22 @@ def _find_passage(
     return NearMatch(_share(weight_of, index.weights, is_found), first, last + size)
 
 
-# The call -----------------------------------------------------------------------------------------
+# Scoring ------------------------------------------------------------------------------------------
 
 
 @kernel
-def _reaches(value: float, threshold: float, rules: Thresholds) -> bool:
-    return value >= threshold - rules.tolerance
+def _reaches(value: float, threshold: float, policy: Thresholds) -> bool:
+    return value >= threshold - policy.tolerance
 
 
 @kernel
-def _decay(length: int, target: float, rules: Thresholds) -> float:
-    if length <= rules.decay_start:
+def _decay(length: int, target: float, policy: Thresholds) -> float:
+    if length <= policy.decay_start:
         return 1.0
-    if length >= rules.decay_end:
+    if length >= policy.decay_end:
         return target
-    return 1.0 - (1.0 - target) * (length - rules.decay_start) / (
-        rules.decay_end - rules.decay_start
+    return 1.0 - (1.0 - target) * (length - policy.decay_start) / (
+        policy.decay_end - policy.decay_start
     )
 
 
@@ -582,7 +582,7 @@ def _base_score(
     answer: float,
     passage: float,
 ) -> float:
-    """Weighted overlaps. No tokens: no answer."""
+    """Return the weighted sum of the overlaps. 0 answer tokens: no answer."""
     has_answer = n_answer_tokens > 0
     is_answer_whole = not has_answer or answer == 1.0
     if question == 1.0 and is_answer_whole and (not has_passage or passage == 1.0):
@@ -609,18 +609,18 @@ def _base_score(
 
 
 @kernel
-def _penalized(base: float, length: int, rules: Thresholds) -> float:
-    required = _decay(length, rules.threshold, rules)
-    if base == 1.0 or required <= rules.threshold:
+def _penalized(base: float, length: int, policy: Thresholds) -> float:
+    required = _decay(length, policy.threshold, policy)
+    if base == 1.0 or required <= policy.threshold:
         return base
-    return base * rules.threshold / required
+    return base * policy.threshold / required
 
 
 @kernel
-def _is_leak_of_length(base: float, length: int, rules: Thresholds) -> bool:
-    """Whether a record of so many tokens would be indexed, and reach the threshold."""
-    score = _penalized(base, length, rules)
-    return length >= rules.least_tokens and _reaches(score, rules.threshold, rules)
+def _is_leak_of_length(base: float, length: int, policy: Thresholds) -> bool:
+    """Return whether a record of that length would be indexed and reach the threshold."""
+    score = _penalized(base, length, policy)
+    return length >= policy.least_tokens and _reaches(score, policy.threshold, policy)
 
 
 @kernel
@@ -631,17 +631,17 @@ def _is_question_only(
     has_passage: bool,
     overlap: float,
     passage: NearMatch,
-    rules: Thresholds,
+    policy: Thresholds,
 ) -> bool:
-    """Whether a record whose question passed the gates would be a leak without its answer."""
+    """Return whether a record whose question passed would be a leak without its answer."""
     if n_answer_tokens == 0 and not has_passage:
         return False
-    if _is_leak_of_length(overlap, n_tokens, rules):
+    if _is_leak_of_length(overlap, n_tokens, policy):
         return True
     if n_answer_tokens == 0 or passage.start == NONE:
         return False
     base = _base_score(n_grams, 0, True, overlap, 0.0, passage.overlap)
-    return _is_leak_of_length(base, n_tokens + passage.stop - passage.start, rules)
+    return _is_leak_of_length(base, n_tokens + passage.stop - passage.start, policy)
 
 
 @inlined
@@ -653,16 +653,17 @@ def _judge(
     n_matched: int,
     overlap: float,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     whole: Integers,
     scores: Floats,
     n_out: int,
 ) -> int:
-    """Write the matches that a cluster amounts to, one for each record behind the question.
+    """Write the matches of a cluster, one for each record with the question.
 
-    `bounds` are those of the cluster, then narrower ones. Matches that find no room are counted.
+    `bounds` are those of the cluster, then narrower ones. Returns the number of matches, including
+    those that did not fit.
     """
-    size = rules.ngram_size
+    size = policy.ngram_size
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
     n_grams = index.question_gram_offsets[question + 1] - index.question_gram_offsets[question]
     passage_before = NONE
@@ -684,7 +685,7 @@ def _judge(
                 if q_end == q_end_before:
                     continue
                 q_end_before = q_end
-                found = _find_answer(tokens, q_end, answer_number, index, rules)
+                found = _find_answer(tokens, q_end, answer_number, index, policy)
                 if found.overlap > answer.overlap:
                     answer = found
         if passage_number == NONE:
@@ -700,7 +701,7 @@ def _judge(
                     if bounds[number, 0] == start_before:
                         continue
                     start_before = bounds[number, 0]
-                    found = _find_passage(tokens, start_before, passage_number, index, rules)
+                    found = _find_passage(tokens, start_before, passage_number, index, policy)
                     if found.overlap > passage.overlap:
                         passage = found
         passage_before = passage_number
@@ -712,9 +713,9 @@ def _judge(
             answer.overlap,
             passage.overlap,
         )
-        score = _penalized(base, length, rules)
-        if not _reaches(score, rules.threshold, rules) and not (
-            rules.keep_question_only
+        score = _penalized(base, length, policy)
+        if not _reaches(score, policy.threshold, policy) and not (
+            policy.keep_question_only
             and _is_question_only(
                 n_grams,
                 n_tokens,
@@ -722,7 +723,7 @@ def _judge(
                 passage_number != NONE,
                 overlap,
                 passage,
-                rules,
+                policy,
             )
         ):
             continue
@@ -746,8 +747,8 @@ def _judge(
 
 
 @inlined
-def _has_company(question: int, index: Index) -> bool:
-    """Whether a record behind the question has an answer or a passage."""
+def _has_answer_or_passage(question: int, index: Index) -> bool:
+    """Return whether a record with the question has an answer or a passage."""
     for at in range(index.entry_offsets[question], index.entry_offsets[question + 1]):
         entry = np.int64(index.entries[at])
         if index.entry_answer[entry] != NONE or index.entry_passage[entry] != NONE:
@@ -756,31 +757,31 @@ def _has_company(question: int, index: Index) -> bool:
 
 
 @inlined
-def _passes(overlap: float, question: int, index: Index, rules: Thresholds) -> bool:
+def _passes(overlap: float, question: int, index: Index, policy: Thresholds) -> bool:
     n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
-    required = max(rules.least_overlap, _decay(n_tokens, rules.least_overlap, rules))
-    return _reaches(overlap, required, rules)
+    required = max(policy.least_overlap, _decay(n_tokens, policy.least_overlap, policy))
+    return _reaches(overlap, required, policy)
 
 
 @kernel
 def _grams_of_question(
     question: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     table: Integers,
     values: Integers,
     grams: Integers,
 ) -> None:
-    """A question's n-grams as they first occur, and the place of each in that order.
+    """Compute a question's n-grams in order of first occurrence, and a table of their ordinals.
 
-    Kept for every question, they would be a tenth of the index; few questions are ever judged.
+    Stored for every question, they would be a tenth of the index; few questions are ever scored.
     """
     n = 0
     for at in range(
         index.question_offsets[question],
-        index.question_offsets[question + 1] - rules.ngram_size + 1,
+        index.question_offsets[question + 1] - policy.ngram_size + 1,
     ):
-        number = _gram_at(index.question_tokens, at, index, rules)
+        number = _gram_at(index.question_tokens, at, index, policy)
         if _enter_number(number, n, table, values):
             grams[n] = number
             n += 1
@@ -793,22 +794,22 @@ def mark_matched(
     whole: Integers,
     questions: Integers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     bit_offsets: Integers,
     bits: Flags,
 ) -> None:
-    """A byte for each n-gram of every match's question: 1 where it was found. `bits` is zeros."""
+    """Set a byte per n-gram of every match's question to 1 if it was found. `bits`: zeros."""
     for row in range(questions.size):
         question = questions[row]
         first = index.question_gram_offsets[question]
-        own = np.empty(index.question_gram_offsets[question + 1] - first, np.int64)
-        table = _table_for(own.size)
+        grams_of_question = np.empty(index.question_gram_offsets[question + 1] - first, np.int64)
+        table = _table_for(grams_of_question.size)
         values = np.empty(table.size, np.int64)
-        _grams_of_question(question, index, rules, table, values, own)
+        _grams_of_question(question, index, policy, table, values, grams_of_question)
         document = whole[row, DOCUMENT]
         text = tokens[offsets[document] : offsets[document + 1]]
         for at in range(whole[row, START], whole[row, END] + 1):
-            gram = _gram_at(text, at, index, rules)
+            gram = _gram_at(text, at, index, policy)
             if gram != NONE:
                 ordinal = _value_of(gram, table, values)
                 if ordinal != NONE:
@@ -823,7 +824,7 @@ def base_scores(
     overlaps: Floats,
     scores: Floats,
 ) -> None:
-    """Weighted overlaps; columns of `overlaps`: question, answer, passage."""
+    """Compute weighted sums of overlaps; columns of `overlaps`: question, answer, passage."""
     for row in range(scores.size):
         scores[row] = _base_score(
             n_grams[row],
@@ -842,15 +843,15 @@ def base_scores(
 def _narrower(
     places: Integers, ordinals: Integers, is_cold: Flags, n_grams: int, longest_gap: int
 ) -> Integers:
-    """Bounds that the hits of one cluster would have grown as seeds of the sampled rule.
+    """Return the bounds that sampled search could give a cluster, starting from each of its hits.
 
-    First the cluster's own. There a hit that was seen before does not make up for misses.
+    The first are those of the cluster. In sampled search a repeated hit does not reset the misses.
     """
     n = places.size
     bounds = np.empty((n + 1, 2), np.int64)
     bounds[0, 0], bounds[0, 1] = places[0], places[n - 1]
     n_bounds = 1
-    # Too few misses in all for any walk to end: a text that repeats itself may be very long.
+    # Too few misses in total to end any walk. Saves time in very long repetitive texts.
     if places[n - 1] - places[0] + 1 - n < longest_gap:
         return bounds[:1]
     seen = _filled(n_grams, NONE)
@@ -891,12 +892,12 @@ def _judge_question(
     hit_places: Integers,
     hit_grams: Integers,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     whole: Integers,
     scores: Floats,
     n_out: int,
 ) -> int:
-    """All clusters of one question among the hits of a stretch."""
+    """Score all clusters of one question in a run of hits."""
     first = index.question_gram_offsets[question]
     n_grams = index.question_gram_offsets[question + 1] - first
     table = _table_for(n_grams)
@@ -904,7 +905,7 @@ def _judge_question(
     is_cold = np.empty(n_grams, np.uint8)
     weight_of = index.question_weights[first : first + n_grams]
     grams = np.empty(n_grams, np.int64)
-    _grams_of_question(question, index, rules, table, values, grams)
+    _grams_of_question(question, index, policy, table, values, grams)
     for ordinal in range(n_grams):
         is_cold[ordinal] = not index.is_hot[np.int64(weight_of[ordinal])]
     places = np.empty(hit_places.size, np.int64)
@@ -915,12 +916,12 @@ def _judge_question(
         if ordinal != NONE:
             places[n], ordinals[n] = hit_places[at], ordinal
             n += 1
-    has_company = _has_company(question, index)
+    has_answer_or_passage = _has_answer_or_passage(question, index)
     is_found = np.empty(n_grams, np.uint8)
     start = 0
     while start < n:
         stop = start + 1
-        while stop < n and places[stop] - places[stop - 1] <= rules.longest_gap:
+        while stop < n and places[stop] - places[stop - 1] <= policy.longest_gap:
             stop += 1
         for ordinal in range(n_grams):
             is_found[ordinal] = 0
@@ -933,12 +934,12 @@ def _judge_question(
                 n_matched += 1
                 is_any_cold = is_any_cold or is_cold[ordinal] != 0
         overlap = _share(weight_of, index.weights, is_found)
-        if is_any_cold and _passes(overlap, question, index, rules):
+        if is_any_cold and _passes(overlap, question, index, policy):
             bounds = np.empty((1, 2), np.int64)
             bounds[0, 0], bounds[0, 1] = places[start], places[stop - 1]
-            if has_company:
+            if has_answer_or_passage:
                 bounds = _narrower(
-                    places[start:stop], ordinals[start:stop], is_cold, n_grams, rules.longest_gap
+                    places[start:stop], ordinals[start:stop], is_cold, n_grams, policy.longest_gap
                 )
             n_out = _judge(
                 tokens,
@@ -948,7 +949,7 @@ def _judge_question(
                 n_matched,
                 overlap,
                 index,
-                rules,
+                policy,
                 whole,
                 scores,
                 n_out,
@@ -964,15 +965,15 @@ def judge_exhaustive(
     runs: Integers,
     first_run: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     sums: Floats,
     whole: Integers,
     scores: Floats,
 ) -> tuple[int, int]:
-    """Matches in stretches of hits, every record followed by itself.
+    """Write the matches in runs of hits, following each record separately.
 
-    `sums` is scratch: a zero for every question. Returns how many matches there are and the stretch
-    to go on with, when there is no room for more.
+    `sums` is scratch: a zero for every question. Returns the number of matches, and the run to
+    continue with if the output is full.
     """
     n_out = 0
     touched = np.empty(256, np.int64)
@@ -983,12 +984,12 @@ def judge_exhaustive(
         hit_grams = np.empty(last - first + 1, np.int64)
         n_hits = 0
         for at in range(first, last + 1):
-            number = _gram_at(text, at, index, rules)
+            number = _gram_at(text, at, index, policy)
             if number != NONE:
                 hit_places[n_hits], hit_grams[n_hits] = at, number
                 n_hits += 1
         hit_places, hit_grams = hit_places[:n_hits], hit_grams[:n_hits]
-        # What each question could reach at most, before any is looked at more closely.
+        # An upper bound for each question, before any is scored.
         table = _table_for(n_hits)
         values = np.empty(table.size, np.int64)
         n_touched = 0
@@ -1023,7 +1024,7 @@ def judge_exhaustive(
                     hit_places,
                     hit_grams,
                     index,
-                    rules,
+                    policy,
                     whole,
                     scores,
                     n_out,
@@ -1038,7 +1039,7 @@ def judge_exhaustive(
 
 @kernel
 def _ordinal_of(gram: int, grams: Integers) -> int:
-    """The place of an n-gram among those of a question, which holds it."""
+    """Return the ordinal of an n-gram among those of a question that contains it."""
     ordinal = 0
     while grams[ordinal] != gram:
         ordinal += 1
@@ -1047,7 +1048,7 @@ def _ordinal_of(gram: int, grams: Integers) -> int:
 
 @kernel
 def _first_at_least(numbers: Numbers, start: int, stop: int, least: int) -> int:
-    """Where ascending numbers reach a value."""
+    """Return the first position at which ascending numbers reach a value."""
     while start < stop:
         middle = (start + stop) // 2
         if np.int64(numbers[middle]) < least:
@@ -1074,7 +1075,7 @@ def _walk(
     index: Index,
     longest_gap: int,
 ) -> int:
-    """Walk one way until every record has missed too often; the last place looked at, or `NONE`."""
+    """Walk in one direction until all records have ended; return the last position or `NONE`."""
     n = trace_question.size
     is_active = _filled(n, 1)
     misses = np.zeros(n, np.int64)
@@ -1107,13 +1108,18 @@ def _walk(
 
 
 @kernel
-def _is_hot(gram: int, question: int, index: Index, rules: Thresholds) -> bool:
-    """Whether an n-gram is too common to start a cluster, in the part of this question."""
+def _is_hot(gram: int, question: int, index: Index, policy: Thresholds) -> bool:
+    """Return whether an n-gram is too common in this question's part to start a cluster."""
     first, stop = index.question_gram_offsets[question], index.question_gram_offsets[question + 1]
-    own = np.empty(stop - first, np.int64)
-    table = _table_for(own.size)
-    _grams_of_question(question, index, rules, table, np.empty(table.size, np.int64), own)
-    return index.is_hot[np.int64(index.question_weights[first + _ordinal_of(gram, own)])] != 0
+    grams_of_question = np.empty(stop - first, np.int64)
+    table = _table_for(grams_of_question.size)
+    _grams_of_question(
+        question, index, policy, table, np.empty(table.size, np.int64), grams_of_question
+    )
+    return (
+        index.is_hot[np.int64(index.question_weights[first + _ordinal_of(gram, grams_of_question)])]
+        != 0
+    )
 
 
 @kernel
@@ -1123,13 +1129,13 @@ def _judge_sampled(
     grams: Integers,
     part: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     trace_of: Integers,
     whole: Integers,
     scores: Floats,
     n_out: int,
 ) -> int:
-    """Look at every m-th place of a document for one benchmark, and go on behind each cluster."""
+    """Probe every m-th position of a document for one benchmark; continue after each cluster."""
     low, high = index.part_offsets[part], index.part_offsets[part + 1]
     posting_starts = np.zeros(grams.size, np.int64)
     posting_stops = np.zeros(grams.size, np.int64)
@@ -1142,9 +1148,9 @@ def _judge_sampled(
     while position < grams.size:
         start, n = posting_starts[position], posting_stops[position] - posting_starts[position]
         if n == 0:
-            position += rules.sample_every
+            position += policy.sample_every
             continue
-        if _is_hot(grams[position], np.int64(index.postings[start]), index, rules):
+        if _is_hot(grams[position], np.int64(index.postings[start]), index, policy):
             position += 1
             continue
         questions = np.empty(n, np.int64)
@@ -1158,14 +1164,14 @@ def _judge_sampled(
             )
         trace_grams = np.empty(flag_offsets[n], np.int64)
         for trace in range(n):
-            own = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
-            table = _table_for(own.size)
+            grams_of_question = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
+            table = _table_for(grams_of_question.size)
             values = np.empty(table.size, np.int64)
-            _grams_of_question(questions[trace], index, rules, table, values, own)
+            _grams_of_question(questions[trace], index, policy, table, values, grams_of_question)
         flags = np.zeros(flag_offsets[n], np.uint8)
         for trace in range(n):
-            own = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
-            flags[flag_offsets[trace] + _ordinal_of(grams[position], own)] = 1
+            grams_of_question = trace_grams[flag_offsets[trace] : flag_offsets[trace + 1]]
+            flags[flag_offsets[trace] + _ordinal_of(grams[position], grams_of_question)] = 1
         starts = _filled(n, position)
         ends = _filled(n, position)
         last = NONE
@@ -1184,7 +1190,7 @@ def _judge_sampled(
                 trace_grams,
                 flags,
                 index,
-                rules.longest_gap,
+                policy.longest_gap,
             )
         for trace in range(n):
             question = questions[trace]
@@ -1193,7 +1199,7 @@ def _judge_sampled(
             first = index.question_gram_offsets[question]
             weight_of = index.question_weights[first : first + is_found.size]
             overlap = _share(weight_of, index.weights, is_found)
-            if _passes(overlap, question, index, rules):
+            if _passes(overlap, question, index, policy):
                 n_matched = 0
                 for ordinal in range(is_found.size):
                     n_matched += np.int64(is_found[ordinal])
@@ -1207,7 +1213,7 @@ def _judge_sampled(
                     n_matched,
                     overlap,
                     index,
-                    rules,
+                    policy,
                     whole,
                     scores,
                     n_out,
@@ -1223,14 +1229,14 @@ def judge_sampled(
     runs: Integers,
     first_run: int,
     index: Index,
-    rules: Thresholds,
+    policy: Thresholds,
     trace_of: Integers,
     whole: Integers,
     scores: Floats,
 ) -> tuple[int, int]:
-    """Matches in the documents that have stretches of hits, walked as the reference tool does.
+    """Write the matches in documents with runs of hits, walking as the reference tool does.
 
-    `trace_of` is scratch: a zero for every question. Returns as `judge_exhaustive` does.
+    `trace_of` is scratch: a zero for every question. Returns the same as `judge_exhaustive`.
     """
     n_out = 0
     n_parts = index.part_offsets.size - 1
@@ -1238,10 +1244,10 @@ def judge_sampled(
     while run < runs.shape[0]:
         document = runs[run, 0]
         text = tokens[offsets[document] : offsets[document + 1]]
-        grams = np.empty(text.size - rules.ngram_size + 1, np.int64)
+        grams = np.empty(text.size - policy.ngram_size + 1, np.int64)
         has_hits = np.zeros(n_parts, np.uint8)
         for at in range(grams.size):
-            grams[at] = _gram_at(text, at, index, rules)
+            grams[at] = _gram_at(text, at, index, policy)
             if grams[at] == NONE:
                 continue
             part = 0
@@ -1254,7 +1260,7 @@ def judge_sampled(
         for part in range(n_parts):
             if has_hits[part]:
                 n_out = _judge_sampled(
-                    text, document, grams, part, index, rules, trace_of, whole, scores, n_out
+                    text, document, grams, part, index, policy, trace_of, whole, scores, n_out
                 )
         if n_out > whole.shape[0]:
             return n_before, run

@@ -1,7 +1,7 @@
-"""n-grams of ragged rows of tokens: which are the same, how many rows hold them, who holds which.
+"""n-grams of ragged rows of tokens: number them, count rows with each, invert.
 
-A gram is known by its place in the tokens and compared token by token, so two grams are never taken
-for one another. Twins: dictionaries of tuples in `reference.py`.
+A gram is represented by its position in the tokens and compared token by token, so hash collisions
+do no harm. Reference implementation: dictionaries of tuples in `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _slot(tokens: Numbers, at: int, size: int, n_slots: int) -> int:
     for step in range(size):
         digest = (digest ^ np.uint64(tokens[at + step])) * _MIX
         digest ^= digest >> _HALF
-    # The upper half, scaled to the table: no power of two needed.
+    # The upper half, scaled to the table size, which need not be a power of two.
     return np.int64(((digest >> _HALF) * np.uint64(n_slots)) >> _HALF)
 
 
@@ -42,10 +42,10 @@ def _is_same(tokens: Numbers, at: int, others: Numbers, other: int, size: int) -
 def number_grams(
     tokens: Numbers, offsets: Integers, size: int, slots: Numbers, numbers: Numbers, first: Integers
 ) -> int:
-    """Number the grams of all rows as they first occur; how many different ones there are.
+    """Number the grams of all rows in order of first occurrence; return how many are distinct.
 
-    `slots` is empty (zeros) and larger than there are grams. `numbers` has a place for every token:
-    the gram that begins there, or `NONE`. `first` takes the place of each gram's first occurrence.
+    `slots` are zeros, more than there are grams. `numbers` gets, per token, the number of the gram
+    that begins there, or `NONE`; `first` the position of each gram's first occurrence.
     """
     n = 0
     numbers[:] = np.uint32(NONE)
@@ -79,7 +79,7 @@ def find_grams(
     size: int,
     numbers: Numbers,
 ) -> None:
-    """The numbers of other grams in a table that `number_grams` filled; `NONE` for none."""
+    """Look up grams in a table filled by `number_grams`; `NONE` for unknown ones."""
     for at in range(starts.size):
         slot = _slot(wanted, starts[at], size, slots.size)
         numbers[at] = np.uint32(NONE)
@@ -102,7 +102,7 @@ def unique_in_rows(
     unique: Numbers,
     unique_offsets: Integers,
 ) -> None:
-    """Each row's different grams as they first occur. `last_row` is scratch: -1 for every gram."""
+    """List each row's distinct grams in order. `last_row` is scratch: -1 for every gram."""
     n = 0
     for row in range(offsets.size - 1):
         for at in range(offsets[row], offsets[row + 1] - size + 1):
@@ -116,7 +116,7 @@ def unique_in_rows(
 
 @kernel
 def copy_grams(tokens: Numbers, first: Integers, size: int, out: Numbers) -> None:
-    """The tokens of each gram, one after the other."""
+    """Write the tokens of all grams, concatenated."""
     for number in range(first.size):
         for step in range(size):
             out[number * size + step] = tokens[first[number] + step]
@@ -126,7 +126,7 @@ def copy_grams(tokens: Numbers, first: Integers, size: int, out: Numbers) -> Non
 def add_rows(
     unique: Numbers, unique_offsets: Integers, multiplicity: Integers, frequency: Integers
 ) -> None:
-    """Count each row as often as it stands for a record."""
+    """Add each row's multiplicity to the frequency of its grams."""
     for row in range(unique_offsets.size - 1):
         for at in range(unique_offsets[row], unique_offsets[row + 1]):
             frequency[np.int64(unique[at])] += multiplicity[row]
@@ -139,7 +139,7 @@ def invert(
     fill: Integers,
     postings: Numbers,
 ) -> None:
-    """The rows that hold each gram, in order. `fill` says where each gram's rows begin."""
+    """List the rows with each gram, ascending. `fill`: start of each gram's rows, modified."""
     for row in range(unique_offsets.size - 1):
         for at in range(unique_offsets[row], unique_offsets[row + 1]):
             number = np.int64(unique[at])
@@ -154,7 +154,7 @@ def sum_in_order(
     offsets: Integers,
     totals: npt.NDArray[np.float64],
 ) -> None:
-    """The weight of each row, summed from its first gram to its last."""
+    """Sum the weights of each row, from its first gram to its last."""
     for row in range(offsets.size - 1):
         total = 0.0
         for at in range(offsets[row], offsets[row + 1]):

@@ -1,7 +1,7 @@
-"""How every kernel is compiled: one object decides all options, and where machine code is kept.
+"""Compile kernels: one place for all compiler options and for the machine code cache.
 
-Importing a kernel costs nothing. Numba (half a second) is imported when the first one is called,
-and compiles it then, or loads what an earlier process compiled.
+Importing a kernel is cheap. Numba (half a second) is imported at the first call of a kernel, which
+compiles it or loads it from the cache.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ _MONTH_SECONDS = 30 * 86_400
 
 
 def kernel(function: Kernel) -> Kernel:
-    """A loop over arrays, compiled at its first call."""
+    """Mark a function as a kernel, compiled at its first call."""
     return cast("Kernel", _NotYetCompiled(function, is_inlined=False))
 
 
 def inlined(function: Kernel) -> Kernel:
-    """A part of a kernel, compiled as if it stood there.
+    """Mark a function as part of a kernel, inlined at each call.
 
-    Numba compiles what a kernel calls, and what that calls, once more with every caller; for long
-    functions that take many arrays this halves the time.
+    Numba compiles the functions that a kernel calls again with every caller; for long functions
+    with many array parameters, inlining halves the compile time.
     """
     return cast("Kernel", _NotYetCompiled(function, is_inlined=True))
 
 
 def prefetch(array: npt.NDArray[np.generic], at: int) -> None:
-    """Have the processor fetch what stands at a place, and go on meanwhile. Nothing changes by it.
+    """Prefetch an element into the CPU cache.
 
-    In a kernel one instruction; here, for kernels that run as plain Python, none.
+    In a kernel this is one instruction; in kernels that run as plain Python it does nothing.
     """
 
 
 def is_new(kernel: Callable[..., Any]) -> bool:
-    """Whether a kernel that was called was compiled for it, and kept where others will find it."""
+    """Return whether the last call of a kernel compiled it and stored it in the cache."""
     stats = getattr(kernel, "stats", None)  # plain Python has none
     return bool(stats and stats.cache_path and stats.cache_misses)
 
 
 def is_ready(kernel: Callable[..., Any]) -> bool:
-    """Whether a kernel was called in this process."""
+    """Return whether a kernel was called in this process."""
     return bool(getattr(kernel, "signatures", ()))
 
 
 class _NotYetCompiled:
-    """Stands in for a kernel until it, or another one of its file, is called."""
+    """Placeholder of a kernel until it, or another kernel of its file, is called."""
 
     def __init__(self, function: Callable[..., Any], *, is_inlined: bool) -> None:
         self.function = function
@@ -71,7 +71,7 @@ class _NotYetCompiled:
 
     def __call__(self, *arguments: Any) -> Any:
         names: dict[str, Any] = self.function.__globals__
-        # All of a file at once: a compiled kernel can call compiled ones only.
+        # All kernels of a file at once: a compiled kernel can only call compiled ones.
         for name, value in [*names.items()]:
             if isinstance(value, _NotYetCompiled):
                 names[name] = _compiler(is_inlined=value.is_inlined)(value.function)
@@ -82,13 +82,12 @@ class _NotYetCompiled:
 def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     import numba
 
-    _teach_prefetch()
-    # No fastmath: sums are taken in a stated order, to the last bit. Threads run side by side, so
-    # the interpreter's lock is let go.
+    _register_prefetch()
+    # No fastmath: sums have a defined order, to the last bit. nogil: threads run in parallel.
     return cast(
         "Callable[[Callable[..., Any]], Callable[..., Any]]",
         numba.njit(
-            cache=_find_place(numba.config) and not is_inlined,
+            cache=_find_cache_folder(numba.config) and not is_inlined,
             nogil=True,
             error_model="numpy",
             inline="always" if is_inlined else "never",
@@ -97,19 +96,19 @@ def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..
 
 
 @lru_cache(maxsize=1)
-def _teach_prefetch() -> None:
-    """Tell numba what `prefetch` is: it has no way of its own to ask for it."""
+def _register_prefetch() -> None:
+    """Register `prefetch` with numba, which has no such function."""
     import numba.extending
     from llvmlite import ir
     from numba import types
 
-    extending: Any = numba.extending  # its types do not know what an intrinsic becomes
+    extending: Any = numba.extending  # untyped: intrinsics change their signature
     for_reading, for_good, data = (ir.Constant(ir.IntType(32), value) for value in (0, 3, 1))
     address = ir.IntType(8).as_pointer()
     name = "llvm.prefetch.p0"
     form = ir.FunctionType(ir.VoidType(), [address, *[ir.IntType(32)] * 3])
 
-    @extending.intrinsic  # type: ignore[untyped-decorator] # numba says nothing of its decorators
+    @extending.intrinsic  # type: ignore[untyped-decorator] # numba's decorators are untyped
     def fetch(_: Any, array: Any, at: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             first = context.make_array(signature.args[0])(context, builder, values[0]).data
@@ -129,17 +128,20 @@ def _teach_prefetch() -> None:
         return implementation
 
 
-def _find_place(config: Any) -> bool:
-    """Whether machine code can be kept for other processes; sets the folder that numba keeps it in.
+def _find_cache_folder(config: Any) -> bool:
+    """Choose a writable cache folder; return whether there is one.
 
-    The first that can be written to of NUMBA_CACHE_DIR, the folder beside the source, the user's
-    cache folder, and a private folder for temporary files; without any, each process compiles.
+    Numba caches in NUMBA_CACHE_DIR, beside the source, or in the user's cache folder, and fails if
+    it can write to none of them, as in a container of another user. Then use a temporary folder;
+    without one, each process compiles again.
     """
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
-    given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_HERE / "__pycache__", users]
-    temporary = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
-    root = next(filter(_can_write, given), temporary)
-    if root == temporary and not _is_our_own(temporary):
+    if not config.CACHE_DIR and any(
+        _can_write(folder) for folder in (Path(__file__).parent / "__pycache__", users)
+    ):
+        return True
+    folder = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
+    if not _is_private(folder):
         return False
     own = root / f"{_PREFIX}{_digest_of_sources()}"
     own.mkdir(exist_ok=True)
@@ -149,26 +151,8 @@ def _find_place(config: Any) -> bool:
     return True
 
 
-def _digest_of_sources() -> str:
-    """A digest of all kernels.
-
-    Numba looks at the source of the kernel that is called, and not at kernels and tuples of other
-    files that it uses: after an edit there it would load machine code of before, or fail to.
-    """
-    content = b"".join(path.read_bytes() for path in sorted(_HERE.glob("*.py")))
-    return sha256(content).hexdigest()[:16]
-
-
-def _remove_unused(root: Path, *, keep: Path) -> None:
-    """Remove the machine code of other versions that no process has asked for in a month."""
-    for folder in root.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if folder != keep and time.time() - folder.stat().st_mtime > _MONTH_SECONDS:
-                shutil.rmtree(folder)
-
-
-def _is_our_own(folder: Path) -> bool:
-    """Whether nobody else could have put code there: it would be run."""
+def _is_private(folder: Path) -> bool:
+    """Return whether only this user can write to a folder: its code is executed."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -190,5 +174,5 @@ def _can_write(folder: Path) -> bool:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, in a container
+    except (KeyError, OSError):  # a user id without a name, in a container
         return "nobody"

@@ -1,9 +1,9 @@
-"""Lines of JSON to the text of one field. Twin: `corpus.row_of_line`, which decides in doubt.
+"""Extract the text of one field from lines of JSON.
 
-A line is taken here only when all of it is strict JSON in strict UTF-8 and the field is found in
-the plainest way. Whatever is the least unusual is left to the twin: no line is refused here.
+A line is handled here only if all of it is strict JSON in strict UTF-8 and the field is found
+directly. Unusual lines are left to `corpus.row_of_line`; no line is rejected here.
 
-A block ends in a line break, and `PADDING` bytes stand behind it: looking ahead needs no test.
+A block ends in a line break followed by `PADDING` bytes, so that lookahead needs no bounds check.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from decon_core.kernels.jit import inlined, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
-# Unsigned: an index that may be negative costs a comparison more for every byte.
+# Unsigned: signed indexes cost one more comparison per byte.
 Place = np.uint64
 Number = int | np.int64
 Byte = np.uint8
 
-PADDING = 64  # behind a block, to be looked at; behind a text, to be written to
+PADDING = 64  # spare bytes after a block, for lookahead, and after a text, for writing
 
-_MOST_DEEP = 64  # containers are remembered as the bits of one number
+_MOST_DEEP = 64  # maximum nesting: one bit of a number per container
 _LONGEST_NUMBER = 40  # neither infinite, nor more digits than Python turns into an int
 
 _ZERO = np.uint64(0)
@@ -35,7 +35,7 @@ LINE_BREAK = 0x0A
 _QUOTE, _BACKSLASH, _COLON, _COMMA = 0x22, 0x5C, 0x3A, 0x2C
 _OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
 
-# What may come next in a line.
+# Parser states: what may come next in a line.
 _FIRST_KEY, _KEY, _FIRST_VALUE, _VALUE, _AFTER_VALUE = 0, 1, 2, 3, 4
 
 
@@ -48,16 +48,16 @@ def _skip_space(block: Bytes, at: Place) -> Place:
 
 @kernel
 def _is_other(byte: Byte) -> bool:
-    """Whether a byte of a string does not stand for itself, alone."""
+    """Return whether a byte of a string is special: a control, quote, backslash or non-ASCII."""
     return bool((byte < 0x20) | (byte == _QUOTE) | (byte == _BACKSLASH) | (byte >= 0x80))
 
 
 @kernel
 def _n_plain(block: Bytes, at: Place) -> int:
-    """How many of the next `_STRIDE` bytes of a string stand for themselves, alone.
+    """Count the plain bytes at the start of the next `_STRIDE` bytes of a string.
 
-    Two loops without a branch in them: they become vector instructions. The second one, which finds
-    the place, takes longer.
+    Two branch-free loops that become vector instructions. The second one, which finds the position,
+    is slower.
     """
     has_other = False
     for step in range(_STRIDE):
@@ -78,13 +78,13 @@ def _is_continuation(byte: Byte) -> bool:
 
 @kernel
 def _wide_size(block: Bytes, at: Place) -> int:
-    """The bytes of the character that begins at a byte that is not ASCII; 0: this is not UTF-8."""
+    """Return the length of the character at a non-ASCII byte; 0 if it is not UTF-8."""
     lead, second = block[at], block[at + _ONE]
     if (lead < 0xC2) | (lead > 0xF4):
         return 0
     if lead < 0xE0:
         return 2 if _is_continuation(second) else 0
-    # No longer form than needed, no surrogates, nothing behind the last code point.
+    # No overlong forms, no surrogates, nothing above the last code point.
     low, high = 0x80, 0xBF
     if lead == 0xE0:
         low = 0xA0
@@ -103,7 +103,7 @@ def _wide_size(block: Bytes, at: Place) -> int:
 
 @kernel
 def _four_digits(block: Bytes, at: Place) -> Number:
-    """The number behind `\\u`; -1: no hexadecimal digits."""
+    """Return the number after `\\u`; -1 if there are no four hexadecimal digits."""
     value = np.int64(0)
     for place in range(4):
         byte = np.int64(block[at + np.uint64(place)])
@@ -119,7 +119,7 @@ def _four_digits(block: Bytes, at: Place) -> Number:
 
 @kernel
 def _escaped(block: Bytes, at: Place) -> tuple[Number, int]:
-    """The code point behind a backslash, and how many bytes are that; 0 bytes: unusual."""
+    """Return the code point of an escape, and its length in bytes; 0 bytes if unusual."""
     byte = block[at + _ONE]
     if byte == 0x6E:  # n: by far the most frequent
         return 0x0A, 2
@@ -150,7 +150,7 @@ def _escaped(block: Bytes, at: Place) -> tuple[Number, int]:
 
 @kernel
 def _write(text: Bytes, at: Place, point: Number) -> int:
-    """Write a code point; how many bytes it took."""
+    """Write a code point; return its number of bytes."""
     if point < 0x80:
         text[at] = point
         return 1
@@ -172,7 +172,7 @@ def _write(text: Bytes, at: Place, point: Number) -> int:
 
 @kernel
 def _end_of_string(block: Bytes, at: Place) -> Place:
-    """Behind the closing quote of the string whose content begins here; 0: unusual."""
+    """Return the position after the string whose content begins here; 0 if unusual."""
     while True:
         n_plain = _n_plain(block, at)
         at += np.uint64(n_plain)
@@ -199,11 +199,14 @@ def _end_of_string(block: Bytes, at: Place) -> Place:
 
 @kernel
 def _read_string(block: Bytes, at: Place, text: Bytes, n: Place) -> tuple[Place, Place, int]:
-    """Write what a string says to `text`: where the string ends (0: unusual), where the text ends,
-    and how many of its bytes are not the first of a character."""
+    """Decode a string to `text`.
+
+    Returns the end of the string (0 if unusual), the end of the text, and the number of
+    continuation bytes in it.
+    """
     n_continuing = 0
     while True:
-        # All of them are written, and those that do not stand for themselves written over.
+        # All bytes are written; special ones are overwritten.
         for step in range(_STRIDE):
             text[n + np.uint64(step)] = block[at + np.uint64(step)]
         n_plain = _n_plain(block, at)
@@ -251,7 +254,7 @@ def _end_of_digits(block: Bytes, at: Place) -> Place:
 
 @kernel
 def _end_of_number(block: Bytes, at: Place) -> Place:
-    """Behind a number; 0: it is none, or a very long or large one."""
+    """Return the position after a number; 0 if it is none, or very long or large."""
     first = at
     if block[at] == 0x2D:
         at += _ONE
@@ -279,7 +282,7 @@ def _end_of_number(block: Bytes, at: Place) -> Place:
 
 @kernel
 def _end_of_scalar(block: Bytes, at: Place) -> Place:
-    """Behind a value that holds no other; 0: unusual."""
+    """Return the position after a scalar value; 0 if unusual."""
     byte = block[at]
     if byte == _QUOTE:
         return _end_of_string(block, at + _ONE)
@@ -315,17 +318,20 @@ def _is_key(
 def _read_line(
     block: Bytes, at: Place, path: Bytes, key_starts: Integers, text: Bytes, n: Place
 ) -> tuple[Place, Place, int]:
-    """Read one line: where the next one begins (0: this one is unusual), where the text ends, and
-    how many of its bytes are not the first of a character."""
+    """Read one line.
+
+    Returns the start of the next line (0 if this one is unusual), the end of the text, and the
+    number of continuation bytes in it.
+    """
     at = _skip_space(block, at)
     if block[at] != _OBJECT:
         return _ZERO, n, 0
     at += _ONE
     depth = 1
-    are_objects = _ONE  # the containers that are open, the innermost lowest
+    are_objects = _ONE  # open containers: 1 for an object, 0 for a list; innermost lowest
     n_keys = key_starts.size - 1
-    level = 0  # keys of the path whose objects are open
-    n_found = 0  # keys of the path that came by
+    level = 0  # keys of the path with open objects
+    n_found = 0  # keys of the path seen
     n_continuing = 0
     state = _FIRST_KEY
     while depth:
@@ -365,11 +371,11 @@ def _read_line(
                 first, last = key_starts[level], key_starts[level + 1] - 1
                 if _is_key(block, start, stop, path, first, last):
                     if n_found > level:
-                        return _ZERO, n, 0  # a second time: the last one counts
+                        return _ZERO, n, 0  # a duplicate key: the last one counts
                     n_found = level + 1
                     is_wanted = True
                 elif _is_key(block, start, stop, path, first, path.size):
-                    return _ZERO, n, 0  # the rest of the path as one key goes first
+                    return _ZERO, n, 0  # the rest of the path as a single key has priority
             at = _skip_space(block, at)
             if block[at] != _COLON:
                 return _ZERO, n, 0
@@ -417,11 +423,11 @@ def read_lines(
     unusual: Integers,
     line_starts: Integers,
 ) -> tuple[int, int, Number]:
-    """Write the field's text of every line. The numbers of documents, of unusual lines, and of
+    """Write the field's text of every line; return the numbers of documents, unusual lines and
     characters.
 
-    `path` is the field in UTF-8; its keys begin at `key_starts`, whose last one is behind a dot
-    that would follow. `documents` and `unusual` take the numbers of lines.
+    `path` is the field in UTF-8; its keys begin at `key_starts`, whose last element is after an
+    imagined final dot. `documents` and `unusual` get line numbers.
     """
     at = _ZERO
     end = np.uint64(n_bytes)
@@ -453,7 +459,7 @@ def read_lines(
 
 @kernel
 def _n_characters(text: Bytes, start: int, stop: int) -> int:
-    """The number of characters of a text; -1: it is not strict UTF-8."""
+    """Return the number of characters of a text; -1 if it is not strict UTF-8."""
     at, end = np.uint64(start), np.uint64(stop)
     n_characters = 0
     while at < end:
@@ -483,6 +489,6 @@ def _n_characters(text: Bytes, start: int, stop: int) -> int:
 
 @kernel
 def count_characters(text: Bytes, starts: Integers, stops: Integers, counts: Integers) -> None:
-    """How many characters each text has; -1: it is not strict UTF-8."""
+    """Count the characters of each text; -1 if it is not strict UTF-8."""
     for number in range(starts.size):
         counts[number] = _n_characters(text, starts[number], stops[number])

@@ -1,7 +1,7 @@
-"""Texts without tags, entities, URL-encoding, hyphens at line ends. Twin: `tests/oracle/text.py`.
+"""Remove tags, entities, URL-encoding and hyphens at line ends.
 
-Few bytes can begin any of these, so they are found first, many bytes at a time; what lies between
-is copied. Every change takes bytes away or keeps their number, so a text never becomes longer.
+Reference implementation: `tests/oracle/text.py`. Few bytes can begin mark-up, so these are found
+first, many bytes at a time; the rest is copied. No change adds bytes, so a text never grows.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Names(NamedTuple):
-    """Names, what replaces each of them, and a table to find them by."""
+    """A hash table of names and their replacements."""
 
     data: Bytes
-    slots: Integers  # `NUMBERS` for each: where a name starts and stops in `data`, its value
+    slots: Integers  # `NUMBERS` each: start and stop of the name in `data`, its value
 
 
-NUMBERS = 3  # of a slot; a free one has no name
+NUMBERS = 3  # per slot; a free one has stop 0
 
-EDIT_NUMBERS = 3  # of an edit: where it starts and stops in the text, and the bytes it leaves
+EDIT_NUMBERS = 3  # per edit: start and stop in the text, number of bytes left
 
-# What replaces a piece of mark-up is one or two code points in a number, the first one lowest. As
-# numbers they cost less than as bytes: numba counts references to arrays at every call.
+# A replacement is one or two code points in a number, the first one lowest. Numbers are cheaper
+# than bytes: numba counts references to arrays at every call.
 POINT_BITS = 21
 _POINT = (1 << POINT_BITS) - 1
 NOTHING = 0
@@ -66,10 +66,10 @@ _BACKTICK = 0x60
 _SPACE = 0x20
 _TAB = 0x09
 _FORM_FEED = 0x0C
-_SOFT = 0xAD  # last byte of a soft hyphen, behind 0xC2
-_UNICODE = 0x90  # last byte of U+2010, behind 0xE2 0x80
+_SOFT = 0xAD  # last byte of a soft hyphen, after 0xC2
+_UNICODE = 0x90  # last byte of U+2010, after 0xE2 0x80
 
-# Each of them eight times. The last byte of a soft hyphen is a hyphen with its top bit set.
+# Each byte eight times. The last byte of a soft hyphen is a hyphen with its top bit set.
 _LESSES = np.uint64(_LESS * 0x0101010101010101)
 _AMPERSANDS = np.uint64(_AMPERSAND * 0x0101010101010101)
 _PERCENTS = np.uint64(_PERCENT * 0x0101010101010101)
@@ -83,19 +83,19 @@ _UNICODES = np.uint64(_UNICODE * 0x0101010101010101)
 def find_signs(
     text: Bytes, eights: Words64, start: int, stop: int, found: Integers
 ) -> tuple[int, int]:
-    """Bytes with which a change can begin, or line breaks behind a hyphen, in a stretch of text.
+    """Find bytes that can begin mark-up, and line breaks after a hyphen.
 
-    `eights` is the text in numbers of eight bytes, as far as it has whole ones. How many places
-    there are, and where the search has stopped for want of room.
+    `eights` is the text as uint64, without incomplete ones. Returns the number of positions, and
+    where the search stopped for lack of room.
     """
     n = 0
     at = start
-    whole = min(stop // 8, eights.size) * 8  # what is behind is looked at byte by byte
-    empty = at  # no sign before this place
+    whole = min(stop // 8, eights.size) * 8  # the rest is checked byte by byte
+    empty = at  # no sign before this position
     while at < stop and n + _STRIDE <= found.size:
         last = min(at // _STRIDE * _STRIDE + _STRIDE, stop)
         if last > empty and at > 0 and at % 8 == 0:
-            # So many that the compiler takes several numbers at once; then fewer, to skip more.
+            # First a long stretch, which the compiler vectorizes; then a short one, to skip more.
             if at + _STRETCH <= whole and not _has_sign(eights, at, at + _STRETCH):
                 empty = at + _STRETCH
             elif last <= whole and not _has_sign(eights, at, last):
@@ -113,7 +113,7 @@ def find_signs(
 
 @kernel
 def _has_sign(eights: Words64, start: int, stop: int) -> bool:
-    """Whether a change may begin in a stretch of text; there are eight bytes before it."""
+    """Return whether mark-up may begin in a range that has eight bytes before it."""
     is_any = _ZERO
     for at in range(np.uint64(start // 8), np.uint64(stop // 8)):
         is_any |= _signs_in(eights[at], eights[at - _ONE])
@@ -122,12 +122,12 @@ def _has_sign(eights: Words64, start: int, stop: int) -> bool:
 
 @inlined
 def _signs_in(eight: np.uint64, before: np.uint64) -> np.uint64:
-    """Not zero where a change may begin in eight bytes; it may be so where none does.
+    """Return non-zero if mark-up may begin in eight bytes; false positives are possible.
 
-    Eight bytes at a time, and no branch: the compiler takes several such numbers at once.
+    Branch-free on eight bytes, so that the compiler can vectorize it.
     """
-    shifted = eight << _EIGHT | before >> _FIFTY_SIX  # of each byte, the one before it
-    behind = eight << _SIXTEEN | before >> _FORTY_EIGHT  # and the one before that
+    shifted = eight << _EIGHT | before >> _FIFTY_SIX  # the byte before each
+    behind = eight << _SIXTEEN | before >> _FORTY_EIGHT  # and the byte before that
     joints = _hyphens(shifted) | (_equal(shifted, _RETURNS) & _hyphens(behind))
     joints &= _equal(eight, _LINE_FEEDS)
     signs = _equal(eight, _LESSES) | _equal(eight, _AMPERSANDS) | _equal(eight, _PERCENTS)
@@ -141,14 +141,14 @@ def _hyphens(eight: np.uint64) -> np.uint64:
 
 @inlined
 def _equal(eight: np.uint64, wanted: np.uint64) -> np.uint64:
-    """The top bits of bytes that are as wanted, and maybe of some behind them."""
+    """Return the top bits of equal bytes, and possibly of some after them."""
     different = eight ^ wanted
     return (different - _ONES) & ~different & _TOP_BITS
 
 
 @inlined
 def _begins(text: Bytes, at: int, stop: int) -> bool:
-    """Whether a byte and the next ones look like the beginning of a change."""
+    """Return whether mark-up may begin at a position."""
     byte = text[at]
     is_beginning = False
     if byte == _LINE_FEED:
@@ -183,10 +183,10 @@ def strip(
     out_offsets: Integers,
     edits: Integers,
 ) -> int:
-    """Write texts without mark-up, one after the other, and where each begins and ends there.
+    """Write texts without mark-up, concatenated, and their offsets; return the number of edits.
 
-    `signs` are the places that `find_signs` found; those of a text begin at its number in `firsts`.
-    The first changes are noted in `edits`, as far as there is room; how many there are.
+    `signs` are the positions from `find_signs`; those of a text begin at its number in `firsts`.
+    Edits are written to `edits` as far as there is room.
     """
     n_edits = 0
     end = 0
@@ -232,7 +232,7 @@ def strip(
 
 @inlined
 def _copy(text: Bytes, start: int, stop: int, out: Bytes, end: int) -> int:
-    """Write a stretch of the text behind what is written so far; where it ends."""
+    """Append a range of the text to the output; return its end."""
     first, target = np.uint64(start), np.uint64(end)
     for step in range(np.uint64(stop - start)):
         out[target + step] = text[first + step]
@@ -241,7 +241,7 @@ def _copy(text: Bytes, start: int, stop: int, out: Bytes, end: int) -> int:
 
 @inlined
 def _write(point: int, out: Bytes, end: int) -> int:
-    """Write a character behind what is written so far; where it ends."""
+    """Append a character to the output; return its end."""
     size = 1 if point < 0x80 else 2 if point < 0x800 else 3 if point < 0x10000 else 4
     lead = point >> 6 * (size - 1)
     out[end] = lead if size == 1 else lead | 0xF00 >> size & 0xFF
@@ -267,7 +267,7 @@ def _is_space(byte: int) -> bool:
 
 @kernel
 def _hex(byte: int) -> int:
-    """The value of a digit; -1 for what is none."""
+    """Return the value of a digit; -1 if it is none."""
     if _is_digit(byte):
         return byte - 0x30
     lower = byte | 0x20
@@ -276,7 +276,7 @@ def _hex(byte: int) -> int:
 
 @inlined
 def _value_of(text: Bytes, start: int, stop: int, names: Names) -> int:
-    """What replaces a name; -1 for one that is unknown."""
+    """Return the replacement of a name; -1 if it is unknown."""
     data, slots = names.data, names.slots
     n_slots = slots.size // NUMBERS
     slot = hash_of(text, start, stop) % n_slots
@@ -294,7 +294,7 @@ def _value_of(text: Bytes, start: int, stop: int, names: Names) -> int:
 
 @kernel
 def hash_of(text: Bytes, start: int, stop: int) -> int:
-    """A number of a name, to find it by."""
+    """Return the hash of a name."""
     digest = 0
     for at in range(start, stop):
         digest = (digest * 31 + np.int64(text[at])) & 0xFFFFFFFF
@@ -308,9 +308,9 @@ def hash_of(text: Bytes, start: int, stop: int) -> int:
 def _tag(
     text: Bytes, at: int, stop: int, tags: Names, most_spaces: int, most_wide: int
 ) -> tuple[int, int]:
-    """Where a tag or comment ends, and what replaces it. -1: no tag, or one with too much text.
+    """Return the end of a tag or comment and its replacement; -1: none, or too much text in it.
 
-    Nothing here passes a second `<`, so a text is gone through once, however many there are.
+    Parsing stops at a second `<`, so the time is linear in the text.
     """
     place = at + 1
     if text[place] == _EXCLAMATION:
@@ -340,7 +340,7 @@ def _tag(
 
 @kernel
 def _attribute(text: Bytes, place: int, stop: int, most_spaces: int, most_wide: int) -> int:
-    """Where an attribute with its value ends; -1 if there is no attribute."""
+    """Return the end of an attribute with its value; -1 if there is none."""
     first = place
     while place < stop and not _ends_value(text[place]) and text[place] != _SLASH:
         place += 1
@@ -391,7 +391,7 @@ def _holds_text(text: Bytes, start: int, stop: int, most_spaces: int, most_wide:
 
 @kernel
 def _comment(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) -> int:
-    """Where a comment ends that has no other tag in it; -1: there is none, or it holds text."""
+    """Return the end of a comment without a tag in it; -1: none, or it contains text."""
     if at + 6 >= stop or text[at + 1] != _EXCLAMATION:
         return -1
     if text[at + 2] != _HYPHEN or text[at + 3] != _HYPHEN:
@@ -414,9 +414,9 @@ def _comment(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) 
 def _reference(
     text: Bytes, at: int, stop: int, entities: Names, windows_1252: Integers
 ) -> tuple[int, int]:
-    """Where an entity ends, and the character it encodes; -1 if there is no entity.
+    """Return the end of an entity and the character it encodes; -1 if there is none.
 
-    `&amp;` in front of an entity's name is another `&`: the entity was escaped once more.
+    `&amp;` before an entity's name is another `&`: the entity was escaped repeatedly.
     """
     first = at + 1
     following, value = _one_reference(text, first, stop, entities, windows_1252)
@@ -433,7 +433,7 @@ def _reference(
 def _one_reference(
     text: Bytes, first: int, stop: int, entities: Names, windows_1252: Integers
 ) -> tuple[int, int]:
-    """The same for a single entity, from the byte after its `&`."""
+    """Do the same for a single entity, from the byte after its `&`."""
     place = first
     if place < stop and text[place] == _HASH:
         return _number(text, place + 1, stop, windows_1252)
@@ -470,7 +470,7 @@ def _number(text: Bytes, place: int, stop: int, windows_1252: Integers) -> tuple
 
 @kernel
 def _stretch(text: Bytes, at: int, start: int, stop: int) -> tuple[int, bool]:
-    """Where the text without white space ends that holds a place; whether two escapes are in it."""
+    """Return the end of the word at a position, and whether it has two escapes or more."""
     first = at
     while first > start and not _is_space(text[first - 1]):
         first -= 1
@@ -486,7 +486,7 @@ def _stretch(text: Bytes, at: int, start: int, stop: int) -> tuple[int, bool]:
 
 @kernel
 def _escaped(text: Bytes, at: int, stop: int) -> int:
-    """The byte that three bytes spell, as `%20`; -1: none."""
+    """Return the byte that three bytes such as `%20` encode; -1 if none."""
     if at + 2 >= stop or text[at] != _PERCENT:
         return -1
     high, low = _hex(text[at + 1]), _hex(text[at + 2])
@@ -495,7 +495,7 @@ def _escaped(text: Bytes, at: int, stop: int) -> int:
 
 @kernel
 def _decoded(text: Bytes, at: int, stop: int) -> tuple[int, int]:
-    """Where the escapes of a character end, and its code point; -1 if it is not printable."""
+    """Return the end of a character's escapes, and its code point; -1 if not printable."""
     lead = _escaped(text, at, stop)
     if 0x20 <= lead < 0x7F or lead in (_TAB, _LINE_FEED, _RETURN):
         return at + 3, lead
@@ -519,7 +519,7 @@ def _decoded(text: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @kernel
 def _hyphen(text: Bytes, at: int, start: int, stop: int, is_lower: Flags) -> tuple[int, int]:
-    """From a hyphen before a line break to the other half of its word; -1: nothing to be joined."""
+    """Return the second half of a word hyphenated at a line break; -1 if there is none."""
     last = at - 1
     if last > start and text[last] == _RETURN:
         last -= 1
@@ -553,7 +553,7 @@ def _hyphen(text: Bytes, at: int, start: int, stop: int, is_lower: Flags) -> tup
 
 @kernel
 def _is_lower(text: Bytes, at: int, is_lower: Flags) -> bool:
-    """Whether the character at a place is a lower-case letter."""
+    """Return whether the character at a position is a lower-case letter."""
     lead = np.int64(text[at])
     point = lead
     if lead >= 0xF0:

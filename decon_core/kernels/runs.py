@@ -1,9 +1,8 @@
-"""Runs of tokens that a document shares with texts: the longest, and those of an alignment.
+"""Token runs that a document shares with texts: the longest, and those of an alignment.
 
-Everything is exact. What is usual (few n-grams in common) is followed hit by hit; where a document
-or a text repeats itself, hits are as many as the product of the two, and a machine that knows all
-substrings of one side takes their place: its work grows with the sum. Twins:
-`tests/oracle/rules.py`.
+All results are exact. The common case (few shared n-grams) follows each hit. In repetitive text the
+number of hits grows with the product of the lengths; there a suffix automaton of one side is used,
+with work that grows with the sum. Reference implementations: `tests/oracle/rules.py`.
 """
 
 from __future__ import annotations
@@ -27,35 +26,35 @@ DOCUMENT, TEXT, LENGTH = 0, 1, 2
 
 
 class Texts(NamedTuple):
-    """What is searched: texts, and every place of every n-gram in them."""
+    """The texts to search for, with an inverted index of their n-grams."""
 
     tokens: Numbers
     offsets: Integers
-    pairs: Words64  # a bit for every two tokens that follow each other
-    slots: Numbers  # pairs: an n-gram's number, from 1, and half its digest
-    gram_at: Numbers  # where each n-gram first stands in the tokens
+    pairs: Words64  # filter of adjacent token pairs: one bit each
+    slots: Numbers  # two each: an n-gram's number, from 1, and half its digest
+    gram_at: Numbers  # position of each n-gram's first occurrence
     posting_offsets: Integers
-    postings: Numbers  # places in the tokens, ascending
-    posting_texts: Numbers  # the text that each lies in
+    postings: Numbers  # positions in the tokens, ascending
+    posting_texts: Numbers  # the text of each posting
 
 
 class Run(NamedTuple):
-    """A run of tokens that stands in both sides."""
+    """A run of tokens that occurs on both sides."""
 
     document: int
     text: int
     length: int
 
 
-# A suffix automaton is three arrays: a state for all substrings that end at the same places, edges
-# by a token from state to state, and slots to find them by, which hold their numbers from 1.
+# A suffix automaton is three arrays: states (one for all substrings with the same end positions),
+# edges (by token, from state to state), and hash slots with edge numbers from 1.
 LONGEST, LINK, END, EDGES = 0, 1, 2, 3
 SOURCE, TOKEN, TARGET, NEXT = 0, 1, 2, 3
 
-# Tokens of a document that are entered into a machine at once, at most: some 6 MB.
+# Maximum document tokens in one automaton: about 6 MB.
 _WINDOW = 1 << 15
 
-# What entering a token, and a step of a text through the machine, cost in looks at a hit.
+# Cost of entering a token, and of a step through the automaton, in units of one hit.
 _WORK_TO_ENTER = 64
 _WORK_TO_STEP = 8
 
@@ -64,7 +63,7 @@ _BASE = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
-# Not a literal: numba compiles what is called with one twice.
+# Not a literal: numba compiles a function called with a literal twice.
 _ZERO = np.int64(0)
 
 
@@ -107,7 +106,7 @@ def _has_pair(pairs: Words64, tokens: Numbers, at: int) -> int:
 
 @kernel
 def enter_pairs(tokens: Numbers, offsets: Integers, pairs: Words64) -> None:
-    """Which two tokens follow each other in a text."""
+    """Enter the adjacent token pairs of texts into a filter."""
     for text in range(offsets.size - 1):
         for at in range(offsets[text], offsets[text + 1] - 1):
             bit = _pair_bit(tokens, at, 64 * pairs.size)
@@ -116,9 +115,9 @@ def enter_pairs(tokens: Numbers, offsets: Integers, pairs: Words64) -> None:
 
 @kernel
 def fill_slots(tokens: Numbers, gram_at: Numbers, size: int, slots: Numbers) -> None:
-    """Enter different n-grams: number and half a digest. `slots` is zeros, and has pairs to spare.
+    """Enter distinct n-grams: number and half a digest. `slots`: zeros, more than needed.
 
-    The half digest keeps all but one in 2^32 others from being compared token by token, far away.
+    The half digest avoids all but one in 2^32 token comparisons, which would be cache misses.
     """
     n_slots = slots.size // 2
     for number in range(gram_at.size):
@@ -136,7 +135,7 @@ def fill_slots(tokens: Numbers, gram_at: Numbers, size: int, slots: Numbers) -> 
 def _number_of(
     tokens: Numbers, at: int, size: int, known: Numbers, gram_at: Numbers, slots: Numbers
 ) -> int:
-    """The n-gram that stands here, if `fill_slots` was given it."""
+    """Return the number of the n-gram at a position, or `NONE`."""
     n_slots = slots.size // 2
     digest = _digest(tokens, at, size)
     slot = _scaled(digest, n_slots)
@@ -153,7 +152,7 @@ def _number_of(
 
 @kernel
 def enter_grams(tokens: Numbers, start: int, stop: int, size: int, slots: Numbers) -> None:
-    """Enter the n-grams of a stretch of tokens. `slots` is zeros, and more than there are."""
+    """Enter the n-grams of a range of tokens. `slots`: zeros, more than n-grams."""
     for at in range(start, stop - size + 1):
         slot = _scaled(_digest(tokens, at, size), slots.size)
         while slots[slot]:
@@ -189,7 +188,7 @@ def find_opened(
     opens: Flags,
     are_opened: Flags,
 ) -> None:
-    """Which texts have an n-gram that opens a comparison among those entered from `tokens`."""
+    """Mark the texts with an opening n-gram among those entered from `tokens`."""
     for number in range(texts.size):
         start, stop = offsets[texts[number]], offsets[texts[number] + 1]
         at = start
@@ -203,9 +202,10 @@ def find_opened(
 def covered(
     tokens: Numbers, slots: Numbers, size: int, text: Numbers, start: int, stop: int
 ) -> int:
-    """How many tokens of a stretch of text lie in an n-gram that was entered from `tokens`.
+    """Count the tokens of a text range that are in an n-gram entered from `tokens`.
 
-    Blocks of at least `size` tokens are made of such n-grams, so no alignment covers more.
+    Blocks of at least `size` tokens consist of such n-grams, so this is an upper bound of any
+    alignment.
     """
     n, reached = 0, start
     for at in range(start, stop - size + 1):
@@ -217,14 +217,14 @@ def covered(
 
 @kernel
 def _zeros(n: int) -> Numbers:
-    """`np.zeros`, which takes several times as long to compile."""
+    """Like `np.zeros`, which takes several times as long to compile."""
     array = np.empty(n, np.uint32)
     for at in range(n):
         array[at] = 0
     return array
 
 
-# All substrings -----------------------------------------------------------------------------------
+# Suffix automaton ---------------------------------------------------------------------------------
 
 
 @inlined
@@ -237,7 +237,7 @@ def _set_state(states: Integers, state: int, longest: int, link: int, end: int) 
 
 @kernel
 def _edge_slot(edges: Integers, slots: Numbers, state: int, token: int) -> int:
-    """Where the edge from a state by a token is entered, or would be."""
+    """Return the slot of the edge from a state by a token, or a free slot for it."""
     digest = (np.uint64(state) * _BASE ^ np.uint64(token)) * _MIX
     digest = (digest ^ (digest >> _HALF)) * _MIX
     slot = _scaled(digest, slots.size)
@@ -271,11 +271,11 @@ def _add_edge(
 
 
 @kernel
-def _machine_of(tokens: Numbers, start: int, stop: int) -> tuple[Integers, Integers, Numbers]:
-    """A machine that knows all substrings of a stretch: at most 2n states and 3n edges.
+def _automaton_of(tokens: Numbers, start: int, stop: int) -> tuple[Integers, Integers, Numbers]:
+    """Build the suffix automaton of a range of tokens: at most 2n states and 3n edges.
 
-    `END` is the first place behind which a state's substrings end: of several occurrences of a run
-    the first one is found.
+    `END` is the end of the first occurrence of a state's substrings, so that the first occurrence
+    of a run is found.
     """
     n = stop - start
     states, edges = np.empty((2 * n + 2, 4), np.int64), np.empty((3 * n + 2, 4), np.int64)
@@ -302,7 +302,7 @@ def _machine_of(tokens: Numbers, start: int, stop: int) -> tuple[Integers, Integ
         if states[target, LONGEST] == states[state, LONGEST] + 1:
             states[new, LINK] = target
             continue
-        # The shorter substrings of the target now end at one more place: they get their own state.
+        # The shorter substrings of the target have a new end position: they get a separate state.
         shorter = n_states
         n_states += 1
         longest = states[state, LONGEST] + 1
@@ -327,7 +327,7 @@ def _machine_of(tokens: Numbers, start: int, stop: int) -> tuple[Integers, Integ
 def _step(
     states: Integers, edges: Integers, slots: Numbers, state: int, length: int, token: int
 ) -> tuple[int, int]:
-    """Go on by a token: the state and length of the longest known run that ends with it."""
+    """Step by a token; return state and length of the longest known run ending with it."""
     while True:
         edge = np.int64(slots[_edge_slot(edges, slots, state, token)]) - 1
         if edge != NONE:
@@ -352,11 +352,11 @@ def longest_runs(
     place: Integers,
     touched: Integers,
 ) -> int:
-    """The longest run that a document shares with each text, if it is `size` tokens or more.
+    """Find the longest run, of at least `size` tokens, that a document shares with each text.
 
-    `best` comes as zeros and takes the length for each text; `place` where it begins in `tokens`
-    and in the text, the first of equally long ones. `touched` names these texts, in no order to
-    rely on; how many there are is returned. Whoever calls sets `best` back to zero for them.
+    `best` (zeros) gets its length per text; `place` its start in `tokens` and in the text, the
+    first of equally long ones. `touched` gets these texts in arbitrary order; their number is
+    returned. The caller must reset `best` to zero for them.
     """
     n_touched = _ZERO
     for first in range(start, stop - size + 1, _WINDOW):
@@ -385,9 +385,9 @@ def _follow_hits(
     touched: Integers,
     n_touched: int,
 ) -> tuple[int, bool]:
-    """Follow every run that begins from `first` on, before `last`; give up where it takes too long.
+    """Follow every run that begins in [first, last), up to a limit of work.
 
-    How many texts are touched then, and whether all runs were followed.
+    Returns the number of touched texts, and whether all runs were followed.
     """
     known_tokens, offsets, pairs, slots, gram_at, posting_offsets, postings, posting_texts = texts
     most_work = _WORK_TO_ENTER * (last - first)
@@ -395,7 +395,7 @@ def _follow_hits(
         text = touched[at]
         most_work += _WORK_TO_STEP * (offsets[text + 1] - offsets[text])
     work = 0
-    # Most n-grams have two tokens that never follow each other in a text.
+    # Most n-grams contain a pair of tokens that is adjacent in no text.
     n_pairs = 0
     for at in range(first, first + size - 2):
         n_pairs = (n_pairs + 1) * _has_pair(pairs, tokens, at)
@@ -413,10 +413,10 @@ def _follow_hits(
             text_start, text_stop = offsets[text], offsets[text + 1]
             work += 1
             if at > start and known > text_start and tokens[at - 1] == known_tokens[known - 1]:
-                continue  # a run that began earlier
+                continue  # inside a run that began earlier
             most = min(text_stop - known, stop - at)
             if most <= best[text]:
-                continue  # at best as long as one that was found before it
+                continue  # not longer than an earlier one
             length = size + _n_same(tokens, at + size, known_tokens, known + size, most - size)
             work += length
             if best[text] == 0:
@@ -433,7 +433,7 @@ def _follow_hits(
 
 @inlined
 def _keep_better(text: int, run: Run, best: Integers, place: Integers) -> None:
-    """The longer run; of equally long ones the first in the document, then in the text."""
+    """Keep the longer run; of equal ones the first in the document, then in the text."""
     if run.length < best[text]:
         return
     if run.length == best[text]:
@@ -459,7 +459,7 @@ def _follow_texts(
     touched: Integers,
     n_touched: int,
 ) -> int:
-    """The same runs, by sending the touched texts through all substrings of these places."""
+    """Find the same runs by stepping the touched texts through an automaton of the range."""
     known_tokens, offsets, _, slots, gram_at, posting_offsets, postings, posting_texts = texts
     is_seen = _zeros(gram_at.size)
     for at in range(first, last):
@@ -477,7 +477,7 @@ def _follow_texts(
     longest = 0
     for at in range(n_touched):
         longest = max(longest, offsets[touched[at] + 1] - offsets[touched[at]])
-    states, edges, edge_slots = _machine_of(tokens, first, min(last - 1 + longest, stop))
+    states, edges, edge_slots = _automaton_of(tokens, first, min(last - 1 + longest, stop))
     for at in range(n_touched):
         text = touched[at]
         text_start = offsets[text]
@@ -498,70 +498,68 @@ def _follow_texts(
 
 @kernel
 def matching_blocks(a: Numbers, b: Numbers, least: int, blocks: Integers) -> int:
-    """The blocks of Ratcliff and Obershelp of at least `least` tokens, in order; how many.
+    """Find the Ratcliff-Obershelp blocks of at least `least` tokens, in order; return how many.
 
-    The longest run that both have (of several the first in `a`, then in `b`) is a block; then the
-    same to its left and to its right. Where the longest one is too short, so are all others.
-    `blocks` has room for `min(a.size, b.size) // least`: none of them share a token. Two never
-    touch on both sides: in the stretch in which one of them was found, they would have been one.
+    The longest common run (of equal ones the first in `a`, then in `b`) is a block; then the same
+    to its left and right. If the longest is too short, so are all others. `blocks` needs room for
+    `min(a.size, b.size) // least`, as blocks share no tokens. Two blocks are never adjacent on both
+    sides: they would have been found as one.
     """
     slots = _zeros(2 * b.size + 2)
     enter_grams(b, 0, b.size, least, slots)
-    stretches = np.empty((a.size // 2 + 1, 2), np.int64)
-    stretches = stretches[: _shared_stretches(a, b, least, slots, stretches)]
-    # Stretches of both sides that are still to be looked at, and blocks (a length instead of 0)
-    # that come behind what was to the left of them. Each block leaves two behind, at most.
-    waiting = np.empty((2 * (min(a.size, b.size) // least) + 3, 5), np.int64)
-    n_waiting = _push(waiting, _ZERO, 0, a.size, 0, b.size, 0)
+    ranges = np.empty((a.size // 2 + 1, 2), np.int64)
+    ranges = ranges[: _shared_ranges(a, b, least, slots, ranges)]
+    # A stack of ranges of both sides still to search, and of blocks (length instead of 0), which
+    # follow the range to their left. Each block pushes at most two ranges.
+    stack = np.empty((2 * (min(a.size, b.size) // least) + 3, 5), np.int64)
+    n_stack = _push(stack, _ZERO, 0, a.size, 0, b.size, 0)
     n_blocks = 0
-    while n_waiting:
-        n_waiting -= 1
-        a_start, a_stop = waiting[n_waiting, 0], waiting[n_waiting, 1]
-        b_start, b_stop = waiting[n_waiting, 2], waiting[n_waiting, 3]
-        if waiting[n_waiting, 4]:
+    while n_stack:
+        n_stack -= 1
+        a_start, a_stop = stack[n_stack, 0], stack[n_stack, 1]
+        b_start, b_stop = stack[n_stack, 2], stack[n_stack, 3]
+        if stack[n_stack, 4]:
             blocks[n_blocks, DOCUMENT] = a_start
             blocks[n_blocks, TEXT] = b_start
-            blocks[n_blocks, LENGTH] = waiting[n_waiting, 4]
+            blocks[n_blocks, LENGTH] = stack[n_stack, 4]
             n_blocks += 1
             continue
-        run = _longest_run(a, a_start, a_stop, b, b_start, b_stop, least, stretches)
+        run = _longest_run(a, a_start, a_stop, b, b_start, b_stop, least, ranges)
         if run.length == 0:
             continue
         a_end, b_end = run.document + run.length, run.text + run.length
         if min(a_stop - a_end, b_stop - b_end) >= least:
-            n_waiting = _push(waiting, n_waiting, a_end, a_stop, b_end, b_stop, 0)
-        n_waiting = _push(waiting, n_waiting, run.document, a_end, run.text, b_end, run.length)
+            n_stack = _push(stack, n_stack, a_end, a_stop, b_end, b_stop, 0)
+        n_stack = _push(stack, n_stack, run.document, a_end, run.text, b_end, run.length)
         if min(run.document - a_start, run.text - b_start) >= least:
-            n_waiting = _push(waiting, n_waiting, a_start, run.document, b_start, run.text, 0)
+            n_stack = _push(stack, n_stack, a_start, run.document, b_start, run.text, 0)
     return n_blocks
 
 
 @inlined
 def _push(
-    waiting: Integers, n: int, a_start: int, a_stop: int, b_start: int, b_stop: int, length: int
+    stack: Integers, n: int, a_start: int, a_stop: int, b_start: int, b_stop: int, length: int
 ) -> int:
-    waiting[n, 0] = a_start
-    waiting[n, 1] = a_stop
-    waiting[n, 2] = b_start
-    waiting[n, 3] = b_stop
-    waiting[n, 4] = length
+    stack[n, 0] = a_start
+    stack[n, 1] = a_stop
+    stack[n, 2] = b_start
+    stack[n, 3] = b_stop
+    stack[n, 4] = length
     return n + 1
 
 
 @inlined
-def _shared_stretches(
-    a: Numbers, b: Numbers, size: int, slots: Numbers, stretches: Integers
-) -> int:
-    """Stretches of `a` whose every n-gram stands in `b`: runs of so many tokens lie within one."""
+def _shared_ranges(a: Numbers, b: Numbers, size: int, slots: Numbers, ranges: Integers) -> int:
+    """Find the maximal ranges of `a` whose n-grams are all in `b`; every run is within one."""
     n = 0
     was_hit = False
     for at in range(a.size - size + 1):
         is_hit = _has_gram(b, slots, a, at, size)
         if is_hit:
             if not was_hit:
-                stretches[n, 0] = at
+                ranges[n, 0] = at
                 n += 1
-            stretches[n - 1, 1] = at + size
+            ranges[n - 1, 1] = at + size
         was_hit = is_hit
     return n
 
@@ -575,24 +573,24 @@ def _longest_run(
     b_start: int,
     b_stop: int,
     least: int,
-    stretches: Integers,
+    ranges: Integers,
 ) -> Run:
-    """The longest run of these stretches, the first in `a`, then in `b`; empty when too short."""
+    """Return the longest run in these ranges, first in `a`, then in `b`; empty if too short."""
     best = Run(0, 0, 0)
-    number, behind = 0, stretches.shape[0]
+    number, behind = 0, ranges.shape[0]
     while number < behind:
         middle = (number + behind) // 2
-        if stretches[middle, 1] > a_start:
+        if ranges[middle, 1] > a_start:
             behind = middle
         else:
             number = middle + 1
-    while number < stretches.shape[0] and stretches[number, 1] - a_start < least:
+    while number < ranges.shape[0] and ranges[number, 1] - a_start < least:
         number += 1
-    if number == stretches.shape[0] or a_stop - stretches[number, 0] < least:
+    if number == ranges.shape[0] or a_stop - ranges[number, 0] < least:
         return best
-    states, edges, slots = _machine_of(b, b_start, b_stop)
-    while number < stretches.shape[0] and stretches[number, 0] < a_stop:
-        first, last = max(stretches[number, 0], a_start), min(stretches[number, 1], a_stop)
+    states, edges, slots = _automaton_of(b, b_start, b_stop)
+    while number < ranges.shape[0] and ranges[number, 0] < a_stop:
+        first, last = max(ranges[number, 0], a_start), min(ranges[number, 1], a_stop)
         number += 1
         if last - first < least or last - first <= best.length:
             continue

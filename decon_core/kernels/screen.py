@@ -1,8 +1,9 @@
-"""Documents to those few that may share a run of tokens with a text as it stands, or hold it all.
+"""Find the few documents that may share a token run with a text, or contain a whole text.
 
-Whoever shares eight tokens shares their bytes. Of the bytes of every such n-gram one window of
-twelve is kept that begins where a word does, its anchor; a document in which no anchor stands among
-the bytes of its n-gram shares none, and need not be tokenized. Twin: `str.find`, in the tests.
+A document that shares eight tokens shares their bytes. For every such n-gram one window of its
+bytes (20 or 12) is kept that begins at the start of a word. A document without such a window,
+surrounded by the bytes of its n-gram, shares none and need not be tokenized. Reference
+implementation: `str.find`, in the tests.
 """
 
 from __future__ import annotations
@@ -22,30 +23,30 @@ Flags = npt.NDArray[np.uint8]
 
 NONE = -1
 NEVER = 0xFFFFFFFF
-# Sizes of windows. The longer one says more, and most n-grams have room for it.
+# Window sizes. The longer one is more selective, and fits most n-grams.
 LONG, SHORT = 20, 12
-SPARE = 32  # bytes behind the last one that are read with it
-STRETCH = 1 << 18  # bytes in which places are looked for at once
+SPARE = 32  # bytes past the end that may be read
+STRETCH = 1 << 18  # bytes processed at once when searching for windows
 
 
 class Windows(NamedTuple):
-    """Windows of one size, and where in the texts each stands for something."""
+    """Windows of one size, and the n-grams and texts that each represents."""
 
     filter: Words64  # four bits for every window
     slots: Words64  # half of a window's digest, and its number, from 1
-    first: Integers  # where each window first stands
-    gram_offsets: Integers  # of each window:
-    grams: Integers  # the places where it stands for an n-gram,
-    gram_texts: Numbers  # the texts that those lie in,
-    gram_before: Numbers  # and how many bytes before and from there on any of them has, at least
-    gram_after: Numbers
+    first: Integers  # position of each window's first occurrence
+    gram_offsets: Integers  # per window: range in the next four arrays
+    grams: Integers  # positions at which it represents n-grams
+    gram_texts: Numbers  # the text of each position
+    gram_before: Numbers  # minimum of the n-grams' bytes before the position
+    gram_after: Numbers  # and from the position on
     whole_offsets: Integers
     wholes: Integers  # the same for whole texts
     whole_texts: Numbers
 
 
 class Texts(NamedTuple):
-    """Texts as bytes, with some to spare behind the last, and where their tokens lie."""
+    """Texts as bytes, with spare bytes at the end, and the byte ranges of their tokens."""
 
     data: Bytes
     offsets: Integers
@@ -54,7 +55,7 @@ class Texts(NamedTuple):
     token_stops: Integers
 
 
-# Columns of what is found: a document, a text that it holds as a whole, and at which of its bytes.
+# Columns of `found`: a document, a text that it contains in full, and the byte offset.
 DOCUMENT, TEXT, PLACE = 0, 1, 2
 
 _A = np.uint64(0xD6E8FEB86659FD93)
@@ -74,9 +75,9 @@ _BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)
 _EACH = np.uint64(0x0101010101010101)
 
 _WIDE = np.uint8(0xC0)  # the first byte of a character beyond ASCII, at least
-_MOST_RATE = 1024.0  # more than seventeen bytes of which each is met once in all texts
+_MOST_RATE = 1024.0  # exceeds the rate of seventeen bytes that each occur once in all texts
 
-# Eight bytes in one number: a byte plus one of these has its high bit set from that character on.
+# Eight bytes in one number: a byte plus one of these has its high bit set from that character up.
 _LOW_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _CASE_BITS = np.uint64(0x2020202020202020)
@@ -94,7 +95,7 @@ def _mixed(digest: np.uint64) -> np.uint64:
 
 @kernel
 def _scaled(digest: np.uint64, n: int) -> int:
-    """A place among n, by the lower half: the upper one is kept beside."""
+    """Scale the lower half to n slots; the upper half is stored in the slot."""
     return np.int64(((digest & _LOW) * np.uint64(n)) >> _HALF)
 
 
@@ -113,7 +114,7 @@ def _may_hold(in_filter: Words64, digest: np.uint64) -> bool:
 
 @kernel
 def enter_beginnings(eights: Words64, places: Integers, in_filter: Words64) -> None:
-    """The first bytes of windows into a filter that comes as zeros: a power of two of them."""
+    """Enter the first bytes of windows into a zeroed filter; its size is a power of two."""
     shift = _shift_for(in_filter) + _SIX
     for number in range(places.size):
         digest = _quick_digest(eights, places[number])
@@ -123,7 +124,7 @@ def enter_beginnings(eights: Words64, places: Integers, in_filter: Words64) -> N
 
 @kernel
 def enter_filter(digests: Words64, in_filter: Words64) -> None:
-    """Into a filter that comes as zeros."""
+    """Enter digests into a zeroed filter."""
     for number in range(digests.size):
         digest = digests[number]
         in_filter[_scaled(digest, in_filter.size)] |= _filter_bits(digest)
@@ -131,7 +132,7 @@ def enter_filter(digests: Words64, in_filter: Words64) -> None:
 
 @kernel
 def enter(digests: Words64, slots: Words64) -> None:
-    """Different windows, by number, into a table that comes as zeros."""
+    """Enter distinct windows, by number, into a zeroed table."""
     for number in range(digests.size):
         digest = digests[number]
         slot = _scaled(digest, slots.size)
@@ -158,8 +159,8 @@ def _first_at_least(numbers: Integers, start: int, stop: int, least: int) -> int
 
 @kernel
 def _eight(eights: Words64, at: int) -> np.uint64:
-    """The eight bytes from a place on."""
-    place = np.uint64(at)  # numba asks of every signed index whether it is negative
+    """Return the eight bytes from a position on."""
+    place = np.uint64(at)  # unsigned: numba checks every signed index for negative values
     shift = (place & _SEVEN) << _THREE
     group = place >> _THREE
     return eights[group] >> shift | (eights[group + _ONE] << _ONE) << (_SIX_BITS - shift)
@@ -167,7 +168,7 @@ def _eight(eights: Words64, at: int) -> np.uint64:
 
 @kernel
 def _digest(eights: Words64, at: int, size: int) -> np.uint64:
-    """Of a window."""
+    """Return the digest of a window."""
     first, second = _eight(eights, at), _eight(eights, at + 8)
     digest = first * _A
     if size == LONG:
@@ -177,7 +178,7 @@ def _digest(eights: Words64, at: int, size: int) -> np.uint64:
 
 @kernel
 def _quick_digest(eights: Words64, at: int) -> np.uint64:
-    """Of twelve bytes, in few steps, the upper bits the better ones: it is taken at every word."""
+    """Return a cheap digest of twelve bytes, for every word; its upper bits are better mixed."""
     place = np.uint64(at)
     shift = (place & _SEVEN) << _THREE
     group = place >> _THREE
@@ -189,7 +190,7 @@ def _quick_digest(eights: Words64, at: int) -> np.uint64:
 
 @kernel
 def _word_bytes(eight: np.uint64) -> np.uint64:
-    """The high bit of every byte that is part of a word: letters, digits, all beyond ASCII."""
+    """Return the high bit of every byte in a word: letters, digits, non-ASCII."""
     low = eight & _LOW_SEVENS
     lowered = low | _CASE_BITS
     letters = (lowered + _FROM_A) & ~(lowered + _ABOVE_Z)
@@ -199,19 +200,19 @@ def _word_bytes(eight: np.uint64) -> np.uint64:
 
 @kernel
 def _beginnings(eight: np.uint64, is_inside: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """The high bit of every byte at which a word begins, or a character beyond ASCII.
+    """Return the high bit of every byte at which a word or a non-ASCII character begins.
 
-    And whether the last byte is part of a word, as the next eight ask for.
+    And whether the last byte is part of a word, as input for the next eight.
     """
     words = _word_bytes(eight)
     begins = words & ~((words << np.uint64(8)) | (is_inside << _SEVEN))
-    # The first byte of several has two high bits set, the others one.
+    # The first byte of a multi-byte character has two high bits set, the others one.
     return begins | (eight & (eight << _ONE) & _HIGH_BITS), words >> np.uint64(63)
 
 
 @kernel
 def _few_bytes(data: Bytes, at: int, size: int, n: int) -> int:
-    """A place among n for a few bytes in a row."""
+    """Hash a few consecutive bytes to n slots."""
     number = _ZERO
     for step in range(size):
         number = number << np.uint64(8) | np.uint64(data[at + step])
@@ -220,7 +221,7 @@ def _few_bytes(data: Bytes, at: int, size: int, n: int) -> int:
 
 @kernel
 def count_bytes(data: Bytes, n: int, threes: Numbers, fours: Numbers) -> None:
-    """How often three and four bytes in a row occur, more or less: the tables are small."""
+    """Count three- and four-byte sequences, approximately: the tables are small."""
     for at in range(n - 3):
         threes[_few_bytes(data, at, 3, threes.size)] += np.uint32(1)
         fours[_few_bytes(data, at, 4, fours.size)] += np.uint32(1)
@@ -236,11 +237,11 @@ def rank_windows(
     fours: Numbers,
     ranks: Words64,
 ) -> None:
-    """How likely each window is: the higher, the more often a text has it that has no part in this.
+    """Rank windows by how likely they are in unrelated text; higher is more likely.
 
-    By how often each of the first bytes, which the filter of beginnings holds, comes behind the
-    three before it, in all texts. Of windows about as likely it is always the same that comes
-    first, wherever they stand: so fewer are kept.
+    The likelihood is that of the first bytes (those in the filter of beginnings), each given the
+    three before it, over all texts. Windows of similar likelihood have a fixed order by digest, so
+    that the same ones are chosen everywhere and fewer are kept.
     """
     for number in range(places.size):
         rate = 0.0
@@ -268,11 +269,11 @@ def choose(
     before: Numbers,
     after: Numbers,
 ) -> None:
-    """The window of the least rank in each wanted range of bytes that has one: it is open then.
+    """Choose the window of lowest rank in each wanted byte range; set `is_open` if there is one.
 
-    `before` and `after` take for the place of each window how many bytes any range that chose it
-    has before the place and from there on, at least; they come as `NEVER`. A word that begins with
-    the range does not count: what stands before it may be a part of it.
+    For each window, `before` and `after` (initially `NEVER`) get the minimum number of bytes before
+    and from its position on in the ranges that chose it. A word at the start of a range does not
+    count, because the text before it may be part of the word.
     """
     for number in range(starts.size):
         if not is_wanted[number]:
@@ -302,7 +303,7 @@ def number_windows(
     first: Integers,
     numbers: Numbers,
 ) -> int:
-    """Number the different windows at these places; how many there are. `slots` comes as zeros."""
+    """Number the distinct windows at these positions; return how many. `slots`: zeros."""
     n = 0
     for at in range(places.size):
         digest = _digest(eights, places[at], size)
@@ -331,7 +332,7 @@ def _is_same(data: Bytes, at: int, other: Bytes, other_at: int, size: int) -> bo
 
 @inlined
 def _n_before(data: Bytes, start: int, at: int, texts: Texts, text: int, place: int) -> int:
-    """How many bytes text and document have in common before a place."""
+    """Count the common bytes of text and document before a position."""
     n = 0
     while at - n > start and place - n > texts.offsets[text]:
         if data[at - n - 1] != texts.data[place - n - 1]:
@@ -342,7 +343,7 @@ def _n_before(data: Bytes, start: int, at: int, texts: Texts, text: int, place: 
 
 @inlined
 def _n_after(data: Bytes, stop: int, at: int, texts: Texts, text: int, place: int) -> int:
-    """The same from a place on."""
+    """Count the common bytes of text and document from a position on."""
     n = 0
     while at + n < stop and place + n < texts.offsets[text + 1]:
         if data[at + n] != texts.data[place + n]:
@@ -366,7 +367,7 @@ def _use_window(
     found: Integers,
     n_found: int,
 ) -> int:
-    """Look whether what a window stands for is there; how many texts were found by now."""
+    """Verify what a window represents; return the number of whole texts found so far."""
     first, last = windows.gram_offsets[number], windows.gram_offsets[number + 1]
     use = first
     while use < last and n_tokens and not shares[document]:
@@ -400,10 +401,10 @@ def _use_window(
 
 @kernel
 def find_beginnings(eights: Words64, start: int, stop: int, places: Integers) -> int:
-    """Where between two bytes windows may begin; how many such places there are.
+    """Find the positions between two bytes where windows may begin; return how many.
 
-    `start` begins eight bytes. `places` has room for every byte and two more: what lies between
-    documents may be anything.
+    `start` is a multiple of eight. `places` has room for every byte and two more, as the bytes
+    between documents are arbitrary.
     """
     n_places = 0
     inside = _ZERO
@@ -413,8 +414,8 @@ def find_beginnings(eights: Words64, start: int, stop: int, places: Integers) ->
         begins, inside = _beginnings(eights[group], inside)
         begins >>= _SEVEN
         base = group << 3
-        # Words have five letters or so: two places are written whether or not they are there, for
-        # that costs less than a wrong guess.
+        # Words have about five letters: two positions are always written, which costs less than a
+        # mispredicted branch.
         for _ in range(2):
             places[n_places] = base + _lowest(begins)
             n_places += np.int64(begins != _ZERO)
@@ -428,16 +429,16 @@ def find_beginnings(eights: Words64, start: int, stop: int, places: Integers) ->
 
 @kernel
 def _lowest(marks: np.uint64) -> int:
-    """The number of the first byte whose low bit is set."""
+    """Return the number of the first byte whose low bit is set."""
     below = (marks & (~marks + _ONE)) - _ONE
     return np.int64(((below & _EACH) * _EACH) >> _TOP)
 
 
 @kernel
 def sift(eights: Words64, places: Integers, beginnings: Words64, left: Integers) -> int:
-    """The places that a window may begin at, by a filter; how many. There is room for all and one.
+    """Keep the positions that pass the filter of beginnings; return how many.
 
-    By itself, so that the loop which goes over everything is a short one.
+    `left` has room for all and one more. A separate kernel keeps this hot loop short.
     """
     shift = _shift_for(beginnings) + _SIX
     n = _ZERO
@@ -465,10 +466,10 @@ def find_windows(
     left: Integers,
     numbers: Integers,
 ) -> int:
-    """Which of these places have a window, and which one; how many, with room for all and one.
+    """Find which positions have a window, and its number; return how many.
 
-    In short loops, each over all that the one before it left: the tables are far larger than the
-    processor's cache, and so it waits for several places at once.
+    The outputs have room for all and one more. Several short loops, each over the results of the
+    one before: the tables are far larger than the CPU cache, so cache misses overlap.
     """
     n_held = 0
     for at in places:
@@ -489,7 +490,7 @@ def find_windows(
         at, slot = left[place], numbers[place]
         digest = _digest(eights, at, size)
         is_same = _are_same(eights, at, text_eights, first[place], size)
-        while not is_same and slot != NONE:  # two windows with one digest: hardly ever
+        while not is_same and slot != NONE:  # two windows with one digest: very rare
             slot = _likely_slot(digest, (slot + 1) % slots.size, slots)
             if slot != NONE:
                 other = firsts[np.int64(slots[slot] & _LOW) - 1]
@@ -502,7 +503,7 @@ def find_windows(
 
 @kernel
 def _likely_slot(digest: np.uint64, slot: int, slots: Words64) -> int:
-    """The first slot from one on, up to a free one, with the upper half of a digest."""
+    """Return the next slot with the upper half of a digest, or `NONE` at a free slot."""
     while slots[slot]:
         if slots[slot] & _HIGH == digest & _HIGH:
             return slot
@@ -514,7 +515,7 @@ def _likely_slot(digest: np.uint64, slot: int, slots: Words64) -> int:
 
 @kernel
 def _are_same(eights: Words64, at: int, others: Words64, other_at: int, size: int) -> bool:
-    """Whether two windows of a size have the same bytes."""
+    """Return whether two windows have the same bytes."""
     first = _eight(eights, at) ^ _eight(others, other_at)
     second = _eight(eights, at + 8) ^ _eight(others, other_at + 8)
     if size == LONG:
@@ -525,9 +526,9 @@ def _are_same(eights: Words64, at: int, others: Words64, other_at: int, size: in
 
 @kernel
 def fetch(numbers: Integers, windows: Windows, texts: Texts) -> int:
-    """Have what `screen` will ask of these windows brought to the processor, many at once.
+    """Load what `screen` reads of these windows into the CPU cache, many at once.
 
-    The sum says nothing; without it, nothing would be read.
+    The returned sum is meaningless, but prevents the reads from being optimized away.
     """
     n = 0
     for number in numbers:
@@ -561,11 +562,11 @@ def screen(
     shares: Flags,
     found: Integers,
 ) -> tuple[int, int]:
-    """Which documents share the bytes of `n_tokens` tokens, and where they hold all of a text.
+    """Mark documents that share the bytes of `n_tokens` tokens, and find whole texts in them.
 
-    `places` and `numbers` say where which window is; those of each document come from the number in
-    `firsts` on: documents lie in any order. 0 tokens: only whole texts are looked for. Returns how
-    many rows of `found` there are and the document to go on with, when it is full.
+    `places` and `numbers` are the positions and numbers of windows; those of each document start at
+    its value in `firsts`, as documents may be in any order. With `n_tokens` 0, only whole texts are
+    searched. Returns the rows of `found`, and the document to continue with if it is full.
     """
     n_found = 0
     for document in range(first_document, starts.size):
@@ -612,7 +613,7 @@ def _pair_bit(first: np.uint64, second: np.uint64, shift: np.uint64) -> np.uint6
 
 @kernel
 def _shift_for(pairs: Words64) -> np.uint64:
-    """How far to shift for a bit of an array, whose size is a power of two."""
+    """Return the shift that gives a bit number of an array whose size is a power of two."""
     shift = np.uint64(58)
     n = pairs.size
     while n > 1:
@@ -625,7 +626,7 @@ def _shift_for(pairs: Words64) -> np.uint64:
 def enter_runs(
     tokens: Numbers, offsets: Integers, size: int, pairs: Words64, in_filter: Words64
 ) -> None:
-    """The n-grams of all texts into a filter, and which two tokens follow each other in them."""
+    """Enter the n-grams of all texts, and their adjacent token pairs, into filters."""
     shift = _shift_for(pairs)
     for text in range(offsets.size - 1):
         for at in range(offsets[text], offsets[text + 1] - size + 1):
@@ -645,7 +646,7 @@ def screen_runs(
     in_filter: Words64,
     shares: Flags,
 ) -> None:
-    """Which documents may share an n-gram: never lets one go that does."""
+    """Mark the documents that may share an n-gram; no false negatives."""
     shift = _shift_for(pairs)
     for document in range(offsets.size - 1):
         start, stop = offsets[document], offsets[document + 1]

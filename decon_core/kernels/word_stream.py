@@ -1,15 +1,14 @@
-"""Text to words, and words to what a growing table knows about them. Twin: `text.clean` and a dict.
+"""Split text into words, and look words up in a growing table.
 
-A word of up to 15 bytes is its own key; a longer one is found by hash and compared byte by byte. So
-two words are never taken for one another.
+Reference implementation: `text.clean` and a dict. A word of up to 15 bytes is its own key; a longer
+one is found by hash and compared byte by byte, so words are never confused.
 
-The table is one array with four numbers for a slot, so that a word costs one miss of the
-processor's cache:
+The table is one array with four numbers per slot, so that a lookup costs one CPU cache miss:
 
     low, high   up to 15 bytes: the bytes, with their number on top; longer: a hash with `LONG` and
                 the number on top. `high` is 0 in a free slot.
-    value       its tokens, or where they are, or `PENDING` and a number in this round
-    origin      of a longer word: where in `kept` its bytes stand
+    value       its tokens, or their position, or `PENDING` and a number in this round
+    origin      of a longer word: position of its bytes in `kept`
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ Integers = npt.NDArray[np.int64]
 CodePoints = npt.NDArray[np.int32]
 Tokens = npt.NDArray[np.uint32]
 
-# Classes of bytes and characters; everything else is what it becomes in lower case.
+# Classes of bytes and characters; all others map to their lower case.
 SEPARATOR = 0xFE  # in the table of bytes
 NOT_ASCII = 0xFF
 WIDE_SEPARATOR = -1  # in the table of characters
-WIDE_SPECIAL = -2  # its lower case is longer, or depends on the letters around it
+WIDE_SPECIAL = -2  # its lower case is longer, or depends on adjacent letters
 
-SPARE = 24  # bytes that are loaded with the last ones of a word
+SPARE = 24  # bytes past a word that may be read
 
-# A longer "word" (text of a script without spaces) hardly ever comes twice: it is not remembered.
+# A longer "word" (in a script without spaces) rarely occurs twice: it is not stored.
 LONGEST_KEPT = 64
 _LONGEST = np.uint64(LONGEST_KEPT)
 _LONGEST_KEY = np.uint64(15)
-NUMBERS = 4  # for a slot
+NUMBERS = 4  # per slot
 _SLOT = np.uint64(NUMBERS)
 _GROUP = 64
 
 PENDING = 0xFF  # in the top byte of a value
-NOT_KEPT = -1  # in the place of a pending word's slot
+NOT_KEPT = -1  # instead of a pending word's slot
 _SPACE = 0x20
-FAR = 0xFE  # top byte: the value says where the tokens are
+FAR = 0xFE  # top byte: the value is the position of the tokens
 MOST_NEAR = 3
 
 _TOP = np.uint64(56)
@@ -57,12 +56,12 @@ _SEVEN = np.uint64(7)
 _SIXTY_THREE = np.uint64(63)
 _CHUNK_BITS = np.uint64(64)
 
-# Of the first eight bytes of a word and of the next ones, those that belong to it, by its length.
+# Masks of the bytes of a word among its first eight bytes and the next eight, by its length.
 _LOW_BITS = np.array([min(1 << 8 * n, 1 << 64) - 1 for n in range(16)], np.uint64)
 _HIGH_BITS = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
 
 _LONG = np.uint64(0x80) << _TOP
-_NEVER = np.uint64(0xFF) << _TOP  # of a word that is not kept
+_NEVER = np.uint64(0xFF) << _TOP  # key of a word that is not stored
 _PENDING_VALUE = np.uint64(PENDING) << _TOP
 _HASH_BITS = (np.uint64(1) << _TOP) - np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads by multiplication
@@ -70,13 +69,13 @@ _MIX_2 = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 _PASSING = np.uint64(1) << np.uint64(55)
 _PLACE = _PASSING - np.uint64(1)
-_NEAR_BITS = 18  # more than any vocabulary of an index needs, but that of hashed words
+_NEAR_BITS = 18  # enough for the vocabulary of any index, except of hashed words
 _NEAR = (np.uint64(1) << np.uint64(_NEAR_BITS)) - np.uint64(1)
 
 
 @kernel
 def _character(text: Bytes, at: int) -> tuple[int, int]:
-    """The code point at a byte that is not ASCII, and how many bytes it takes."""
+    """Return the code point at a non-ASCII byte, and its number of bytes."""
     lead = np.int64(text[at])
     second = np.int64(text[at + 1]) & 0x3F
     if lead < 0xE0:
@@ -89,7 +88,7 @@ def _character(text: Bytes, at: int) -> tuple[int, int]:
 
 @kernel
 def _packed(point: int) -> tuple[int, int]:
-    """The UTF-8 bytes of a code point, the first one lowest, and how many they are."""
+    """Return the UTF-8 bytes of a code point, the first one lowest, and their number."""
     if point < 0x80:
         return point, 1
     last = 0x80 | point & 0x3F
@@ -113,16 +112,16 @@ def cut_words(
     edges: Integers,
     word_offsets: Integers,
 ) -> int:
-    """Write texts in lower case, and where each of their words begins and ends there.
+    """Write texts in lower case, and the start and end of each of their words.
 
-    From a document on, as many whole ones as there is room for; which one comes next. It is the
-    same when that one holds a letter that Python has to lower. `word_offsets` goes on from the
-    number of words before the document. `lowered` has `room_for` the first one; `edges` has two for
-    each of its bytes, and one more.
+    Processes whole documents from `document` on, as many as fit; returns the next one. Returns
+    `document` if it has a letter that Python must lower-case. `word_offsets` continues from the
+    number of words before the document. `lowered` has `room_for` the first document; `edges` has
+    two elements per byte, and one more.
     """
     n_points = char_class.size
     first_word = word_offsets[document]
-    # Unsigned: an index that may be negative costs a comparison more for every byte.
+    # Unsigned: signed indexes cost one more comparison per byte.
     out = edge = _ZERO
     while document < starts.size:
         at, stop = np.uint64(starts[document]), np.uint64(stops[document])
@@ -132,8 +131,8 @@ def cut_words(
         while at < stop:
             kind = byte_class[text[at]]
             if kind != NOT_ASCII:
-                # Without a branch: no processor can guess where a word ends. An edge is written
-                # for each byte, and the next one over it unless it was one.
+                # Branch-free, as ends of words are unpredictable: an edge is written for each byte,
+                # and overwritten by the next one unless it is an edge.
                 is_letter = np.uint64(kind < SEPARATOR)
                 lowered[out] = kind
                 edges[edge] = out
@@ -168,9 +167,9 @@ def cut_words(
 
 @kernel
 def room_for(n_bytes: int) -> int:
-    """The bytes that a text may have in lower case, and those that are loaded with the last.
+    """Return the maximum size of a text in lower case, with the spare bytes.
 
-    Where the original takes two, lower case takes three at most.
+    Two bytes become at most three.
     """
     return n_bytes + (n_bytes + 1) // 2 + SPARE
 
@@ -192,23 +191,21 @@ def look_up(
     pending_bytes: Bytes,
     patches: Integers,
 ) -> int:
-    """Look up words, from one on until all are done or an array is full; which comes next.
+    """Look up words from `word` on until all are done or an array is full; return the next.
 
-    `eights` is `lowered` in numbers of eight bytes. `counts` holds how many there are so far:
-    pending words, their bytes, patches, bytes in `kept`, words in the table. A word that the table
-    lacks is put there as pending; its bytes go to `pending_bytes` behind a space, and the places in
-    `values` that wait for it to `patches`.
+    `eights` is `lowered` as uint64. `counts` are the numbers of pending words, their bytes,
+    patches, bytes in `kept`, and words in the table. An unknown word is entered as pending: its
+    bytes are appended to `pending_bytes` after a space, and the positions in `values` that wait for
+    it to `patches`.
     """
     mask = np.uint64(table.size // NUMBERS - 1)
-    # In groups: the table does not fit the processor's caches, and look-ups that do not wait for
-    # each other are under way at the same time.
+    # In groups: the table exceeds the CPU caches, and the cache misses of a group overlap.
     lows = np.zeros(_GROUP, np.uint64)
     highs = np.zeros(_GROUP, np.uint64)
     slots = np.zeros(_GROUP, np.uint64)
     others = np.zeros(_GROUP, np.uint64)
     n_pending, n_bytes, n_patches, n_kept, n_known = counts
-    # Three quarters full: a smaller table is worth more than a shorter search, for the table does
-    # not fit the processor's caches.
+    # Up to three quarters full: with cache misses, a smaller table saves more than shorter probing.
     most_known = table.size // NUMBERS * 3 // 4
     while word < n_words:
         n_cut = min(
@@ -245,7 +242,6 @@ def look_up(
             else:
                 high = _NEVER
             slot = _place(low, high) & mask
-            # The table does not fit the processor's caches; what is asked for now is there soon.
             prefetch(table, slot << _TWO)
             lows[cut], highs[cut], slots[cut] = low, high, slot
         n_others = _ZERO
@@ -253,7 +249,7 @@ def look_up(
             slot, high = slots[cut] << _TWO, highs[cut]
             value = table[slot + _TWO]
             values[first + cut] = value
-            # Without a branch, and nearly never: what is elsewhere, new, waiting or long.
+            # Branch-free. Rare: words in another slot, new, pending or long.
             is_there = (table[slot] == lows[cut]) & (table[slot + _ONE] == high) & (high < _LONG)
             others[n_others] = cut
             n_others += _ONE - np.uint64(is_there & (value < _PENDING_VALUE))
@@ -302,14 +298,14 @@ def look_up(
 
 @inlined
 def _place(low: np.uint64, high: np.uint64) -> np.uint64:
-    """Where in a table a key is, before its size is known."""
+    """Hash a key; the caller masks it to the size of the table."""
     mixed = (low ^ low >> _HALF) * _MIX ^ (high ^ high >> _HALF) * _MIX_2
     return mixed ^ mixed >> _HALF
 
 
 @inlined
 def _digest(lowered: Bytes, start: np.uint64, length: np.uint64) -> np.uint64:
-    """A hash of the bytes of a long word."""
+    """Hash the bytes of a long word."""
     digest = length
     for at in range(start, start + length):
         digest = (digest ^ np.uint64(lowered[at])) * _MIX
@@ -328,7 +324,7 @@ def _found(
     table: Words64,
     kept: Bytes,
 ) -> tuple[np.uint64, bool]:
-    """The slot of a word, from where it should be on, or a free one for it; which of the two."""
+    """Return the slot of a word or a free one for it, and whether the word is new."""
     mask = np.uint64(table.size // NUMBERS - 1)
     while True:
         high_there = table[_SLOT * slot + _ONE]
@@ -363,7 +359,7 @@ def rehash(table: Words64, larger: Words64) -> None:
 
 @kernel
 def _append(tokens: Tokens, start: int, stop: int, target: Tokens, end: int) -> int:
-    """Copy a word's tokens behind their number; where they end."""
+    """Append the number of a word's tokens, then the tokens; return the new end."""
     target[end] = stop - start
     end += 1
     for at in range(start, stop):
@@ -386,11 +382,11 @@ def settle(
     n_passing: int,
     settled: Words64,
 ) -> tuple[int, int]:
-    """Give the pending words their tokens, in the table and in all places that wait for them.
+    """Store the tokens of the pending words, in the table and in all values that wait.
 
-    A value holds up to three tokens itself. More of them stand in `arena`, from the place that it
-    names; those of a word that is not kept stand in `passing`. `settled` is scratch of a value per
-    pending word. The new ends of the two.
+    A value contains up to three tokens. More are stored in `arena`, at the position in the value;
+    those of a word that is not kept in `passing`. `settled` is scratch, one value per pending word.
+    Returns the new ends of `arena` and `passing`.
     """
     for number in range(pending_slots.size):
         start, stop = offsets[number], offsets[number + 1]
@@ -421,9 +417,9 @@ def settle(
 
 @kernel
 def _far_size(value: np.uint64, arena: Tokens, passing: Tokens) -> int:
-    """How many tokens a word has whose value names their place.
+    """Return the number of tokens of a word whose value is their position.
 
-    Called for such words only: numba counts references to arrays at every call.
+    Called only for such words: numba counts references to arrays at every call.
     """
     at = np.int64(value & _PLACE)
     return np.int64(passing[at]) if value & _PASSING else np.int64(arena[at])
@@ -438,9 +434,9 @@ def expand(
     out: Tokens,
     token_offsets: Integers,
 ) -> bool:
-    """The tokens of all words, one after the other, and where those of each document begin.
+    """Write the tokens of all words, and the offsets of the documents.
 
-    False when there is not room for them: `MOST_NEAR` for every word, and all of a longer one.
+    Returns False if `out` is too small. It needs `MOST_NEAR` for every word, and all of a far one.
     """
     n = np.uint64(0)
     for document in range(value_offsets.size - 1):
@@ -448,7 +444,7 @@ def expand(
             value = values[word]
             size = value >> _TOP
             if size != np.uint64(FAR):
-                # Three are written, whatever the number: a guess at it would often be wrong.
+                # Always write three: a branch on the number would often be mispredicted.
                 out[n] = np.uint32(value & _NEAR)
                 out[n + _ONE] = np.uint32((value >> np.uint64(_NEAR_BITS)) & _NEAR)
                 out[n + _TWO] = np.uint32((value >> np.uint64(2 * _NEAR_BITS)) & _NEAR)
@@ -472,7 +468,7 @@ def expand(
 
 @kernel
 def tokens_of_words(values: Words64, arena: Tokens, passing: Tokens, counts: Integers) -> None:
-    """How many tokens each word has."""
+    """Count the tokens of each word."""
     for at in range(values.size):
         size = np.int64(values[at] >> _TOP)
         counts[at] = size if size != FAR else _far_size(values[at], arena, passing)
@@ -482,9 +478,9 @@ def tokens_of_words(values: Words64, arena: Tokens, passing: Tokens, counts: Int
 def word_places(
     text: Bytes, byte_class: Bytes, char_class: CodePoints, starts: Integers, stops: Integers
 ) -> int:
-    """Where each word begins and ends, in characters of the text; how many there are.
+    """Write the character range of each word; return the number of words.
 
-    At most one more than there is room for.
+    The result is at most one more than there is room for.
     """
     n = 0
     at = 0

@@ -1,11 +1,11 @@
-"""Items of the benchmarks, planted into shards of their own: a scan has to find them.
+"""Canaries: benchmark items planted into temporary shards, which a scan must find.
 
-A scan that finds nothing looks like a corpus that holds nothing. So items that a rule can see are
-put between words that mean nothing, written in two forms, and scanned by the jobs that scan a
-corpus, with the index and the search files of the store. What counts is what is decided in the
-end: an item that is found below the threshold is lost like one that is not found at all.
+A scan that is broken and finds nothing looks like a clean corpus. So items that a detector can see
+are placed between random words, written in two shard formats, and scanned by the same jobs as a
+corpus, with the index and search files of the store. What counts is the final decision: an item
+that scores below the threshold is lost like one that is not found at all.
 
-The shards and their tiles are thrown away; nothing of them gets among those of the corpus.
+The shards and their tiles are temporary; they never mix with those of the corpus.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.compression import create
 from decon_core.storage.store import Store, draft_folder, read_parquet
 
-# Of each benchmark and for each rule. One could be lucky; more say little that is new.
+# Canaries per benchmark and detector. One could be found by luck; more add little.
 PER_RULE = 2
 
 _LINES, _TABLE = "canaries.jsonl.zst", "canaries.parquet"
-_SHARED = ("records", "idf", "index", "search")  # of the store, as the corpus is scanned with them
+_SHARED = ("records", "idf", "index", "search")  # folders of the store that a scan reads
 _SOURCE = Source(name="canaries", path="canaries.*", text="text", id="id")
-_N_WORDS = 60  # before and behind an item: more than any rule looks beyond its edges
+_N_WORDS = 60  # before and after an item: more context than any detector looks at
 _REMEDY = (
-    "what was scanned since it was found last may lack leaks: delete search/ and index/ of the "
-    "store and this scan's tiles, and run again; if it stays lost, this is a bug"
+    "scans since this canary was last found may have missed leaks: delete search/ and index/ of "
+    "the store and this scan's tiles, and run again; if it is still not found, this is a bug"
 )
 
 
 class Canary(NamedTuple):
-    """An item, and the rule that has to find it."""
+    """An item, and the detector that must find it."""
 
     benchmark: str
     rule: str
@@ -58,10 +58,10 @@ class Canary(NamedTuple):
 
 @dataclass(frozen=True)
 class CanaryResult:
-    """What became of the canaries of one scan."""
+    """The canaries of one scan, and which were not found."""
 
     planted: tuple[Canary, ...]
-    blind: tuple[tuple[str, str], ...]  # benchmarks, and rules that see none of their items
+    blind: tuple[tuple[str, str], ...]  # (benchmark, detector that sees none of its items)
     n_documents: int
     lost: tuple[Problem, ...]
 
@@ -69,52 +69,52 @@ class CanaryResult:
 def run_canaries(
     store: Store, versions: Sequence[Version], policy: Policy, *, workers: int = 1
 ) -> CanaryResult:
-    """Plant items of these benchmarks, scan, and say which were not found."""
+    """Plant items of these benchmarks, scan them, and return which were not found."""
     policy = replace(policy, leave_out_common=False)  # nothing is common in so few documents
     broken = list(_broken_parts(store, versions, policy))
     whole = [version for version in versions if version.benchmark not in {p.where for p in broken}]
-    canaries, blind = _chosen(store, whole, policy)
+    canaries, blind = _choose(store, whole, policy)
     if not canaries:
         return CanaryResult((), blind, 0, tuple(broken))
     with draft_folder(store.drafts, "canaries") as folder:
         documents = list(_documents(store, whole, canaries))
-        pack = _written(folder / "shards", documents)
-        aside = _store_beside(store, folder / "store")
-        scan_packs(aside, [pack], whole, policy, workers=workers)
+        pack = _write_pack(folder / "shards", documents)
+        scratch = _linked_store(store, folder / "store")
+        scan_packs(scratch, [pack], whole, policy, workers=workers)
         lost = [
             problem
             for shard in pack.shards
-            for problem in _lost(canaries, _scores(store, aside, shard, whole, policy), shard)
+            for problem in _lost(canaries, _scores(store, scratch, shard, whole, policy), shard)
         ]
     return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
 
 
 def _broken_parts(store: Store, versions: Sequence[Version], policy: Policy) -> Iterator[Problem]:
-    """Indexes that cannot be those of their benchmarks. Their rows would name other records."""
+    """Yield indexes with another number of records than their benchmark."""
     index = index_fingerprint(store, policy)
     for version in versions:
         n_records = open_part(store, version, index).entries.dropped.size
         if n_records != version.n_records:
             found = f"an index of {n_records} records"
-            yield Problem(version.benchmark, found, f"one of {version.n_records}", _REMEDY)
+            yield Problem(version.benchmark, found, f"{version.n_records} records", _REMEDY)
 
 
-def _chosen(
+def _choose(
     store: Store, versions: Sequence[Version], policy: Policy
 ) -> tuple[tuple[Canary, ...], tuple[tuple[str, str], ...]]:
-    """The same ones at every scan; and where there are none to choose from."""
+    """Return the canaries, the same at every scan, and the pairs without a visible item."""
     seen: dict[tuple[str, str], list[Canary]] = {
-        (version.benchmark, rule): [] for version in versions for rule in policy.detectors
+        (version.benchmark, detector): [] for version in versions for detector in policy.detectors
     }
     table = indexability(store, versions, policy)
     for row in table.filter(table["is_visible"]).select(Canary._fields).to_pylist():
         seen[row["benchmark"], row["rule"]].append(Canary(**row))
-    chosen = [one for found in seen.values() for one in sorted(found, key=_lot)[:PER_RULE]]
+    chosen = [one for found in seen.values() for one in sorted(found, key=_draw_key)[:PER_RULE]]
     return tuple(sorted(chosen)), tuple(sorted(key for key, found in seen.items() if not found))
 
 
-def _lot(canary: Canary) -> bytes:
-    """Drawn by the item alone, so that most rules have the same ones to find."""
+def _draw_key(canary: Canary) -> bytes:
+    """Return a sort key of the item alone, so that most detectors get the same items."""
     item = f"{canary.benchmark}\n{canary.split}\n{canary.instance_index}"
     return sha256(item.encode()).digest()
 
@@ -122,7 +122,7 @@ def _lot(canary: Canary) -> bytes:
 def _documents(
     store: Store, versions: Sequence[Version], canaries: Sequence[Canary]
 ) -> Iterator[tuple[str, str]]:
-    """An id and a text for each record of the items: any of them will do."""
+    """Yield an id and a text per record of the items; one found record finds the item."""
     wanted = {(one.benchmark, one.split, one.instance_index) for one in canaries}
     columns = ["benchmark", "split", "instance_index", "passage", "question", "answer"]
     for version in versions:
@@ -130,17 +130,17 @@ def _documents(
             if (version.benchmark, record["split"], record["instance_index"]) in wanted:
                 name = f"{version.benchmark} {row}"
                 texts = [record[part] for part in ("passage", "question", "answer")]
-                said = [_words(f"before {name}"), *texts, _words(f"behind {name}")]
-                yield name, " ".join(text for text in said if text)
+                parts = [_words(f"before {name}"), *texts, _words(f"behind {name}")]
+                yield name, " ".join(text for text in parts if text)
 
 
 def _words(seed: str) -> str:
-    """Words that stand nowhere else."""
+    """Return pseudo-random words that occur nowhere else."""
     digest = "".join(sha256(f"{seed} {n}".encode()).hexdigest() for n in range(_N_WORDS // 8))
     return " ".join(digest[at : at + 8] for at in range(0, len(digest), 8))
 
 
-def _written(folder: Path, documents: Sequence[tuple[str, str]]) -> Pack:
+def _write_pack(folder: Path, documents: Sequence[tuple[str, str]]) -> Pack:
     folder.mkdir(parents=True)
     with create(folder / _LINES, ".zst") as file:
         for name, text in documents:
@@ -151,8 +151,8 @@ def _written(folder: Path, documents: Sequence[tuple[str, str]]) -> Pack:
     return Pack(name="canaries-0000", source=_SOURCE, shards=shards)
 
 
-def _store_beside(store: Store, root: Path) -> Store:
-    """A store that has what a scan reads in common with another, and none of what it writes."""
+def _linked_store(store: Store, root: Path) -> Store:
+    """Create a store that links what a scan reads, and has its own folders for what it writes."""
     root.mkdir()
     for name in _SHARED:
         (store.root / name).mkdir(exist_ok=True)
@@ -161,12 +161,12 @@ def _store_beside(store: Store, root: Path) -> Store:
 
 
 def _scores(
-    store: Store, aside: Store, shard: Shard, versions: Sequence[Version], policy: Policy
+    store: Store, scratch: Store, shard: Shard, versions: Sequence[Version], policy: Policy
 ) -> Mapping[Canary, tuple[bool, float]]:
-    """Of every item and rule the best that was found: whether it is a leak, and its score."""
+    """Return the best match of each canary: whether it is a leak, and its score."""
     scan = scan_fingerprint(store, policy)
     tiles = (
-        (version, read_parquet(aside.tile(scan, shard.fingerprint, version.fingerprint)))
+        (version, read_parquet(scratch.tile(scan, shard.fingerprint, version.fingerprint)))
         for version in versions
     )
     entries = entries_of(
@@ -187,6 +187,6 @@ def _lost(
         is_leak, score = scores.get(canary, (False, None))
         if not is_leak:
             where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.rule}"
-            found = "nothing" if score is None else f"a score of {score:.3f}, which is no leak"
-            expected = f"the item that was planted ({shard.name.partition('.')[2]})"
+            found = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
+            expected = f"the planted item ({shard.name.partition('.')[2]})"
             yield Problem(where, found, expected, _REMEDY)

@@ -1,6 +1,6 @@
-"""Every file of a store read and verified; what is damaged removed, so that it is made again.
+"""Verify every file of a store, and remove damaged ones so that they are rebuilt.
 
-Most files carry a checksum (`checksums.py`). Files for other programs, such as the shards of a
+Most files contain a checksum (`checksums.py`). Files for other programs, such as the shards of a
 mixture, have theirs in the manifest of their folder.
 """
 
@@ -16,7 +16,7 @@ from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
 from decon_core.storage.checksums import damaged, fault_of
 from decon_core.storage.store import Store, read_json, remove
 
-# Folders with a manifest: how far below the store's, and the name of the manifest there.
+# Folders with a manifest: its depth below the folder, and its name.
 _WITH_MANIFEST = {
     "mixtures": (2, "_manifest.json"),
     "blends": (1, "_manifest.json"),
@@ -28,7 +28,7 @@ _CARD = "README.md"
 
 
 def verify_store(store: Store) -> Iterator[Problem | None]:
-    """Read every file: for each what is wrong with it, or None."""
+    """Read every file; yield for each a problem, or None if it is intact."""
     for folder in sorted(path for path in store.root.glob("*") if path.is_dir()):
         if folder.name in _LEFT_OUT or folder.name.startswith("."):
             continue
@@ -43,7 +43,7 @@ def verify_store(store: Store) -> Iterator[Problem | None]:
 
 
 def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
-    """Remove damaged files, and what cannot be without them; return the damaged files."""
+    """Remove damaged files and what depends on them; return the damaged files."""
     found = [path for path in _places(problems) if path.is_relative_to(store.root)]
     found = [path for path in found if path.exists()]
     for path in to_remove(store, found):
@@ -52,7 +52,7 @@ def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
 
 
 def to_remove(store: Store, damaged_files: Iterable[Path]) -> list[Path]:
-    """The files and folders that have to go for damaged files to be made again."""
+    """Return the files and folders to remove so that damaged files are rebuilt."""
     return [*dict.fromkeys(one for path in damaged_files for one in _removed_with(store, path))]
 
 
@@ -61,7 +61,7 @@ def _places(problems: Iterable[Problem]) -> Iterator[Path]:
 
 
 def _removed_with(store: Store, path: Path) -> list[Path]:
-    """What has to go for a file to be made again."""
+    """Return what to remove so that a file is rebuilt."""
     kind, *rest = path.relative_to(store.root).parts
     if kind in _WITH_MANIFEST and path.name != _CARD:
         depth, _ = _WITH_MANIFEST[kind]
@@ -69,16 +69,14 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
     if kind == "common":
         return [path, store.current_common]
     if kind == "idf" and _can_be_counted_again(store, path):
-        return [
-            store.current_snapshot
-        ]  # then it is frozen as the first time, over the damaged file
+        return [store.current_snapshot]  # a first freeze then replaces the damaged file
     return [path]
 
 
 def _can_be_counted_again(store: Store, path: Path) -> bool:
-    """Whether a snapshot is the current one, and today's records would give the same counts.
+    """Return whether a snapshot is current and the current records give the same counts.
 
-    If they would not, weights would change without being asked to: that takes `--refreeze`.
+    If they do not, weights would change silently; only `--refreeze` may do that.
     """
     try:
         is_current = path.stem == current_snapshot_fingerprint(store)
@@ -88,7 +86,7 @@ def _can_be_counted_again(store: Store, path: Path) -> bool:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files below a folder. Hidden ones are still being written."""
+    """Return the files below a folder without hidden ones, which are still being written."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -101,7 +99,7 @@ def _fault(path: Path) -> Problem | None:
     try:
         found = fault_of(path)
     except FileNotFoundError:
-        return None  # replaced meanwhile
+        return None  # removed meanwhile
     return damaged(path, found) if found else None
 
 
@@ -113,21 +111,21 @@ def _faults_of_listed(folder: Path, name: str) -> Iterator[Problem | None]:
     try:
         hashes = _hashes(read_json(path))
     except (DeconError, KeyError, TypeError, AttributeError) as error:
-        yield damaged(path, f"a manifest of another form: {error}")
+        yield damaged(path, f"an invalid manifest: {error}")
         return
     yield None
     for file, content in sorted(hashes.items()):
         found = folder / file
         if not found.is_file():
-            yield damaged(found, "it is gone")
+            yield damaged(found, "the file is missing")
         elif hash_file(found) != content:
-            yield damaged(found, "its checksum is not that in the manifest")
+            yield damaged(found, "its checksum differs from the manifest")
         else:
             yield None
 
 
 def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The hashes of the files that a manifest lists."""
+    """Return the hashes of the files that a manifest lists."""
     if FILES in manifest:
         return dict(manifest[FILES])
     if "parts" in manifest:

@@ -1,4 +1,4 @@
-"""What decon.toml demands of benchmarks: that rules can see enough of those that are required."""
+"""Check `[evals] required`: each detector must see enough items of the required benchmarks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from decon_core.wording import counted
 
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
-    """Required benchmarks of which rules see less than is demanded."""
+    """Return the required benchmarks of which a detector sees too few items."""
     return shortfalls(config, visibilities_of(config, store, config.required))
 
 
 def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
     return [
         Problem(
-            f"{one.benchmark}, {one.rule}",
+            f"{one.benchmark}, {one.detector}",
             f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
-            f"a share of {config.least_indexable_share}",
+            f"a share of at least {config.least_indexable_share}",
         )
         for one in seen
         if not reaches(one.share, config.least_indexable_share)
@@ -32,7 +32,7 @@ def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
 
 
 def visibilities_of(config: Config, store: Store, names: Iterable[str]) -> list[Visibility]:
-    """What each rule sees of those benchmarks that have an index."""
+    """Return what each detector sees of those benchmarks that have an index."""
     index = index_fingerprint(store, config.policy)
     versions = [
         current_version(store, name) for name in names if store.current_records(name).is_file()

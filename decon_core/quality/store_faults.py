@@ -1,4 +1,4 @@
-"""What can be wrong with what lies in a store, although it is there: records, ledgers, tiles."""
+"""Find faults in existing files of a store: records, ledgers, tiles."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from decon_core.storage.verification import (
 )
 from decon_core.wording import counted
 
-_AGAIN = "delete it, and `decon-assets run` makes it again"
+_AGAIN = "delete it, and `decon-assets run` rebuilds it"
 _SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
 
 _TEXTS = ("question", "answer", "passage")
-_MOST_ROWS_TOLD = 3
+_MAX_LISTED = 3
 
 
 # Records ------------------------------------------------------------------------------------------
 
 
 def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Inspection:
-    """Of the benchmarks that were normalized, or touched, since they were looked at last."""
-    said = {name: store.current_records(name) for name in benchmarks}
+    """Inspect the records of benchmarks that changed since the last inspection."""
+    paths = {name: store.current_records(name) for name in benchmarks}
     stamps = {
         name: stamp_of_files(path.parent, path.name)
-        for name, path in said.items()
+        for name, path in paths.items()
         if path.is_file()
     }
     return inspect_changed(store, "records", stamps, lambda name: faults_of_records(store, name))
 
 
 def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
-    """Of a benchmark's current version: its form, its counts, and what its rows say."""
+    """Yield the faults of a benchmark's current records: columns, counts, rows, content hash."""
     try:
         version = current_version(store, benchmark)
     except DeconError as error:
@@ -64,8 +64,8 @@ def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
         yield table
         return
     yield from _miscounted(path, version, table)
-    yield from _rows_that_say_nothing(path, table)
-    yield from _numbers_used_twice(path, table)
+    yield from _records_without_text(path, table)
+    yield from _duplicate_numbers(path, table)
     content = fingerprint_of_records(table)
     if content != version.fingerprint:
         found = f"records whose content hashes to {content}"
@@ -76,42 +76,42 @@ def _miscounted(path: Path, version: Version, table: pa.Table) -> Iterator[Probl
     items = table.group_by(["split", "instance_index"]).aggregate([])
     found = table.num_rows, items.num_rows
     if found != (version.n_records, version.n_items):
-        told = f"{version.n_records} and {version.n_items}, as it was saved"
-        yield Problem(str(path), "{} records of {} items".format(*found), told, _AGAIN)
+        expected = f"{version.n_records} and {version.n_items}, as saved"
+        yield Problem(str(path), "{} records of {} items".format(*found), expected, _AGAIN)
     others = sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark})
     if others:
         yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
 
 
-def _rows_that_say_nothing(path: Path, table: pa.Table) -> Iterator[Problem]:
+def _records_without_text(path: Path, table: pa.Table) -> Iterator[Problem]:
     is_blank = np.ones(table.num_rows, np.bool_)
     for name in _TEXTS:
         text = pc.utf8_trim_whitespace(pc.fill_null(table[name], ""))
         is_blank &= np.asarray(pc.equal(text, ""))
     rows = np.flatnonzero(is_blank).tolist()
     if rows:
-        some = ", ".join(map(str, rows[:_MOST_ROWS_TOLD]))
-        more = " and others" if len(rows) > _MOST_ROWS_TOLD else ""
+        some = ", ".join(map(str, rows[:_MAX_LISTED]))
+        more = " and others" if len(rows) > _MAX_LISTED else ""
         found = f"{counted(len(rows), 'record')} without any text: rows {some}{more}"
-        yield Problem(str(path), found, "a text in each", "look at the recipe and the raw rows")
+        yield Problem(str(path), found, "a text in each", "check the recipe and the raw rows")
 
 
-def _numbers_used_twice(path: Path, table: pa.Table) -> Iterator[Problem]:
-    """The records of an item stand together, so one that comes again is another one's number."""
+def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
+    """Yield items whose records are not consecutive: two items have the same number."""
     names = zip(table["split"].to_pylist(), table["instance_index"].to_pylist(), strict=True)
-    ended: set[Any] = set()
+    finished: set[Any] = set()
     twice: dict[Any, None] = {}
     before = None
     for name in names:
         if name != before:
-            if name in ended:
+            if name in finished:
                 twice[name] = None
-            ended.add(name)
+            finished.add(name)
             before = name
     if twice:
-        some = ", ".join(f"{split} {number}" for split, number in [*twice][:_MOST_ROWS_TOLD])
-        found = f"{len(twice)} numbers of two items each: {some}"
-        yield Problem(str(path), found, "a number of its own for each item", _AGAIN)
+        some = ", ".join(f"{split} {number}" for split, number in [*twice][:_MAX_LISTED])
+        found = f"{counted(len(twice), 'item number')} used twice: {some}"
+        yield Problem(str(path), found, "a unique number for each item", _AGAIN)
 
 
 # What was scanned ---------------------------------------------------------------------------------
@@ -120,10 +120,10 @@ def _numbers_used_twice(path: Path, table: pa.Table) -> Iterator[Problem]:
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
 ) -> Inspection:
-    """Of the shards whose tiles are new, or lie otherwise than when they were looked at last.
+    """Inspect the tiles of shards that are new or changed since the last inspection.
 
-    How many matches a tile had when it was first found right is kept: of its rows alone nobody
-    could tell that some are gone.
+    The number of matches of each tile is noted when it is first found intact, because missing rows
+    cannot be detected from the tile alone.
     """
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
     asked = [scan, *sorted(version.fingerprint for version in versions)]
@@ -151,27 +151,27 @@ def changed_faults_of_scan(
 def faults_of_scan(
     store: Store, shard: Shard, versions: Sequence[Version], scan: str, first: dict[str, int]
 ) -> Iterator[Problem]:
-    """Of a shard's tiles: that what was read of it is accounted for, and that they are its own.
+    """Yield the faults of a shard's ledger and tiles.
 
-    `first`: how many matches each tile had that was found right; of new ones it is added.
+    `first`: the noted number of matches of each intact tile; new intact tiles are added.
     """
     folder = store.ledger(scan, shard.fingerprint).parent
-    there = {path.name for path in folder.glob("*") if not path.name.startswith(".")}
-    if not there:
-        return  # not scanned, which is another matter
+    names = {path.name for path in folder.glob("*") if not path.name.startswith(".")}
+    if not names:
+        return  # not scanned: reported elsewhere
     yield from _faults_of_ledger(store, shard, scan)
     note = store.verification_note(f"matches-{scan}")
     for version in versions:
         tile = store.tile(scan, shard.fingerprint, version.fingerprint)
-        if tile.name in there:
+        if tile.name in names:
             yield from _faults_of_tile(tile, shard, version, first, note)
             yield from _faults_of_counts(store, shard, version, scan)
 
 
 def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Rows that could not be read, of shards whose ledger is new or names some.
+    """Inspect new and faulty ledgers for rows that could not be read.
 
-    A backfill asks after each of its runs, and of 5,000 ledgers few are new then.
+    A backfill calls this after each run, when few of its 5,000 ledgers are new.
     """
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
     ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
@@ -185,7 +185,7 @@ def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspe
 
 
 def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Rows with bytes that are not UTF-8, of shards whose ledger is new or names some."""
+    """Inspect new and faulty ledgers for rows with bytes that are not UTF-8."""
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
     ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
     stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
@@ -200,22 +200,22 @@ def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Insp
 
 def _stamp_of_ledger(path: Path) -> Stamp:
     status = path.stat()
-    return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # scan and shard are its name
+    return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # parts: scan and shard
 
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:
     path = store.ledger(scan, shard.fingerprint)
     if not path.is_file():
         found = "tiles without a ledger"
-        yield Problem(str(path.parent), found, "an account of what was read", _SCAN_AGAIN)
+        yield Problem(str(path.parent), found, "a ledger of the rows read", _SCAN_AGAIN)
         return
     try:
         ledger = read_json(path)
-        said = ledger["n_rows"], ledger["n_documents"], len(ledger["unreadable"]), ledger["shard"]
+        fields = ledger["n_rows"], ledger["n_documents"], len(ledger["unreadable"]), ledger["shard"]
     except (DeconError, KeyError, TypeError) as error:
-        yield Problem(str(path), f"no ledger ({error})", "one of this version", _SCAN_AGAIN)
+        yield Problem(str(path), f"an invalid ledger ({error})", "a readable one", _SCAN_AGAIN)
         return
-    n_rows, n_documents, n_unreadable, name = said
+    n_rows, n_documents, n_unreadable, name = fields
     if name != shard.fingerprint:
         yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
     if n_rows != n_documents + n_unreadable:
@@ -223,14 +223,14 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
             f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')} and "
             f"{n_unreadable} unreadable"
         )
-        yield Problem(str(path), found, "as many rows as both", _SCAN_AGAIN)
+        yield Problem(str(path), found, "rows = documents + unreadable", _SCAN_AGAIN)
     documents = _read(store.documents(scan, shard.fingerprint), DOCUMENTS, columns=["row"])
     if isinstance(documents, Problem):
         yield documents
     elif documents.num_rows != n_documents:
         found = counted(documents.num_rows, "document")
         where = str(store.documents(scan, shard.fingerprint))
-        yield Problem(where, found, f"{n_documents}, as the ledger says", _SCAN_AGAIN)
+        yield Problem(where, found, f"{n_documents}, as in the ledger", _SCAN_AGAIN)
 
 
 def _faults_of_tile(
@@ -241,17 +241,19 @@ def _faults_of_tile(
     if isinstance(table, Problem):
         yield table
         return
-    problems = [*_of_others(path, table, shard, version)]
+    problems = [*_foreign_matches(path, table, shard, version)]
     yield from problems
     known = first.get(version.fingerprint, table.num_rows)
     if table.num_rows != known:
-        again = f"{_SCAN_AGAIN}; if it comes to as many once more, delete {note} as well"
-        yield Problem(str(path), f"{table.num_rows} matches", f"{known}, as at first", again)
-    elif table.num_rows and not problems:  # most tiles have none: the note would be as long as all
+        remedy = f"{_SCAN_AGAIN}; if the number is the same again, delete {note} as well"
+        yield Problem(str(path), f"{table.num_rows} matches", f"{known}, as first seen", remedy)
+    elif table.num_rows and not problems:  # most tiles have none: keeps the note short
         first[version.fingerprint] = table.num_rows
 
 
-def _of_others(path: Path, table: pa.Table, shard: Shard, version: Version) -> Iterator[Problem]:
+def _foreign_matches(
+    path: Path, table: pa.Table, shard: Shard, version: Version
+) -> Iterator[Problem]:
     if not table.num_rows:
         return
     expected = {"shard": shard.fingerprint, "benchmark": version.benchmark}
@@ -261,7 +263,7 @@ def _of_others(path: Path, table: pa.Table, shard: Shard, version: Version) -> I
             yield Problem(str(path), f"matches of {name} {others[0]}", value, _SCAN_AGAIN)
     if pc.max(table["record"]).as_py() >= version.n_records:
         found = "matches of records that the benchmark does not have"
-        yield Problem(str(path), found, f"one of {version.n_records}", _SCAN_AGAIN)
+        yield Problem(str(path), found, f"records below {version.n_records}", _SCAN_AGAIN)
 
 
 def _faults_of_counts(store: Store, shard: Shard, version: Version, scan: str) -> Iterator[Problem]:
@@ -274,7 +276,7 @@ def _faults_of_counts(store: Store, shard: Shard, version: Version, scan: str) -
 def _read(
     path: Path, schema: pa.Schema, *, columns: Collection[str] | None = None
 ) -> pa.Table | Problem:
-    """A table, or why it is none."""
+    """Read a table; return a problem if that fails."""
     if not path.is_file():
         return Problem(str(path), "no such file", "a table", _AGAIN)
     try:
@@ -283,16 +285,18 @@ def _read(
         with pq.ParquetFile(pa.BufferReader(map_verified(path))) as file:
             found = file.schema_arrow
             if not found.equals(schema):
-                return Problem(str(path), f"other columns: {_unlike(found, schema)}", "its own")
+                return Problem(
+                    str(path), f"other columns: {_differing_columns(found, schema)}", "the schema"
+                )
             return file.read(columns=None if columns is None else [*columns])
     except DamagedError as error:
         return error.problems[0]
     except (pa.ArrowException, OSError) as error:
-        told = str(error).splitlines()[0]
-        return Problem(str(path), f"a file that cannot be read ({told})", "a whole one", _AGAIN)
+        reason = str(error).splitlines()[0]
+        return Problem(str(path), f"an unreadable file ({reason})", "a readable one", _AGAIN)
 
 
-def _unlike(found: pa.Schema, schema: pa.Schema) -> str:
-    """The names of columns that only one of two schemas has like that."""
-    unlike = [field.name for field in schema if field not in list(found)]
-    return ", ".join([*unlike, *(name for name in found.names if name not in schema.names)])
+def _differing_columns(found: pa.Schema, schema: pa.Schema) -> str:
+    """Return the names of the columns that differ between two schemas."""
+    differing = [field.name for field in schema if field not in list(found)]
+    return ", ".join([*differing, *(name for name in found.names if name not in schema.names)])

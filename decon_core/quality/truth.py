@@ -1,4 +1,4 @@
-"""A report against a truth file: what was planted and found, and what was flagged for nothing.
+"""Compare a report with a truth file: planted items found, and false alarms.
 
 A truth file has one JSON object a line: source, shard (file name), row, benchmark, split,
 instance_index, kind ("plant" or "hard_negative"), phenomenon, and expected (true, false, or null
@@ -15,19 +15,19 @@ import duckdb
 
 @dataclass(frozen=True)
 class BenchmarkScore:
-    """One benchmark against the truth."""
+    """The result for one benchmark."""
 
     benchmark: str
     n_items: int
     n_leaked: int
     n_planted: int  # expected to be found
     n_found: int  # of those
-    n_false_alarms: int  # flagged (document, item) pairs that nobody planted, or as a negative
+    n_false_alarms: int  # flagged (document, item) pairs not planted, or planted as negatives
 
 
 @dataclass(frozen=True)
 class PhenomenonScore:
-    """One kind of plant or hard negative."""
+    """The result for one phenomenon of plants or hard negatives."""
 
     kind: str
     phenomenon: str
@@ -44,8 +44,8 @@ _FLAGGED = """
     FROM report.matches WHERE is_contaminated
 """
 
-# A hard negative may name no item: then nothing at all may be flagged in its document. `document`
-# rows are flagged by any match; the others by a match with the very item.
+# A hard negative may name no item: then nothing may be flagged in its document. `document` rows are
+# flagged by any match, all others by a match with the same item.
 _TRUTH = """
     CREATE TEMP TABLE truth AS
     SELECT t.*, parse_filename(t.shard) AS file,

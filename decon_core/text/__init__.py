@@ -1,1 +1,1 @@
-"""Text to canonical text, and canonical text to tokens; offsets lead back to the original."""
+"""Canonical text, tokenizers and the word cache, with offsets back to the original text."""

@@ -1,9 +1,9 @@
-"""Text to canonical text, and character offsets back.
+"""Convert text to canonical text, and map character offsets back to the original.
 
-Canonical text is what is tokenized and compared: lower case, punctuation gone, words separated by
-single spaces; and, where a `Form` asks for it, each word normalized. A person wants to see the
-original, so every canonical character knows where it came from. The plain versions of `clean` and
-`canonical` are in `tests/oracle/text.py` and `decon.py` there; property tests compare them.
+Canonical text is what is tokenized and compared: lower case, without punctuation, words separated
+by single spaces and, if the `Form` asks for it, each word normalized. Offsets are kept so that
+reports can show the original text. Simple versions of `clean` and `canonical` are in
+`tests/oracle/text.py` and `tests/oracle/decon.py`; property tests compare them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from unicodedata import normalize
 from decon_core.text.characters import IGNORABLE, LOOK_ALIKES, SIGNS, Form
 from decon_core.text.markup import stripped, stripped_with_offsets
 
-# The Unicode property White_Space. Python's own idea of white space (str.split, \s) adds the four
+# The Unicode property White_Space. Python's white space (str.split, \s) also contains the four
 # information separators U+001C..U+001F, which the reference implementation keeps.
 WHITE_SPACE = (
     "\t\n\x0b\x0c\r \x85\xa0\u1680"
@@ -32,16 +32,16 @@ def _word_pattern(punctuation: str) -> re.Pattern[str]:
 
 
 def clean(text: str, *, punctuation: str) -> str:
-    """Canonical form of a text."""
+    """Return the text in lower case, without punctuation, words separated by single spaces."""
     return " ".join(_word_pattern(punctuation).findall(text.lower()))
 
 
 def normalized_words(word: str, *, punctuation: str) -> list[str]:
-    """What becomes of a lower-case word when look-alike spellings are made one; maybe nothing.
+    """Return the words that a lower-case word becomes when look-alike spellings are folded.
 
-    NFKC without default-ignorable characters, signs that look like ASCII ones folded, cut again at
-    what has become white space or punctuation; then letters that look Latin, in words that have an
-    ASCII letter. It depends on the word alone, so it is worked out once for each different word.
+    Applies NFKC, drops default-ignorable characters, folds signs that look like ASCII ones, splits
+    again at new white space and punctuation, and folds Latin look-alikes in words with an ASCII
+    letter. The result may be empty. It depends only on the word, so callers can cache it per word.
     """
     if word.isascii():
         return [word]
@@ -57,7 +57,7 @@ _Folding = tuple[frozenset[str], Mapping[int, str | None]]
 
 
 def _folding(table: Mapping[int, str | None]) -> _Folding:
-    """A table with the set of its characters: faster than the table where none is there."""
+    """Return a translation table with the set of its characters, for a fast membership test."""
     return frozenset(map(chr, table)), table
 
 
@@ -81,7 +81,7 @@ def _with_latin(word: str) -> str:
 
 
 def canonical(text: str, form: Form) -> str:
-    """Canonical form of a text."""
+    """Return the canonical text."""
     if form.strip_markup:
         text = stripped(text)
     words = _word_pattern(form.punctuation).findall(text.lower())
@@ -93,19 +93,19 @@ def canonical(text: str, form: Form) -> str:
 
 @dataclass(frozen=True)
 class Canonical:
-    """Canonical text, and for each of its characters the original characters it stands for."""
+    """Canonical text, and for each of its characters the original range."""
 
     text: str
     starts: Sequence[int]
     stops: Sequence[int]
 
     def original(self, start: int, stop: int) -> tuple[int, int]:
-        """The range of original characters behind a range of canonical ones."""
+        """Map a range of canonical characters to original characters."""
         return self.starts[start], self.stops[stop - 1]
 
 
 def clean_with_offsets(text: str, *, punctuation: str) -> Canonical:
-    """`clean`, remembering where every character came from."""
+    """Return the same text as `clean`, with the original offsets of every character."""
     lowered = text.lower()
     # Lower-casing may lengthen a character (İ becomes i and a combining dot), never merge two.
     source = [at for at, char in enumerate(text) for _ in char.lower()]
@@ -125,12 +125,14 @@ def clean_with_offsets(text: str, *, punctuation: str) -> Canonical:
 
 
 def canonical_with_offsets(text: str, form: Form) -> Canonical:
-    """`canonical`, with the place of every character: of a changed word, that of all of it."""
+    """Return the same text as `canonical`, with offsets; a changed word maps as a whole."""
     if form.strip_markup:
-        left = stripped_with_offsets(text)
-        found = canonical_with_offsets(left.text, replace(form, strip_markup=False))
-        starts = [int(left.starts[at]) for at in found.starts]
-        return Canonical(found.text, starts, [int(left.stops[at - 1]) for at in found.stops])
+        without_markup = stripped_with_offsets(text)
+        inner = canonical_with_offsets(without_markup.text, replace(form, strip_markup=False))
+        starts = [int(without_markup.starts[at]) for at in inner.starts]
+        return Canonical(
+            inner.text, starts, [int(without_markup.stops[at - 1]) for at in inner.stops]
+        )
     plain = clean_with_offsets(text, punctuation=form.punctuation)
     if form.normalize_unicode and not text.isascii():
         plain = _normalized(plain, form.punctuation)
@@ -164,34 +166,38 @@ def _normalized(plain: Canonical, punctuation: str) -> Canonical:
     return Canonical("".join(pieces), starts, stops)
 
 
-# Scripts that do not part words: here every letter is one, to be shown by itself.
-_UNPARTED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Scripts without spaces between words: each character is shown as a word.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 
 
 @lru_cache(maxsize=8)
 def _shown_pattern(punctuation: str) -> re.Pattern[str]:
-    apart = re.escape(WHITE_SPACE + punctuation)
-    return re.compile(f"[{_UNPARTED}]|[^{apart}{_UNPARTED}]+")
+    separators = re.escape(WHITE_SPACE + punctuation)
+    return re.compile(f"[{_UNSPACED}]|[^{separators}{_UNSPACED}]+")
 
 
 def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
-    """The words of a text in lower case, and where each stands in it: to show them, not to compare.
+    """Return the lower-case words of a text with their offsets, for display, not for comparison.
 
-    Lower-casing word by word differs from `clean` where a letter's form depends on the next word's.
+    Lower-casing word by word differs from `clean` where a letter's form depends on the next word.
     """
     if form.strip_markup:
-        left = stripped_with_offsets(text)
+        without_markup = stripped_with_offsets(text)
         return [
-            (word, int(left.starts[start]), int(left.stops[stop - 1]))
-            for word, start, stop in words_with_places(left.text, replace(form, strip_markup=False))
+            (word, int(without_markup.starts[start]), int(without_markup.stops[stop - 1]))
+            for word, start, stop in words_with_places(
+                without_markup.text, replace(form, strip_markup=False)
+            )
         ]
-    found = _shown_pattern(form.punctuation).finditer(text)
-    words = [(word.group().lower(), word.start(), word.end()) for word in found]
+    matches = _shown_pattern(form.punctuation).finditer(text)
+    words = [(word.group().lower(), word.start(), word.end()) for word in matches]
     if not form.normalize_unicode:
         return words
-    normalized = [(_in_one(word, form.punctuation), start, stop) for word, start, stop in words]
+    normalized = [
+        (_joined_normalized(word, form.punctuation), start, stop) for word, start, stop in words
+    ]
     return [(word, start, stop) for word, start, stop in normalized if word]
 
 
-def _in_one(word: str, punctuation: str) -> str:
+def _joined_normalized(word: str, punctuation: str) -> str:
     return " ".join(normalized_words(word, punctuation=punctuation))

@@ -1,7 +1,7 @@
-"""Characters and mark-up that canonical text leaves out or folds, and the settings that choose it.
+"""Tables of characters and mark-up that canonical text drops or folds, and the settings for it.
 
-The tables are facts of Unicode and of HTML. The oracle and the stages read them; what is done with
-them is written in both, by itself.
+The tables are facts of Unicode and HTML. Both the oracle and the stages read them, but each
+implements their use independently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html.entities import html5
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """How text becomes canonical text."""
+    """The settings for canonical text."""
 
     punctuation: str
     normalize_unicode: bool = False
@@ -21,7 +21,7 @@ class Form:
 
 # Unicode ------------------------------------------------------------------------------------------
 
-# The property Default_Ignorable_Code_Point: characters that a reader does not see.
+# The property Default_Ignorable_Code_Point: invisible characters.
 _IGNORABLE_RANGES = (
     *((0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5)),
     *((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164)),
@@ -30,8 +30,8 @@ _IGNORABLE_RANGES = (
 )
 IGNORABLE = {point: None for first, last in _IGNORABLE_RANGES for point in range(first, last + 1)}
 
-# Signs that look like an ASCII sign, by that sign. They are folded wherever they are, also those
-# that NFKC would take apart (an acute accent becomes a space and a combining mark).
+# Signs that look like an ASCII sign, by that sign. They are folded everywhere, including those
+# that NFKC would decompose (an acute accent becomes a space and a combining mark).
 _SIGNS = {
     "-": "\u02d7\u2010\u2011\u2012\u2013\u2015\u2043\u2212",
     "'": "\u00b4\u02b9\u02bb\u02bc\u02bd\u02ca\u201b\u2032\u2035\u2039\u203a",
@@ -45,8 +45,8 @@ _SIGNS = {
 }
 SIGNS = {ord(sign): ascii_sign for ascii_sign, signs in _SIGNS.items() for sign in signs}
 
-# Lower-case letters that look like a Latin one, themselves or as capitals: Cyrillic, Greek,
-# Armenian, and two letters of phonetic writing. They are folded in words with an ASCII letter.
+# Lower-case letters that look like a Latin one, in lower or upper case: Cyrillic, Greek, Armenian
+# and two phonetic letters. They are folded in words with an ASCII letter.
 _LETTERS = (
     ("\u0430\u0432\u0435\u0455\u0456\u0458\u043a\u043c\u043d\u043e\u0440\u0441", "abesijkmhopc"),
     ("\u0442\u0443\u0445\u04bb\u0501\u051b\u051d\u0475\u04cf", "tyxhdqwvl"),
@@ -63,7 +63,7 @@ LOOK_ALIKES = {
 
 # HTML ---------------------------------------------------------------------------------------------
 
-# Elements within a line: their tags leave nothing behind. Every other tag leaves a space.
+# Inline elements: their tags are removed. Every other tag is replaced by a space.
 _INLINE = """
     a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd mark nobr q ruby s samp
     small span strike strong sub sup time tt u var wbr
@@ -76,7 +76,7 @@ _BLOCK = """
     output p param picture pre progress rp rt script search section select slot source style summary
     svg table tbody td template textarea tfoot th thead title tr track ul video
 """
-# In lower case or in capitals; `<Object>` and the like are types of a program.
+# All lower or all upper case; `<Object>` and the like are types in source code.
 TAGS = {
     spelled: between
     for names, between in ((_INLINE, ""), (_BLOCK, " "))
@@ -84,7 +84,7 @@ TAGS = {
     for spelled in (name, name.upper())
 }
 
-# Entities by name, without `&` and `;`. One that is longer than its own spelling is left out, so
+# Entities by name, without `&` and `;`. One whose text is longer than its spelling is left out, so
 # that text never grows.
 ENTITIES = {
     name[:-1]: text
@@ -92,13 +92,13 @@ ENTITIES = {
     if name.endswith(";") and len(text.encode()) <= len(name) + 1
 }
 
-# Numbers that browsers read as those of Windows-1252.
+# Numeric entities that browsers read as Windows-1252.
 WINDOWS_1252 = {
     number: ord(text)
     for number in range(0x80, 0xA0)
     if (text := bytes([number]).decode("cp1252", errors="ignore"))
 }
 
-# A tag or comment with so much text in a quoted value or in itself is kept: a leak may be in it.
+# A tag or comment with more text (in it or in a quoted value) is kept: the text may be a leak.
 MOST_SPACES = 7
 MOST_WIDE_BYTES = 63

@@ -1,4 +1,4 @@
-"""Text to the form in which `ratcliff`, `longest_match` and `exact` compare it, and places back."""
+"""The form in which `ratcliff`, `longest_match` and `exact` compare text, and offsets back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from bisect import bisect_right
 from decon_core.text.canonical import WHITE_SPACE, canonical, canonical_with_offsets
 from decon_core.text.characters import Form
 
-# What is white space here is so in canonical text, or the two forms would differ in their words.
+# The same white space as in canonical text: otherwise the two forms would differ in their words.
 _WORD = re.compile(f"[^{re.escape(WHITE_SPACE)}]+")
 
 
 def formed(text: str, normalize: str, form: Form) -> str:
-    """The text itself, with its white space evened out, or canonical."""
+    """Return the text unchanged, with normalized white space, or canonical with a leading space."""
     if normalize == "none":
         return text
     if normalize == "whitespace":
@@ -25,7 +25,7 @@ def formed(text: str, normalize: str, form: Form) -> str:
 def original_places(
     text: str, places: list[tuple[int, int]], normalize: str, form: Form
 ) -> list[tuple[int, int]]:
-    """Where stretches of the form stand in the text, in characters of either."""
+    """Map character ranges of the form to character ranges of the text."""
     if normalize == "none":
         return places
     if normalize == "whitespace":
@@ -45,7 +45,7 @@ def original_places(
 def _in_words(
     words: list[tuple[int, int]], starts: list[int], start: int, stop: int
 ) -> tuple[int, int]:
-    """A space stands for all the white space between two words."""
+    """Map a range of joined words to the text; a space maps to all white space between words."""
     first = bisect_right(starts, start) - 1
     begin = min(words[first][0] + start - starts[first], words[first][1])
     last = bisect_right(starts, stop - 1) - 1

@@ -1,8 +1,8 @@
-"""New words of a batch in one spelling, where a text has several that look alike.
+"""Apply `normalized_words` of `canonical.py` to the new words of a batch.
 
-`normalized_words` in `canonical.py` says what becomes of a word. Most words beyond ASCII it leaves
-as they are, and of those Python need not look at each: a table of characters tells them apart, by
-Unicode's rule for what is normalized already (UAX #15, "Detecting Normalization Forms").
+Most non-ASCII words do not change. A table of characters finds those that may, without a Python
+call per word, by Unicode's rule for text that is normalized already (UAX #15, "Detecting
+Normalization Forms").
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
-_TABLED = 0x30000  # above, nothing changes but what is left out
+_TABLED = 0x30000  # above, characters do not change, only ignorable ones are dropped
 _SURROGATES = range(0xD800, 0xE000)
 _MEDIAL_AND_FINAL_JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
 
@@ -30,7 +30,7 @@ _MEDIAL_AND_FINAL_JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
 def normalize_batch(
     text: bytes, edges: Integers, *, punctuation: str
 ) -> tuple[bytes, Integers, Integers]:
-    """Words behind spaces, normalized; where each begins; how many words each one has become."""
+    """Normalize words, each with a leading space; return text, edges, new words per word."""
     n_words = np.ones(edges.size - 1, np.int64)
     pieces: list[bytes] = []
     done = 0
@@ -42,13 +42,13 @@ def normalize_batch(
         done = stop
     if not pieces:
         return text, edges, n_words
-    made = b"".join([*pieces, text[done:]])
-    starts = np.flatnonzero(np.frombuffer(made, np.uint8) == _SPACE)
-    return made, np.append(starts, len(made)), n_words
+    normalized = b"".join([*pieces, text[done:]])
+    starts = np.flatnonzero(np.frombuffer(normalized, np.uint8) == _SPACE)
+    return normalized, np.append(starts, len(normalized)), n_words
 
 
 def may_change(text: bytes) -> Flags:
-    """Of lower-case words, a space before each: which ones `normalized_words` may change."""
+    """Return which of these lower-case words (space before each) `normalized_words` may change."""
     points = np.frombuffer(text.decode().encode(f"utf-32-{sys.byteorder[0]}e"), np.uint32)
     table = _characters()
     points = np.minimum(points, table.is_changed.size - 1)
@@ -64,12 +64,12 @@ def may_change(text: bytes) -> Flags:
 
 
 class _Characters(NamedTuple):
-    """What is known of each code point. The last one stands for all above."""
+    """Properties of each code point. The last row is for all code points above."""
 
-    is_changed: Flags  # by itself
-    is_first: Flags  # may be one with the mark behind it
-    is_second: Flags  # may be one with what is before it
-    order: npt.NDArray[np.uint8]  # in which marks stand behind a letter
+    is_changed: Flags  # changes on its own
+    is_first: Flags  # may compose with the next character
+    is_second: Flags  # may compose with the previous character
+    order: npt.NDArray[np.uint8]  # canonical combining class
     looks_latin: Flags
 
 
@@ -80,10 +80,10 @@ def _characters() -> _Characters:
     order = np.zeros(size, np.uint8)
     chars = ["\ufffd" if point in _SURROGATES else chr(point) for point in range(_TABLED)]
     order[:_TABLED] = [*map(combining, chars)]
-    # All at once, and a line feed between any two, which keeps them apart.
-    alone = normalize("NFKC", "\n".join(chars)).lower().split("\n")
-    del alone[ord("\n")]  # it has become two empty pieces
-    is_changed[:_TABLED] = [one != char for one, char in zip(alone, chars, strict=True)]
+    # All in one call, separated by line feeds so that they do not compose.
+    normalized_alone = normalize("NFKC", "\n".join(chars)).lower().split("\n")
+    del normalized_alone[ord("\n")]  # the line feed itself became two empty pieces
+    is_changed[:_TABLED] = [one != char for one, char in zip(normalized_alone, chars, strict=True)]
     is_changed[[ord("\n"), *_SURROGATES]] = False
     is_changed[[*IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
     for char, parts in zip(chars, map(decomposition, chars), strict=True):

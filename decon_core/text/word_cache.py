@@ -1,9 +1,9 @@
-"""Texts to tokens, without tokenizing: a word that was seen before is looked up.
+"""Convert texts to tokens with a cache of words, so that only new words are tokenized.
 
-Canonical text is words between single spaces, and most tokenizers never join two of them. So the
-ids of a word do not depend on its neighbours: one compiled pass over the bytes cuts, lower-cases
-and looks up words, and only new ones are handed to the tokenizer. Whether a tokenizer keeps words
-apart is tried when it is loaded; one that does not is given whole texts, which takes longer.
+Canonical text is words separated by single spaces, and most tokenizers never join two words. The
+ids of a word then do not depend on its neighbours: one compiled pass over the bytes splits,
+lower-cases and looks up words, and only new ones go to the tokenizer. Whether a tokenizer keeps
+words apart is tested when it is loaded; one that does not gets whole texts, which is slower.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Classes = tuple[Bytes, npt.NDArray[np.int32]]
 _log = logging.getLogger(__name__)
 
 _MOST_LISTED_IDS = 1 << 22
-UNKNOWN = 0  # a token that no record holds; known ones are numbered from 1
+UNKNOWN = 0  # a token that no record contains; known tokens are numbered from 1
 
-# New words that are tokenized together. More makes no difference to the rate.
+# New words that are tokenized together. Larger rounds are not faster.
 _ROUND_WORDS = 1 << 14
 _ROUND_BYTES = 1 << 20
 _ROUND_PATCHES = 1 << 16
 _FIRST_SLOTS = 1 << 16
-_STRETCH_BYTES = 1 << 17  # of text whose words are cut together: the processor's cache holds them
+_STRETCH_BYTES = 1 << 17  # of text whose words are split together: fits the CPU cache
 # A slot: key and value, the bytes of a long word, some tokens.
 _BYTES_PER_SLOT = 8 * word_stream.NUMBERS + word_stream.LONGEST_KEPT + 8
 _FEWEST_SLOTS = 1 << 10
@@ -57,19 +57,19 @@ _HUGE_PAGE = 1 << 21
 
 
 class Vocabulary(Protocol):
-    """Ids of a tokenizer to small numbers of our own."""
+    """Map token ids of a tokenizer to small consecutive numbers."""
 
     def numbers(self, ids: Integers) -> Tokens:
-        """The number of each id, `UNKNOWN` for one that has none."""
+        """Return the number of each id, `UNKNOWN` for one that has none."""
 
 
 class FixedVocabulary:
-    """The ids that an index holds, sorted; every other one is unknown."""
+    """The sorted ids of an index; every other id is unknown."""
 
     def __init__(self, ids: Integers) -> None:
-        self._ids = np.append(ids, -1)  # no id is negative: a search may end behind the last one
+        self._ids = np.append(ids, -1)  # sentinel: a search may end after the last id
         n = int(ids[-1]) + 1 if ids.size else 0
-        # A vocabulary's ids are few enough for a list of all; hashes of words are not.
+        # Vocabulary ids are small enough for a dense table; hashes of words are not.
         self._all = np.zeros(n if n <= _MOST_LISTED_IDS else 0, np.uint32)
         if self._all.size:
             self._all[ids] = np.arange(1, ids.size + 1)
@@ -82,7 +82,7 @@ class FixedVocabulary:
 
 
 class GrowingVocabulary:
-    """Numbers ids as they come: what an index is built with."""
+    """Number ids in order of first occurrence, to build an index."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -99,7 +99,7 @@ class GrowingVocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Rows of numbers of different lengths, one after the other."""
+    """Rows of different lengths in one array."""
 
     values: Tokens
     offsets: Integers
@@ -115,14 +115,14 @@ class Ragged:
         return np.diff(self.offsets)
 
     def take(self, rows: Integers) -> Ragged:
-        """These rows, in ascending order."""
+        """Return these rows; `rows` must be ascending."""
         is_taken = np.zeros(len(self), np.bool_)
         is_taken[rows] = True
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[rows])])
         return Ragged(self.values[np.repeat(is_taken, self.lengths)], offsets)
 
     def only(self, is_kept: npt.NDArray[np.bool_]) -> Ragged:
-        """All rows, those that are not kept without their numbers."""
+        """Return all rows, with those that are not kept empty."""
         lengths = np.where(is_kept, self.lengths, 0)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         return Ragged(self.values[np.repeat(is_kept, self.lengths)], offsets)
@@ -130,7 +130,7 @@ class Ragged:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The words of a text: where each begins and ends, and the words that each token covers."""
+    """Offsets of the words of a text, and the first and last word of each token."""
 
     starts: Integers
     stops: Integers
@@ -138,22 +138,22 @@ class Places:
     last_word: Integers
 
     def characters(self, start: int, stop: int) -> tuple[int, int]:
-        """Where the words stand that a range of tokens covers."""
+        """Return the character range of the words that a range of tokens covers."""
         first, last = self.first_word[start], self.last_word[stop - 1]
         return int(self.starts[first]), int(self.stops[last])
 
 
-def _places_of_canonical(found: Canonical) -> tuple[Integers, Integers]:
-    edges = [-1, *(at for at, char in enumerate(found.text) if char == " ")]
-    edges.append(len(found.text))
-    words = [(start + 1, stop) for start, stop in pairwise(edges)] if found.text else []
-    places = [found.original(start, stop) for start, stop in words]
+def _places_of_canonical(plain: Canonical) -> tuple[Integers, Integers]:
+    edges = [-1, *(at for at, char in enumerate(plain.text) if char == " ")]
+    edges.append(len(plain.text))
+    words = [(start + 1, stop) for start, stop in pairwise(edges)] if plain.text else []
+    places = [plain.original(start, stop) for start, stop in words]
     both = np.array(places, np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
 
 
 class Encoder:
-    """Turns texts into numbered tokens, as cleaning and tokenizing each by itself would."""
+    """Convert texts to numbered tokens, the same as cleaning and tokenizing each text alone."""
 
     def __init__(
         self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, form: Form, table_mb: int
@@ -166,12 +166,12 @@ class Encoder:
         self._classes = classes(form.punctuation)
         self._cutting = _Cutting()
         self._table = _WordTable(table_mb * 1_000_000 // _BYTES_PER_SLOT)
-        # Of the words of the latest batch, and where those of each text begin.
+        # The values of the latest batch's words, and the first word of each text.
         self._values = np.empty(0, np.uint64)
         self._offsets = np.zeros(1, np.int64)
 
     def encode(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
-        """Tokens of each stretch of a text in UTF-8."""
+        """Return the tokens of each range of a UTF-8 text."""
         if not self._is_separable:
             return self._encode_whole(text, starts, stops)
         if self._form.strip_markup:
@@ -179,27 +179,28 @@ class Encoder:
         offsets = self._values_of(text, starts, stops)
         values, table = self._values[: offsets[-1]], self._table
         token_offsets = np.zeros_like(offsets)
-        room = (word_stream.MOST_NEAR + 1) * (values.size + 1)
+        capacity = (word_stream.MOST_NEAR + 1) * (values.size + 1)
         while True:
-            tokens = alloc_array(room, np.uint32)
+            tokens = alloc_array(capacity, np.uint32)
             if word_stream.expand(
                 values, offsets, table.arena, table.passing, tokens, token_offsets
             ):
                 return Ragged(tokens[: token_offsets[-1]], token_offsets)
-            room *= 2
+            capacity *= 2
 
     def places(self, number: int, text: str) -> Places:
-        """Where the words of a text stand in it, and which tokens belong to which word.
+        """Return the offsets of a text's words, and the words of each token.
 
-        The text is the one of that number in the latest batch, whose words are still at hand.
+        `text` must be text `number` of the latest batch, whose word values are still stored.
         """
         if not self._is_separable:
             return self._places_in_whole(text)
         if self._form.strip_markup:
-            left = stripped_with_offsets(text)
-            found = self._places_of_words(number, left.text)
-            starts, stops = left.starts[found.starts], left.stops[found.stops - 1]
-            return Places(starts, stops, found.first_word, found.last_word)
+            without_markup = stripped_with_offsets(text)
+            left = self._places_of_words(number, without_markup.text)
+            starts = without_markup.starts[left.starts]
+            stops = without_markup.stops[left.stops - 1]
+            return Places(starts, stops, left.first_word, left.last_word)
         return self._places_of_words(number, text)
 
     def _places_of_words(self, number: int, text: str) -> Places:
@@ -212,56 +213,58 @@ class Encoder:
         return Places(starts, stops, word, word)
 
     def _word_places(self, text: str, n: int) -> tuple[Integers, Integers]:
-        if "Σ" in text or "İ" in text:  # the words of the lowered text, and where they came from
+        if "Σ" in text or "İ" in text:  # split the lower-cased text and map its offsets back
             return _places_of_canonical(
                 clean_with_offsets(text, punctuation=self._form.punctuation)
             )
         starts, stops = np.empty(n, np.int64), np.empty(n, np.int64)
         data = np.frombuffer(text.encode(), np.uint8)
         if word_stream.word_places(data, *self._classes, starts, stops) != n:
-            raise ValueError(f"a text of other than {n} words: not the one of the latest batch")
+            raise ValueError(f"expected a text of the latest batch, with {n} words")
         return starts, stops
 
     def _places_in_whole(self, text: str) -> Places:
-        found = canonical_with_offsets(text, self._form)
-        starts, stops = _places_of_canonical(found)
-        # Of every character of the text with its space in front: the word that it belongs to, or
-        # the one that the space leads to.
-        is_space = np.frombuffer((" " + found.text).encode("utf-32-le"), np.uint32) == ord(" ")
+        plain = canonical_with_offsets(text, self._form)
+        starts, stops = _places_of_canonical(plain)
+        # For every character of the text with its leading space: the word that it belongs to; for
+        # a space, the word after it.
+        is_space = np.frombuffer((" " + plain.text).encode("utf-32-le"), np.uint32) == ord(" ")
         word_of = np.cumsum(is_space) - 1
-        in_text = self._tokenizer.spans(" " + found.text) if found.text else []
+        in_text = self._tokenizer.spans(" " + plain.text) if plain.text else []
         spans = np.array(in_text, np.int64).reshape(-1, 2)
         last = np.maximum(spans[:, 1] - 1, spans[:, 0])
         return Places(starts, stops, word_of[spans[:, 0]], word_of[last])
 
     def _values_of(self, text: Bytes, starts: Integers, stops: Integers) -> Integers:
-        """Put a value for every word into `self._values`; where those of each text begin."""
+        """Store a value for every word in `self._values`; return the first word of each text."""
         self._table.begin()
         waiting = _Waiting()
         offsets = self._offsets = np.zeros(starts.size + 1, np.int64)
         document = 0
         while document < starts.size:
-            following = self._cut(text, starts, stops, document)
-            if following == document:
-                following = self._cut_lowered(text[starts[document] : stops[document]], document)
-            first, stop = int(offsets[document]), int(offsets[following])
+            next_document = self._split_texts(text, starts, stops, document)
+            if next_document == document:
+                next_document = self._split_lowered(
+                    text[starts[document] : stops[document]], document
+                )
+            first, stop = int(offsets[document]), int(offsets[next_document])
             if self._values.size < stop:
                 self._values = _longer(self._values, 2 * stop)
             self._look_up(first, stop - first, waiting)
-            document = following
+            document = next_document
         self._settle(waiting)
         return offsets
 
-    def _cut(self, text: Bytes, starts: Integers, stops: Integers, document: int) -> int:
-        """The words of some texts, from one on; which text is the next.
+    def _split_texts(self, text: Bytes, starts: Integers, stops: Integers, document: int) -> int:
+        """Split the words of texts from `document` on; return the next text.
 
-        It is the same when that one has letters whose lower case depends on their place.
+        Return `document` if it has letters whose lower case depends on their position.
         """
         self._cutting.make_room(int(stops[document] - starts[document]))
         return self._cutting.cut(text, starts, stops, document, self._classes, self._offsets)
 
-    def _cut_lowered(self, text: Bytes, document: int) -> int:
-        """Python lowers such a text as a whole; what is left to do is the same."""
+    def _split_lowered(self, text: Bytes, document: int) -> int:
+        """Split a text that Python lower-cases as a whole; return the next text."""
         lowered = np.frombuffer(text.tobytes().decode().lower().encode(), np.uint8)
         offsets = self._offsets[document : document + 2]
         bounds = np.array([0, lowered.size])
@@ -270,7 +273,7 @@ class Encoder:
         return document + 1
 
     def _look_up(self, first: int, n_words: int, waiting: _Waiting) -> None:
-        """Give the words that were cut their values, or have them wait for one."""
+        """Look up the values of the words that were split; unknown ones wait."""
         word = 0
         while True:
             word = self._table.look_up(self._cutting, word, n_words, first, self._values, waiting)
@@ -280,13 +283,13 @@ class Encoder:
             self._table.make_room()
 
     def _settle(self, waiting: _Waiting) -> None:
-        """Have the words tokenized that the table lacked."""
+        """Tokenize the waiting words and add them to the table."""
         if waiting.n_words:
             ids, lengths = self._encode_words(*self._table.pending_words(waiting))
             self._table.settle(waiting, self._numbered(ids, lengths), self._values)
 
     def _encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        """Ids of new words, and how many each has; one that is normalized to nothing has none."""
+        """Return the ids of new words and their number per word; 0 if normalized to nothing."""
         if not self._form.normalize_unicode or text.isascii():
             return self._tokenizer.encode_words(text, edges)
         text, edges, n_words = normalize_batch(text, edges, punctuation=self._form.punctuation)
@@ -304,23 +307,24 @@ class Encoder:
             for start, stop in zip(starts, stops, strict=True)
         ]
         encoded = self._tokenizer.encode([f" {cleaned}" for cleaned in texts if cleaned])
-        following = iter(encoded)
-        return self._numbered(*flat([next(following) if cleaned else [] for cleaned in texts]))
+        ids = iter(encoded)
+        return self._numbered(*flat([next(ids) if cleaned else [] for cleaned in texts]))
 
 
 class _Cutting:
-    """The words of a stretch of texts in lower case, one stretch after the other."""
+    """Buffers for the lower-case words of one stretch of texts at a time."""
 
     def __init__(self) -> None:
         self.edges = np.empty(0, np.int64)
         self.lowered = np.empty(0, np.uint8)
 
     def make_room(self, n_bytes: int) -> None:
-        """For a text of so many bytes, at least."""
-        room = word_stream.room_for(max(n_bytes, _STRETCH_BYTES)) // 8 * 8 + 8
-        if self.lowered.size < room:
-            # A word has two edges and at least a byte; separators may have left none.
-            self.edges, self.lowered = np.empty(2 * room + 1, np.int64), np.empty(room, np.uint8)
+        """Make capacity for a text of at least `n_bytes`."""
+        capacity = word_stream.room_for(max(n_bytes, _STRETCH_BYTES)) // 8 * 8 + 8
+        if self.lowered.size < capacity:
+            # A word has two edges and takes at least one byte; separators may take none.
+            self.edges = np.empty(2 * capacity + 1, np.int64)
+            self.lowered = np.empty(capacity, np.uint8)
 
     def cut(
         self,
@@ -338,7 +342,7 @@ class _Cutting:
 
 @dataclass
 class _Waiting:
-    """Words that the table lacked, and what waits for them."""
+    """Numbers of pending words (not in the table), their bytes, and values to patch."""
 
     n_words: int = 0
     n_bytes: int = 0
@@ -346,7 +350,7 @@ class _Waiting:
 
 
 class _WordTable:
-    """What was seen so far: words, and the values that stand for their tokens."""
+    """The words seen so far, and the values that encode their tokens."""
 
     def __init__(self, most_slots: int) -> None:
         self._most_slots = 1 << max(most_slots, _FEWEST_SLOTS).bit_length() - 1
@@ -370,7 +374,7 @@ class _WordTable:
         self._n_arena = self._n_passing = 0
 
     def begin(self) -> None:
-        """Before a batch: no value of an earlier one is in use any more."""
+        """Start a batch: values of earlier batches are no longer used."""
         self._n_passing = 0
         if self._n_arena > _MOST_TOKENS_PER_SLOT * self._most_slots:
             self._forget_words()
@@ -385,7 +389,7 @@ class _WordTable:
         values: npt.NDArray[np.uint64],
         waiting: _Waiting,
     ) -> int:
-        """Values for words of a stretch, from one on; which one did not find room."""
+        """Look up words from `word` on; return the first one that plain no capacity."""
         if self._pending_bytes.size < 2 * cutting.lowered.size:
             self._pending_bytes = _longer(self._pending_bytes, 2 * cutting.lowered.size)
         counts = np.array([*vars(waiting).values(), self._n_kept, self._n_words])
@@ -410,17 +414,17 @@ class _WordTable:
         return word
 
     def pending_words(self, waiting: _Waiting) -> tuple[bytes, Integers]:
-        """A space and a word, a space and a word; and where each begins, and the last one ends."""
+        """Return the pending words, each with a leading space, and their edges."""
         data = self._pending_bytes[: waiting.n_bytes].tobytes()
         return data, self._pending_offsets[: waiting.n_words + 1]
 
     def settle(self, waiting: _Waiting, tokens: Ragged, values: npt.NDArray[np.uint64]) -> None:
-        """Give the pending words of a round their tokens."""
-        room = tokens.values.size + waiting.n_words
-        if self._n_arena + room > self.arena.size:
-            self.arena = _longer(self.arena, 2 * (self._n_arena + room))
-        if self._n_passing + room > self.passing.size:
-            self.passing = _longer(self.passing, 2 * (self._n_passing + room))
+        """Store the tokens of the pending words."""
+        capacity = tokens.values.size + waiting.n_words
+        if self._n_arena + capacity > self.arena.size:
+            self.arena = _longer(self.arena, 2 * (self._n_arena + capacity))
+        if self._n_passing + capacity > self.passing.size:
+            self.passing = _longer(self.passing, 2 * (self._n_passing + capacity))
         self._n_arena, self._n_passing = word_stream.settle(
             tokens.values,
             tokens.offsets,
@@ -437,7 +441,7 @@ class _WordTable:
         waiting.n_words = waiting.n_bytes = waiting.n_patches = 0
 
     def make_room(self) -> None:
-        """For some more words. Nothing may be waiting."""
+        """Make capacity for more words. No words may be pending."""
         n_slots = self._slots.size // word_stream.NUMBERS
         if self._n_words >= n_slots * 3 // 4:
             if n_slots >= self._most_slots:
@@ -451,11 +455,11 @@ class _WordTable:
 
 
 def _new_slots(n: int) -> npt.NDArray[np.uint64]:
-    """Zeros, on huge pages where the system has them: many of them are found a tenth faster."""
-    room = mmap.mmap(-1, 8 * n + _HUGE_PAGE)
+    """Return zeros, on huge pages where available: lookups in a large table are 10 % faster."""
+    pages = mmap.mmap(-1, 8 * n + _HUGE_PAGE)
     if sys.platform == "linux":
-        room.madvise(mmap.MADV_HUGEPAGE)
-    slots = np.frombuffer(room, np.uint64)
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    slots = np.frombuffer(pages, np.uint64)
     first = -slots.ctypes.data % _HUGE_PAGE // 8
     return slots[first : first + n]
 
@@ -471,7 +475,7 @@ def _longer(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
 
 @lru_cache(maxsize=8)
 def classes(punctuation: str) -> Classes:
-    """What becomes of each byte below 128 and of each character: its lower case, or a class."""
+    """Return, for each ASCII byte and each character, its lower case or its class."""
     separators = set(WHITE_SPACE + punctuation)
     n_points = max(_LAST_CASED, *map(ord, separators)) + 1
     characters = np.arange(n_points, dtype=np.int32)
@@ -488,33 +492,33 @@ def classes(punctuation: str) -> Classes:
     return in_bytes, characters
 
 
-# No character above the last cased script (Adlam, today) has another lower case.
+# No character above the last cased script (currently Adlam) has a different lower case.
 _LAST_CASED = max(point for point in range(0x20000) if chr(point).lower() != chr(point))
 
 
 @lru_cache(maxsize=4)
 def keeps_words_apart(tokenizer: Tokenizer) -> bool:
-    """Whether a word has the same ids wherever it stands, tried with all pairs of a probe."""
+    """Return whether a word's ids do not depend on its neighbours, tested on pairs of a probe."""
     if tokenizer.joins_words():
-        return _say_joining(tokenizer)
+        return _warn_about_joining(tokenizer)
     alone = dict(zip(_PROBE, tokenizer.encode([f" {word}" for word in _PROBE]), strict=True))
     texts = [f" {first} {second}" for first in _PROBE for second in _PROBE]
     joined = tokenizer.encode([*texts, " " + " ".join(_PROBE)])
     expected = [[*alone[first], *alone[second]] for first in _PROBE for second in _PROBE]
     is_separable = joined == [*expected, [token for word in _PROBE for token in alone[word]]]
-    return is_separable or _say_joining(tokenizer)
+    return is_separable or _warn_about_joining(tokenizer)
 
 
-def _say_joining(tokenizer: Tokenizer) -> bool:
+def _warn_about_joining(tokenizer: Tokenizer) -> bool:
     _log.warning(
-        "tokenizer %s joins words: whole texts are tokenized, which takes several times longer",
+        "tokenizer %s joins words: whole texts are tokenized, which is several times slower",
         tokenizer.fingerprint,
     )
     return False
 
 
-# Words that a tokenizer may treat in a way of its own: parts of contractions, digits, control and
-# joining characters at the edges, marks without a letter, scripts without spaces, emoji sequences.
+# Words that tokenizers may treat specially: contractions, digits, control and joining characters
+# at the edges, marks without a letter, scripts without spaces, emoji sequences.
 _PROBE = (
     *("of", "in", "to", "and", "is", "it", "that", "for", "on", "new", "york"),
     *("a", "the", "don't", "'s", "'ll", "re", "12", "1234", "3.14", "a1", "1a", "x", "…", "«x»"),

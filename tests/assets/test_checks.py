@@ -88,7 +88,7 @@ def with_column(name, values):
         (lambda table: table.slice(1), "4 records of 4 items"),
         (lambda table: table.drop_columns(["extras"]), "other columns: extras"),
         (with_column("benchmark", lambda _: ["other"] * 5), "records of other"),
-        (with_column("instance_index", lambda _: [0, 1, 0, 3, 4]), "numbers of two items each"),
+        (with_column("instance_index", lambda _: [0, 1, 0, 3, 4]), "1 item number used twice"),
         (with_column("question", lambda _: ["x"] * 5), "whose content hashes to"),
     ],
 )
@@ -283,7 +283,7 @@ def test_canary_check_fails_when_the_search_is_broken(world, array, damage):
     result = run_check(canaries_are_found, world)
     assert (result.passed, result.severity.value) == (False, "ERROR")
     assert result.metadata["n_problems"].value > 0
-    assert "the item that was planted (jsonl.zst)" in said(result)
+    assert "the planted item (jsonl.zst)" in said(result)
 
 
 def test_canary_check_fails_when_the_index_is_that_of_another_benchmark(world):
@@ -340,10 +340,10 @@ def scanned(world, number=0):
         (lambda ledger: {**ledger, "n_documents": 11}, "of them 11 documents and 0 unreadable"),
         (
             lambda ledger: {**ledger, "n_documents": 11, "n_rows": 11},
-            "12 documents | 11, as the ledger says",
+            "12 documents | 11, as in the ledger",
         ),
         (lambda ledger: {**ledger, "shard": "another"}, "a ledger of shard another"),
-        (lambda ledger: {"n_rows": 12}, "no ledger"),
+        (lambda ledger: {"n_rows": 12}, "an invalid ledger"),
     ],
 )
 def test_ledger_check_fails_when_the_account_does_not_fit(world, change, told):
@@ -427,7 +427,7 @@ def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned
     n_matches = pq.read_metadata(tile).num_rows
     rewritten(tile, lambda table: table.slice(0, n_left))
     for _ in range(2):  # a fault is not learnt
-        assert f"{n_left} matches | {n_matches}, as at first" in said(
+        assert f"{n_left} matches | {n_matches}, as first seen" in said(
             run_check(ledger_is_complete, world)
         )
     world.add_benchmark("late")  # other stamps for all shards

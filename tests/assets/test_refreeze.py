@@ -39,7 +39,7 @@ def test_a_run_says_that_the_snapshot_is_of_an_earlier_version(corrected):
     old = read_current(corrected.store)["members"]["ledger"]
     new = current_version(corrected.store, "ledger").fingerprint
     assert f"frozen from version {old}; expected version {new}" in said
-    assert "1 of 6 items changed, 1 are new, 0 are gone" in said
+    assert "1 of 6 items changed, 1 added, 0 removed" in said
     assert "decon-assets run --refreeze" in said
     assert "harbor: found frozen" not in said
 

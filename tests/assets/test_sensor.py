@@ -200,7 +200,7 @@ def test_an_idf_snapshot_of_another_policy_is_told_of_until_somebody_freezes_it_
     daemon.tick()
     assert daemon.tick() == ["inventory"]
     for _ in range(2):
-        assert "found an idf snapshot that was counted under other policy settings" in daemon.tick()
+        assert "found an idf snapshot that was counted with other policy settings" in daemon.tick()
     daemon.press("idf_snapshot", refreeze=True)
     assert daemon.settle()[:2] == ["index", "scan"]
     assert daemon.tick() == ALL_DONE

@@ -1,1 +1,1 @@
-"""The plain twins of the detectors: slow, obvious, and without code of the product."""
+"""Slow and simple reference implementations of the detectors, without product code."""

@@ -1,12 +1,12 @@
-"""The `decon` detector, slow and plain: the oracle.
+"""The oracle of the `decon` detector, slow and simple.
 
-Everything the fast path does is done here once more with dictionaries and loops, in the order in
-which `docs/detector.md` tells it: text to tokens, the records that are indexed, the frequencies,
-the clusters in one document, the call. Nothing here is shared with the stages, and no shortcut of a
-stage may enter here: where the two differ, this one is right.
+It repeats everything the fast path does with dictionaries and loops, in the order of
+`docs/detector.md`: text to tokens, indexed records, frequencies, clusters in one document, the
+decision. It shares no code with the stages and takes none of their shortcuts: where the two differ,
+this one is right.
 
-Numbers are summed in a stated order (n-grams as they first occur in the field), so that two
-implementations can agree to the last bit.
+Numbers are summed in a defined order (n-grams in order of first occurrence in the field), so that
+two implementations can agree to the last bit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Gram = tuple[int, ...]
 
 
 class Encoder(Protocol):
-    """What the detector needs of a tokenizer."""
+    """The tokenizer methods that the detector needs."""
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]: ...
 
@@ -38,7 +38,7 @@ class Encoder(Protocol):
 
 
 def canonical(text: str, policy: Policy) -> str:
-    """The cleaned text; where the policy asks for it, without mark-up, every word normalized."""
+    """Return the cleaned text, without mark-up and with normalized words if the policy says so."""
     cleaned = clean(without_markup(text) if policy.strip_markup else text, policy.punctuation_chars)
     if not policy.normalize_unicode:
         return cleaned
@@ -47,19 +47,19 @@ def canonical(text: str, policy: Policy) -> str:
 
 
 def tokenize(text: str | None, policy: Policy, encoder: Encoder) -> Tokens:
-    """Tokens of canonical text behind one leading space; none when nothing is left to tokenize."""
+    """Return the tokens of canonical text with one leading space; none for an empty text."""
     cleaned = canonical(text or "", policy)
     return tuple(encoder.encode([" " + cleaned])[0]) if cleaned else ()
 
 
 def grams(tokens: Tokens, size: int) -> list[Gram]:
-    """Every n-gram, in order of position, repeats included."""
+    """Return all n-grams in order of position, with repeats."""
     return [tokens[at : at + size] for at in range(len(tokens) - size + 1)]
 
 
-def unique(things: Iterable[Gram]) -> list[Gram]:
-    """Each once, in the order in which they first occur."""
-    return list(dict.fromkeys(things))
+def unique(items: Iterable[Gram]) -> list[Gram]:
+    """Return the distinct n-grams in order of first occurrence."""
+    return list(dict.fromkeys(items))
 
 
 # 2. The index -----------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def unique(things: Iterable[Gram]) -> list[Gram]:
 
 @dataclass(frozen=True)
 class Record:
-    """One normalized eval entry: a question, maybe an answer, maybe a passage."""
+    """A normalized record: a question, optionally an answer and a passage."""
 
     benchmark: str
     split: str
@@ -76,12 +76,12 @@ class Record:
     answer: str | None = None
     passage: str | None = None
     is_correct: bool | None = None
-    fingerprint: str | None = None  # none: taken to be unlike any other
+    fingerprint: str | None = None  # None: different from all others
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A record that is indexed, as tokens. An absent component has none."""
+    """An indexed record, as tokens. An absent component has no tokens."""
 
     record: Record
     question: Tokens
@@ -90,7 +90,7 @@ class Entry:
 
 
 def question_grams(entry: Entry, policy: Policy) -> list[Gram]:
-    """Unique n-grams of the question; one shorter than an n-gram is a single short one."""
+    """Return the distinct question n-grams; a short question is a single short n-gram."""
     return unique(grams(entry.question, policy.ngram_size)) or [entry.question]
 
 
@@ -99,7 +99,7 @@ def has_short_answer(entry: Entry, policy: Policy) -> bool:
 
 
 def answer_grams(entry: Entry, policy: Policy) -> list[Gram]:
-    """Unique n-grams of a long answer. A short one is searched as a run of tokens instead."""
+    """Return the distinct n-grams of a long answer. A short one is searched as a token run."""
     if has_short_answer(entry, policy):
         return []
     return unique(grams(entry.answer, policy.answer_ngram_size))
@@ -112,7 +112,7 @@ def passage_grams(entry: Entry, policy: Policy) -> list[Gram]:
 def why_dropped(
     record: Record, policy: Policy, encoder: Encoder, seen: set[tuple[str, str]]
 ) -> str | None:
-    """Why a record cannot be indexed, or None. `seen` collects what was there before it."""
+    """Return why a record cannot be indexed, or None. `seen` collects fingerprints."""
     parts = (record.passage, record.question, record.answer)
     joined = canonical(" ".join(part for part in parts if part), policy)
     tokens = encoder.encode([" " + joined])[0] if joined else []
@@ -140,7 +140,7 @@ def entry_of(record: Record, policy: Policy, encoder: Encoder) -> Entry:
 
 
 def index_records(records: Iterable[Record], policy: Policy, encoder: Encoder) -> list[Entry]:
-    """The records that are kept, tokenized, in their order."""
+    """Return the indexed records, tokenized, in order."""
     seen: set[tuple[str, str]] = set()
     return [
         entry_of(record, policy, encoder)
@@ -151,13 +151,13 @@ def index_records(records: Iterable[Record], policy: Policy, encoder: Encoder) -
 
 @dataclass(frozen=True)
 class Frequencies:
-    """How many records hold what: all that idf needs. Two of them add up."""
+    """The number of records with each n-gram and token, for idf. Frequencies can be added."""
 
     n_records: int = 0
     question: Mapping[Gram, int] = field(default_factory=dict)
     answer: Mapping[Gram, int] = field(default_factory=dict)
     passage: Mapping[Gram, int] = field(default_factory=dict)
-    # Fields (question, answer, passage of any record) that hold a token.
+    # Number of fields (question, answer, passage of any record) with a token.
     token: Mapping[int, int] = field(default_factory=dict)
 
     def __add__(self, other: Frequencies) -> Frequencies:
@@ -174,7 +174,7 @@ class Frequencies:
 
 
 def count(entries: Iterable[Entry], policy: Policy) -> Frequencies:
-    """Frequencies of a set of indexed records."""
+    """Count the frequencies of a set of indexed records."""
     n_records = 0
     question: Counter[Gram] = Counter()
     answer: Counter[Gram] = Counter()
@@ -192,7 +192,7 @@ def count(entries: Iterable[Entry], policy: Policy) -> Frequencies:
 
 @dataclass(frozen=True)
 class Index:
-    """Which records hold an n-gram, and how much each n-gram tells."""
+    """The records with each n-gram, and the frequencies for idf."""
 
     entries: Sequence[Entry]
     frequencies: Frequencies
@@ -200,7 +200,7 @@ class Index:
     postings: Mapping[Gram, Sequence[int]]
 
     def is_hot(self, gram: Gram) -> bool:
-        """So common among the records that meeting it says little: it never starts a cluster."""
+        """Return whether an n-gram is too common among the records to start a cluster."""
         limit = max(self.policy.hot_ngram_records, 2 * math.isqrt(self.frequencies.n_records))
         return self.frequencies.question[gram] > limit
 
@@ -208,7 +208,7 @@ class Index:
 def build_index(
     entries: Sequence[Entry], policy: Policy, frequencies: Frequencies | None = None
 ) -> Index:
-    """An index over these entries. Frequencies from elsewhere (a frozen snapshot) may be given."""
+    """Build an index of these entries, optionally with the frequencies of a snapshot."""
     postings: defaultdict[Gram, list[int]] = defaultdict(list)
     for number, entry in enumerate(entries):
         for gram in question_grams(entry, policy):
@@ -221,7 +221,7 @@ def build_index(
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where one record's question n-grams crowd together in a document."""
+    """A cluster of one record's question n-grams in a document."""
 
     number: int  # of the entry
     matched: frozenset[Gram]
@@ -231,7 +231,7 @@ class Cluster:
 
 @dataclass
 class _Trace:
-    """What a walk remembers about one record."""
+    """The state of a walk for one record."""
 
     matched: set[Gram]
     start: int
@@ -240,7 +240,7 @@ class _Trace:
 
 
 def expand(document: Sequence[Gram], seed: int, numbers: Iterable[int], index: Index) -> _Expansion:
-    """Grow a cluster from the n-gram at `seed` to both sides, for these records that hold it."""
+    """Grow clusters from the n-gram at `seed` to both sides, for these records with it."""
     traces = {number: _Trace({document[seed]}, seed, seed) for number in numbers}
     _walk(document, range(seed - 1, -1, -1), traces, index)
     for trace in traces.values():
@@ -256,13 +256,13 @@ def expand(document: Sequence[Gram], seed: int, numbers: Iterable[int], index: I
 @dataclass(frozen=True)
 class _Expansion:
     clusters: list[Cluster]
-    right_end: int  # the last position that the right walk looked at
+    right_end: int  # last position of the walk to the right
 
 
 def _walk(
     document: Sequence[Gram], positions: range, traces: dict[int, _Trace], index: Index
 ) -> int | None:
-    """Walk until every record has missed too often; the last position looked at, if any."""
+    """Walk until all records have too many misses; return the last position, if any."""
     active = set(traces)
     last = None
     for position in positions:
@@ -286,7 +286,7 @@ def _walk(
 
 
 def sampled_clusters(document: Sequence[Gram], index: Index) -> Iterator[Cluster]:
-    """The reference implementation's way: look at every m-th position, resume behind a cluster."""
+    """Search as AI2's decon does: probe every m-th position, continue after each cluster."""
     position = 0
     while position < len(document):
         gram = document[position]
@@ -301,11 +301,11 @@ def sampled_clusters(document: Sequence[Gram], index: Index) -> Iterator[Cluster
 
 
 def exhaustive_clusters(document: Sequence[Gram], index: Index) -> Iterator[Cluster]:
-    """Every position may seed and every record is followed, whatever the others do.
+    """Search from every position, following each record separately.
 
-    Any hit of a record, new or not, keeps its cluster alive. So a cluster is a longest run of hits
-    with fewer than `question_max_consecutive_misses` positions between neighbours, and it needs one
-    hit that is not hot. It contains every cluster that a sampled seed inside it could have grown.
+    Any hit of a record, new or not, extends its cluster. So a cluster is a maximal run of hits with
+    fewer than `question_max_consecutive_misses` positions between neighbours, and it needs one hit
+    that is not hot. It contains every cluster that a sampled seed inside it could have grown.
     """
     hits: defaultdict[int, list[int]] = defaultdict(list)
     for position, gram in enumerate(document):
@@ -332,10 +332,10 @@ def _runs(positions: Sequence[int], longest_step: int) -> Iterator[list[int]]:
 def narrower_clusters(
     document: Sequence[Gram], cluster: Cluster, index: Index
 ) -> list[tuple[int, int]]:
-    """Boundaries that the seeds inside an exhaustive cluster would have grown by the sampled rule.
+    """Return the bounds that sampled search would grow from the seeds in an exhaustive cluster.
 
-    That rule lets a record go after too many misses even while repeated n-grams go by, so its
-    clusters may be narrower; where the question ends decides where an answer is looked for.
+    Sampled search ends a record after too many misses even if repeated n-grams follow, so its
+    clusters may be narrower; the end of the question determines where an answer is searched.
     """
     found = []
     for seed in range(cluster.start, cluster.end + 1):
@@ -346,11 +346,11 @@ def narrower_clusters(
     return list(dict.fromkeys(found))
 
 
-# 4. From cluster to call ------------------------------------------------------------------------
+# 4. From cluster to match -----------------------------------------------------------------------
 
 
 def decay(length: int, target: float, policy: Policy) -> float:
-    """1.0 for short texts, `target` for long ones, a straight line in between."""
+    """Return 1.0 for short texts, `target` for long ones, and interpolate linearly between."""
     start, end = policy.perfect_match_decay_start, policy.perfect_match_decay_end
     if length <= start:
         return 1.0
@@ -360,12 +360,12 @@ def decay(length: int, target: float, policy: Policy) -> float:
 
 
 def reaches(value: float, threshold: float) -> bool:
-    """At least the threshold, as on paper: binary rounding of a sum must not keep it below."""
+    """Return whether a value is at least the threshold, up to rounding errors."""
     return value >= threshold - TOLERANCE
 
 
 def least_question_overlap(policy: Policy) -> float:
-    """Below this even a perfect answer and passage could not reach the threshold."""
+    """Return the overlap below which not even a perfect answer and passage reach the threshold."""
     return max(0.0, (policy.contamination_score_threshold - 0.3) / 0.7)
 
 
@@ -375,7 +375,7 @@ def share_of_idf(
     frequency: Mapping[Gram, int],
     frequencies: Frequencies,
 ) -> float:
-    """idf of what was found over idf of all that was wanted; 0.0 when nothing carries weight."""
+    """Return the idf of the found n-grams over the idf of all wanted; 0.0 without any weight."""
     found = set(found)
     part = whole = 0.0
     for gram in wanted:
@@ -387,74 +387,74 @@ def share_of_idf(
 
 
 @dataclass(frozen=True)
-class Found:
-    """How much of an answer or a passage stands near the question, and between which tokens."""
+class NearMatch:
+    """The overlap of an answer or a passage near the question, and its token range."""
 
     overlap: float = 0.0
     start: int = -1
     stop: int = -1
 
 
-NOT_FOUND = Found()
+NOT_FOUND = NearMatch()
 
 
 def question_end(start: int, end: int, question: Tokens, policy: Policy) -> int:
-    """The last token of the question: a cluster longer than it may already hold the answer."""
+    """Return the last token of the question; a longer cluster may already contain the answer."""
     cluster_tokens = end + policy.ngram_size - start
     excess = max(0, cluster_tokens - len(question))
     return end + policy.ngram_size - 1 - excess
 
 
-def find_short_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> Found:
-    """The answer as an exact run of tokens that starts soon after the question."""
+def find_short_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> NearMatch:
+    """Find the answer as an exact token run that starts soon after the question."""
     frequencies = index.frequencies
     weight = 0.0
-    for token in dict.fromkeys(entry.answer):  # not sum(): from Python 3.12 on it rounds otherwise
+    for token in dict.fromkeys(entry.answer):  # not sum(): Python 3.12 rounds differently
         weight += frequencies.idf(frequencies.token[token])
     if weight <= 0:
         return NOT_FOUND
     size = len(entry.answer)
     for start in range(q_end + 1, q_end + 1 + index.policy.short_answer_window_length):
         if tokens[start : start + size] == entry.answer:
-            return Found(1.0, start, start + size)
+            return NearMatch(1.0, start, start + size)
     return NOT_FOUND
 
 
-def find_long_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> Found:
-    """The share of the answer's n-grams that lie in a window right after the question."""
+def find_long_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> NearMatch:
+    """Find the share of the answer's n-grams in a window right after the question."""
     policy = index.policy
     size = policy.answer_ngram_size
     window = max(2 * len(entry.answer), policy.min_long_answer_window)
     stop = min(q_end + 1 + window, len(tokens))
     wanted = answer_grams(entry, policy)
-    looked_for = set(wanted)
+    wanted_set = set(wanted)
     positions = [
-        at for at in range(q_end + 1, stop - size + 1) if tokens[at : at + size] in looked_for
+        at for at in range(q_end + 1, stop - size + 1) if tokens[at : at + size] in wanted_set
     ]
     if not positions:
         return NOT_FOUND
     found = {tokens[at : at + size] for at in positions}
     overlap = share_of_idf(wanted, found, index.frequencies.answer, index.frequencies)
-    return Found(overlap, positions[0], positions[-1] + size)
+    return NearMatch(overlap, positions[0], positions[-1] + size)
 
 
-def find_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> Found:
+def find_answer(tokens: Tokens, q_end: int, entry: Entry, index: Index) -> NearMatch:
     if has_short_answer(entry, index.policy):
         return find_short_answer(tokens, q_end, entry, index)
     return find_long_answer(tokens, q_end, entry, index)
 
 
-def find_passage(tokens: Tokens, start: int, entry: Entry, index: Index) -> Found:
-    """The share of the passage's n-grams met when walking left from the question."""
+def find_passage(tokens: Tokens, start: int, entry: Entry, index: Index) -> NearMatch:
+    """Find the share of the passage's n-grams when walking left from the question."""
     policy = index.policy
     size = policy.passage_ngram_size
     window = max(2 * len(entry.passage), policy.min_passage_distance)
     wanted = passage_grams(entry, policy)
-    looked_for = set(wanted)
+    wanted_set = set(wanted)
     positions: list[int] = []
     misses = 0
     for at in range(start - 1 - size, max(start - 1 - window, 0) - 1, -1):
-        if tokens[at : at + size] in looked_for:
+        if tokens[at : at + size] in wanted_set:
             positions.append(at)
             misses = 0
         elif positions:
@@ -465,7 +465,7 @@ def find_passage(tokens: Tokens, start: int, entry: Entry, index: Index) -> Foun
         return NOT_FOUND
     found = {tokens[at : at + size] for at in positions}
     overlap = share_of_idf(wanted, found, index.frequencies.passage, index.frequencies)
-    return Found(overlap, positions[-1], positions[0] + size)
+    return NearMatch(overlap, positions[-1], positions[0] + size)
 
 
 # 5. The score -----------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ def answer_confidence(n_unique_tokens: int) -> float:
 
 
 def weights(entry: Entry, policy: Policy) -> tuple[float, float, float]:
-    """Weights of question, answer and passage; what confidence takes away goes to the others."""
+    """Return the weights of question, answer, passage; low confidence shifts them to others."""
     c_q = question_confidence(len(question_grams(entry, policy)))
     if entry.answer and entry.passage:
         lost = 0.7 * (1 - c_q)
@@ -497,23 +497,23 @@ def weights(entry: Entry, policy: Policy) -> tuple[float, float, float]:
 def base_score(
     entry: Entry, question: float, answer: float, passage: float, policy: Policy
 ) -> float:
-    """Weighted overlaps, before the length penalty."""
+    """Return the weighted overlaps, before the length penalty."""
     present = [question]
     present += [answer] if entry.answer else []
     present += [passage] if entry.passage else []
     if all(overlap == 1.0 for overlap in present):
-        return 1.0  # the weights sum to one; rounding must not cost a perfect match its standing
+        return 1.0  # exactly, without the rounding of a weighted sum
     w_q, w_a, w_p = weights(entry, policy)
     return min(1.0, w_q * question + w_a * answer + w_p * passage)
 
 
 def total_length(entry: Entry) -> int:
-    """Tokens of question and passage, different tokens of the answer."""
+    """Return the tokens of question and passage, plus the distinct tokens of the answer."""
     return len(entry.question) + len(set(entry.answer)) + len(entry.passage)
 
 
 def penalized(score: float, length: int, policy: Policy) -> float:
-    """The score of a short item must be earned: scaled down unless it is perfect."""
+    """Scale down the score of a short item unless it is perfect."""
     threshold = policy.contamination_score_threshold
     required = decay(length, threshold, policy)
     if score == 1.0 or required <= threshold:
@@ -524,12 +524,12 @@ def penalized(score: float, length: int, policy: Policy) -> float:
 # 6. Question-only ------------------------------------------------------------------------------
 
 
-def is_question_only(entry: Entry, question: float, passage: Found, policy: Policy) -> bool:
-    """Whether a record whose question passed the gates would be a leak without its answer.
+def is_question_only(entry: Entry, question: float, passage: NearMatch, policy: Policy) -> bool:
+    """Return whether a record whose question passed would be a leak without its answer.
 
-    Asked of a record that is no leak. Its question is judged as a record of its own; where it has
-    an answer and a passage, so are its question and passage, with as much of the passage as the
-    document holds.
+    For a record that is no leak. Its question is scored as a separate record; if it has an answer
+    and a passage, so are its question and passage, with as much of the passage as the document
+    contains.
     """
     if not entry.answer and not entry.passage:
         return False
@@ -543,33 +543,33 @@ def is_question_only(entry: Entry, question: float, passage: Found, policy: Poli
 
 
 def _is_leak_of_length(base: float, length: int, policy: Policy) -> bool:
-    """Whether a record of so many tokens would be indexed, and reach the threshold."""
+    """Return whether a record of that length would be indexed and reach the threshold."""
     is_indexed = length >= policy.eval_min_token_length
     score = penalized(base, length, policy)
     return is_indexed and reaches(score, policy.contamination_score_threshold)
 
 
-# 7. What is reported ----------------------------------------------------------------------------
+# 7. Reported matches ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Match:
-    """One record found in one place of one document."""
+    """One record found at one position of one document."""
 
     number: int  # of the entry
     start: int  # n-gram positions, both included
     end: int
     n_matched: int
     question_overlap: float
-    answer: Found
-    passage: Found
+    answer: NearMatch
+    passage: NearMatch
     base_score: float
     score: float
     is_question_only: bool = False  # else a leak
 
 
 def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Index) -> Match | None:
-    """The match that a cluster amounts to, if it is a leak, or question-only and these are kept."""
+    """Return the match of a cluster if it is a leak, or question-only and these are kept."""
     policy = index.policy
     entry = index.entries[cluster.number]
     wanted = question_grams(entry, policy)
@@ -610,12 +610,12 @@ def call(tokens: Tokens, document: Sequence[Gram], cluster: Cluster, index: Inde
     )
 
 
-def _better(first: Found, second: Found) -> Found:
+def _better(first: NearMatch, second: NearMatch) -> NearMatch:
     return second if second.overlap > first.overlap else first
 
 
 def detect(tokens: Tokens, index: Index) -> list[Match]:
-    """Every record found in a document, in order of position and record; one per cluster."""
+    """Return the matches in a document, one per cluster, by position and record."""
     policy = index.policy
     if len(tokens) < 2 * policy.ngram_size:
         return []
@@ -623,7 +623,7 @@ def detect(tokens: Tokens, index: Index) -> list[Match]:
     clusters = sampled_clusters if policy.sampling == "reference" else exhaustive_clusters
     found = [call(tokens, document, cluster, index) for cluster in clusters(document, index)]
     best: dict[tuple[int, int, int], Match] = {}
-    for match in filter(None, found):  # two seeds may have grown to the same boundaries
+    for match in filter(None, found):  # two seeds may grow to the same bounds
         place = (match.start, match.number, match.end)
         if place not in best or match.score > best[place].score:
             best[place] = match
@@ -631,8 +631,10 @@ def detect(tokens: Tokens, index: Index) -> list[Match]:
 
 
 def report(matches: Iterable[Match], index: Index) -> list[Match]:
-    """One entry per benchmark item and place: leaks first, then the best record, the correct
-    choice, the first."""
+    """Return one match per benchmark item and position.
+
+    Preferred are leaks, then the highest score, the correct choice, the first record.
+    """
     best: dict[tuple[str, str, int, int], Match] = {}
 
     def rank(match: Match) -> tuple[bool, float, bool, int]:

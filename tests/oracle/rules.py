@@ -1,9 +1,9 @@
-"""Four more rules, slow and plain: the oracle of `ratcliff`, `longest_match`, `exact`, `ngram_any`.
+"""The oracle of `ratcliff`, `longest_match`, `exact` and `ngram_any`, slow and simple.
 
-Beside `reference.py`, which tells the `decon` rule. Each rule says what one document shares with
-one text; which texts of a benchmark are looked for, and from where on something is a leak, is said
-elsewhere. Tokens are those of the text as it stands, except where a policy cleans it first.
-Nothing here is shared with the stages: where the two differ, this one is right.
+The oracle of `decon` is `decon.py`. Each function compares one document with one text; which texts
+of a benchmark are searched, and the thresholds, are defined elsewhere. Tokens are those of the
+unchanged text, unless a policy cleans it first. No code is shared with the stages: where the two
+differ, this one is right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Tokens = Sequence[int]
 
 @dataclass(frozen=True)
 class Run:
-    """Tokens that stand in both, one after the other: where they begin, and how many there are."""
+    """A common run of tokens: its start on both sides, and its length."""
 
     document: int
     text: int
@@ -29,31 +29,31 @@ class Run:
 
 
 def shared_grams(document: Tokens, text: Tokens, size: int) -> list[tuple[int, ...]]:
-    """The different n-grams of a text that the document holds, as they first occur in the text.
+    """Return the distinct n-grams of a text that the document contains, in order of the text.
 
-    Including the last one: a text of exactly `size` tokens has one n-gram.
+    A text of exactly `size` tokens has one n-gram.
     """
-    held = {tuple(document[at : at + size]) for at in range(len(document) - size + 1)}
+    in_document = {tuple(document[at : at + size]) for at in range(len(document) - size + 1)}
     grams = [tuple(text[at : at + size]) for at in range(len(text) - size + 1)]
-    return [gram for gram in dict.fromkeys(grams) if gram in held]
+    return [gram for gram in dict.fromkeys(grams) if gram in in_document]
 
 
 def forms(text: str, encode: Callable[[str], Tokens]) -> list[tuple[str, Tokens]]:
-    """A text by itself, and behind a space, where its first word is another token.
+    """Return a text as it is, and with a leading space, where its first word is another token.
 
-    Within a document a text mostly stands behind a space. Where the space is a token of its own,
-    the second form is the same search as the first.
+    In a document a text mostly follows a space. Where the space is a separate token, both forms are
+    the same search.
     """
-    alone = (text, encode(text))
+    bare = (text, encode(text))
     if not text or text[0].isspace():
-        return [alone]
-    behind = (" " + text, encode(" " + text))
-    is_same = [*alone[1]] in ([*behind[1]], [*behind[1][1:]])
-    return [alone] if is_same else [alone, behind]
+        return [bare]
+    spaced = (" " + text, encode(" " + text))
+    is_same = [*bare[1]] in ([*spaced[1]], [*spaced[1][1:]])
+    return [bare] if is_same else [bare, spaced]
 
 
 def longest_run(document: Tokens, text: Tokens, least: int) -> Run | None:
-    """The longest run of at least so many tokens that stands in both.
+    """Return the longest common run of at least `least` tokens.
 
     Of equally long ones the first in the document, and of those the first in the text.
     """
@@ -82,7 +82,7 @@ def _length_of_run(document: Tokens, start: int, text: Tokens, at: int) -> int:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What Ratcliff and Obershelp's matching leaves of a prompt."""
+    """The Ratcliff-Obershelp blocks of a prompt."""
 
     blocks: tuple[Run, ...]
     ratio: float
@@ -91,9 +91,10 @@ class Alignment:
 def ratcliff(
     document: Tokens, prompt: Tokens, *, ngram_size: int = 8, least_block: int = 5
 ) -> Alignment | None:
-    """How much of a prompt lies in matching blocks that are long enough; None is not looked at.
+    """Return the share of a prompt in matching blocks that are long enough.
 
-    The longest common run is a block; then the same to the left of it, and to the right.
+    None if no n-gram is shared. The longest common run is a block; then the same to its left and
+    right.
     """
     if not shared_grams(document, prompt, ngram_size):
         return None
@@ -110,9 +111,9 @@ def ratcliff(
 
 
 def longest_match(document: Tokens, field: Tokens, *, ngram_size: int = 8) -> float | None:
-    """The share of a field that its longest run in the document covers.
+    """Return the share of a field that its longest run in the document covers.
 
-    None says that the field is too short to be searched, which is not the same as not found.
+    None: the field is too short to search, which is not the same as not found.
     """
     if len(field) < ngram_size:
         return None
@@ -121,7 +122,7 @@ def longest_match(document: Tokens, field: Tokens, *, ngram_size: int = 8) -> fl
 
 
 def ngram_any(document: Tokens, text: Tokens, *, size: int = 13) -> int:
-    """The length of the longest run, if it holds an n-gram: any one is a hit. Else 0."""
+    """Return the length of the longest run if it contains an n-gram, else 0."""
     run = longest_run(document, text, size)
     return run.length if run else 0
 
@@ -130,7 +131,7 @@ def ngram_any(document: Tokens, text: Tokens, *, size: int = 13) -> int:
 
 
 def occurrences(document: str, text: str) -> list[int]:
-    """Every place at which a text stands verbatim, one within another too."""
+    """Return every position of a text in a document, overlapping ones too."""
     if not text:
         return []
     return [at for at in range(len(document)) if document.startswith(text, at)]
@@ -138,7 +139,7 @@ def occurrences(document: str, text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Continuations:
-    """The texts of an item that are looked for. An absent one is None."""
+    """The texts of an item to search for. An absent one is None."""
 
     question: str
     answered: str | None  # the question and its answer
@@ -146,10 +147,10 @@ class Continuations:
 
 
 def continuations(question: str, answer: str | None) -> Continuations:
-    """The question; with its answer; and, of several sentences, the last one with the answer.
+    """Return the question, with its answer, and the last of several sentences with the answer.
 
-    With a single sentence there is no continuation apart: it would be the answered question. An
-    answer to nothing is not looked for.
+    A single sentence has no separate continuation: it would be the answered question. An answer
+    without a question is not searched for.
     """
     if not answer or not answer.strip() or not question.strip():
         return Continuations(question, None, None)
@@ -161,15 +162,15 @@ def continuations(question: str, answer: str | None) -> Continuations:
 
 
 def joined(first: str, second: str) -> str:
-    """One after the other, with a space between them unless white space is there already."""
+    """Join two texts, with a space unless there is white space between them."""
     is_apart = not first or first[-1].isspace() or second[:1].isspace()
     return first + second if is_apart else f"{first} {second}"
 
 
-# Behind . ! ? … only where white space follows, so that 3.14 stays whole, and a closing quotation
-# mark or bracket belongs to what it closes; behind the full-width ones and line breaks always. A
-# sign is never cut off those that stand with it: 「何？」 is one sentence.
-# An abbreviation ("Dr. Smith") does end a sentence here: the text is looked for, not read.
+# After . ! ? … only if white space follows, so that 3.14 stays whole; after full-width ones and
+# line breaks always. Closing quotation marks and brackets belong to the sentence, and adjacent
+# signs are never separated: 「何？」 is one sentence. An abbreviation ("Dr. Smith") ends a sentence
+# here, which is harmless for a text to search for.
 _CLOSING = "[\"'”’»)\\]」』）]*+"
 _SENTENCE_END = re.compile(
     rf"(?:[.!?…]+{_CLOSING}(?=\s)|[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*(?=\S)"
@@ -177,7 +178,7 @@ _SENTENCE_END = re.compile(
 
 
 def last_sentence(text: str) -> str:
-    """What stands behind the last end of a sentence that text follows; all of it without one."""
+    """Return the text after the last end of a sentence; the whole text without one."""
     start = len(text) - len(text.lstrip())
     for end in _SENTENCE_END.finditer(text):
         start = max(start, end.end())

@@ -1,4 +1,4 @@
-"""The oracle shares no code with what it judges."""
+"""The oracle shares no code with what it tests."""
 
 import ast
 from pathlib import Path

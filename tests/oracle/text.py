@@ -1,4 +1,4 @@
-"""Text to canonical text, slow and plain: the oracle of `decon_core/text`."""
+"""Canonical text, slow and simple: the oracle of `decon_core/text`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WHITE_SPACE_RUN = re.compile(
 
 
 def clean(text: str, punctuation: str) -> str:
-    """Lower case, punctuation to spaces, runs of white space to one space, trimmed."""
+    """Lower-case, replace punctuation by spaces, collapse white space, and trim."""
     lowered = text.lower()
     without = "".join(" " if char in punctuation else char for char in lowered)
     return WHITE_SPACE_RUN.sub(" ", without).strip(" ")
 
 
 def normalized(word: str, punctuation: str) -> list[str]:
-    """The words that a lower-case word becomes when look-alike spellings are made one."""
+    """Return the words that a lower-case word becomes when look-alikes are folded."""
     signs = "".join(SIGNS.get(ord(char), char) for char in word)
     visible = "".join(char for char in signs if ord(char) not in IGNORABLE)
     lowered = unicodedata.normalize("NFKC", visible).lower()
@@ -59,11 +59,11 @@ _NUMBERED = re.compile("#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _LINE_END = re.compile("[-\u2010\u00ad]\r?\n[ \t]*")
 
-_Change = tuple[str, int]  # what stands for a piece of mark-up, and where the text goes on
+_Change = tuple[str, int]  # the replacement of a piece of mark-up, and its end
 
 
 def without_markup(text: str) -> str:
-    """From left to right: what is mark-up, replaced; what replaces it is not looked at again."""
+    """Replace mark-up from left to right; replacements are not processed again."""
     pieces = []
     at = 0
     while at < len(text):
@@ -84,7 +84,7 @@ def _change_at(text: str, at: int) -> _Change | None:
 
 
 def _tag(text: str, at: int) -> _Change | None:
-    """A tag of HTML: nothing within a line, else a space. One that holds text is kept."""
+    """Replace an HTML tag by nothing (inline) or a space. One that contains text is kept."""
     tag = _TAG.match(text, at)
     if not tag or tag[1] not in TAGS or any(map(_holds_text, _QUOTED.findall(tag[2]))):
         return None
@@ -102,7 +102,7 @@ def _holds_text(text: str) -> bool:
 
 
 def _entity(text: str, at: int) -> _Change | None:
-    """What stands behind `&`; `&amp;` before an entity is another `&`."""
+    """Decode the entity after `&`; `&amp;` before an entity is another `&`."""
     change = _one_entity(text, at)
     while change and text[at : at + 4] in ("amp;", "AMP;"):
         inner = _one_entity(text, at + 4)
@@ -127,7 +127,7 @@ def _one_entity(text: str, at: int) -> _Change | None:
 
 
 def _escapes(text: str, at: int) -> _Change | None:
-    """A character of URL-encoded text: where no white space parts two escapes or more."""
+    """Decode a URL-encoded character in a word with two escapes or more."""
     before = re.split(_W, text[:at])[-1]
     behind = re.split(_W, text[at:])[0]
     if len(_ESCAPE.findall(before + behind)) < 2:
@@ -147,7 +147,7 @@ def _escapes(text: str, at: int) -> _Change | None:
 
 
 def _hyphen(text: str, at: int) -> _Change | None:
-    """A hyphen before a line break, with both, between lower-case letters."""
+    """Remove a hyphen and the line break after it, between lower-case letters."""
     hyphen = _LINE_END.match(text, at)
     is_word = hyphen and at and text[at - 1].islower() and text[hyphen.end() :][:1].islower()
     return ("", hyphen.end()) if hyphen and is_word else None

@@ -9,10 +9,10 @@ from decon_core.detectors.decon import Detector
 from decon_core.index.entries import NOTHING, Entries, Field, count_entries
 from decon_core.index.ngram_counts import KINDS
 from decon_core.index.parts import weigh
-from decon_core.index.union import Search, join, search_of
+from decon_core.index.union import Search, join, search_from_arrays
 from decon_core.kernels import clusters
 from decon_core.text.word_cache import FixedVocabulary, Ragged
-from tests.oracle.decon import NOT_FOUND, Entry, Found, Match, Tokens, reaches
+from tests.oracle.decon import NOT_FOUND, Entry, Match, NearMatch, Tokens, reaches
 
 
 def ragged(rows: Iterable[Sequence[int]], ids: np.ndarray) -> Ragged:
@@ -36,11 +36,11 @@ def entries_of(known: Sequence[Entry]) -> Entries:
 def search_for(known: Sequence[Entry], policy: Policy) -> Search:
     entries = entries_of(known)
     part = weigh(entries, count_entries(entries, policy), policy, is_counted=True)
-    return search_of(join([part], policy), [])
+    return search_from_arrays(join([part], policy), [])
 
 
-def found(start: int, stop: int, overlap: float) -> Found:
-    return NOT_FOUND if start < 0 else Found(overlap, start, stop)
+def found(start: int, stop: int, overlap: float) -> NearMatch:
+    return NOT_FOUND if start < 0 else NearMatch(overlap, start, stop)
 
 
 def detect_all(documents: Sequence[Tokens], search: Search, policy: Policy) -> list[list[Match]]:

@@ -9,8 +9,8 @@ from tests.oracle.decon import (
     NOT_FOUND,
     Cluster,
     Entry,
-    Found,
     Match,
+    NearMatch,
     Tokens,
     build_index,
     call,
@@ -156,7 +156,7 @@ def test_the_question_ends_where_a_whole_one_would(start: int, end: int, q_end: 
     assert question_end(start, end, run(100, 24), SAMPLING) == q_end
 
 
-def short_answer(document: Tokens, one: Entry, q_end: int) -> Found:
+def short_answer(document: Tokens, one: Entry, q_end: int) -> NearMatch:
     return find_answer(document, q_end, one, world(one, policy=SAMPLING))
 
 
@@ -169,7 +169,7 @@ def test_a_short_answer_starts_within_fifty_tokens_after_the_question(
 ) -> None:
     """q_end = 23; a gap of g puts the answer at q_end + 1 + g: 24, 25, 73 = q_end + 50, 74."""
     document = QA.question + noise(gap) + QA.answer + noise(9, 2_000_000)
-    expected = Found(1.0, 24 + gap, 27 + gap) if is_found else NOT_FOUND
+    expected = NearMatch(1.0, 24 + gap, 27 + gap) if is_found else NOT_FOUND
     assert short_answer(document, QA, 23) == expected
 
 
@@ -191,7 +191,7 @@ def test_a_short_answer_before_the_question_s_end_does_not_count() -> None:
 
 def test_the_first_short_answer_is_the_one_reported() -> None:
     document = QA.question + noise(3) + QA.answer + QA.answer
-    assert short_answer(document, QA, 23) == Found(1.0, 27, 30)
+    assert short_answer(document, QA, 23) == NearMatch(1.0, 27, 30)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_long_answer_s_window_is_twice_its_length_where_that_is_more(
 def test_a_long_answer_cut_by_the_document_s_end_is_found_in_part() -> None:
     one = entry(run(100, 24), run(500, 10))  # 8 trigrams
     # 6 of its tokens are there: 4 trigrams
-    assert short_answer(one.question + run(500, 6), one, 23) == Found(4 / 8, 24, 30)
+    assert short_answer(one.question + run(500, 6), one, 23) == NearMatch(4 / 8, 24, 30)
 
 
 def test_every_trigram_of_a_long_answer_counts_once() -> None:
@@ -279,7 +279,7 @@ def test_long_answer_overlap_is_weighted_by_idf() -> None:
     assert find_answer(document, 23, one, index).overlap == pytest.approx(2 / 3)
 
 
-def passage(document: Tokens, one: Entry, start: int) -> Found:
+def passage(document: Tokens, one: Entry, start: int) -> NearMatch:
     return find_passage(document, start, one, world(one, policy=SAMPLING))
 
 
@@ -300,7 +300,7 @@ def test_a_passage_is_looked_for_from_five_to_a_hundred_and_one_before(
 ) -> None:
     document = noise(30, 3_000_000) + PQ.passage + noise(gap) + PQ.question
     start = 34 + gap
-    expected = Found(1.0, 30, 34) if is_found else NOT_FOUND
+    expected = NearMatch(1.0, 30, 34) if is_found else NOT_FOUND
     assert passage(document, PQ, start) == expected
 
 
@@ -313,7 +313,7 @@ def test_a_passage_s_window_is_twice_its_length_where_that_is_more(gap: int, n_f
 
 
 def test_a_passage_may_begin_the_document() -> None:
-    assert passage(PQ.passage + noise(1) + PQ.question, PQ, 5) == Found(1.0, 0, 4)
+    assert passage(PQ.passage + noise(1) + PQ.question, PQ, 5) == NearMatch(1.0, 0, 4)
 
 
 @pytest.mark.parametrize("start", range(5))
@@ -343,7 +343,7 @@ def test_three_misses_in_a_row_end_a_passage() -> None:
     one = entry(run(100, 24), (), TWICE)
     # w0..w3 w3..w6: hits at 0 and 4, misses at 3, 2 and 1
     document = run(500, 4) + run(503, 4) + noise(1) + one.question
-    assert passage(document, one, 9) == Found(pytest.approx(1 / 6), 4, 8)  # type: ignore[arg-type] # approx stands in for a float
+    assert passage(document, one, 9) == NearMatch(pytest.approx(1 / 6), 4, 8)  # type: ignore[arg-type] # approx stands in for a float
 
 
 def test_the_tolerated_misses_are_the_policy_s() -> None:

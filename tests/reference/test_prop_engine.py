@@ -13,7 +13,7 @@ from decon_core.detectors.decon import Detector
 from decon_core.index.entries import count_entries
 from decon_core.index.ngram_counts import total
 from decon_core.index.parts import weigh
-from decon_core.index.union import join, search_of
+from decon_core.index.union import join, search_from_arrays
 from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
 
 from . import engine
@@ -50,7 +50,7 @@ def test_several_benchmarks_in_one_pass_are_each_by_itself(
     frequencies = count(known, policy)
     counts = total([count_entries(engine.entries_of(group), policy) for group in groups])
     parts = [weigh(engine.entries_of(group), counts, policy, is_counted=True) for group in groups]
-    search = search_of(join(parts, policy), [])
+    search = search_from_arrays(join(parts, policy), [])
     (found,) = engine.detect_all([document], search, policy)
     first = 0
     for group in groups:
@@ -102,8 +102,8 @@ def test_what_stands_beside_a_document_in_a_batch_changes_nothing(
 
 @pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
 def test_arrays_that_are_too_small_grow(monkeypatch, sampling):
-    monkeypatch.setattr("decon_core.detectors.decon._ROOM_RUNS", 1)
-    monkeypatch.setattr("decon_core.detectors.decon._ROOM_MATCHES", 1)
+    monkeypatch.setattr("decon_core.detectors.decon._INITIAL_RUNS", 1)
+    monkeypatch.setattr("decon_core.detectors.decon._INITIAL_MATCHES", 1)
     policy = Policy(sampling=sampling)
     known = [entry(run(100 * n, 40), instance=n) for n in range(6)]
     document: Tokens = ()

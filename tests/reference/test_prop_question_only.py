@@ -13,8 +13,8 @@ from decon_core.schemas import MATCHES
 from tests.oracle.decon import (
     NOT_FOUND,
     Entry,
-    Found,
     Match,
+    NearMatch,
     Tokens,
     base_score,
     build_index,
@@ -123,13 +123,13 @@ def test_a_whole_question_without_its_answer_is_found_whatever_its_length(
         (entry(run(0, 19), run(500, 6)), 1.0, NOT_FOUND, False),  # not indexed by itself
         (entry(run(0, 19), (), run(500, 40)), 1.0, NOT_FOUND, False),
         (entry(run(0, 60), (), run(500, 40)), 0.8, NOT_FOUND, True),
-        (entry(run(0, 12), run(400, 6), run(500, 40)), 1.0, Found(1.0, 30, 70), True),
-        (entry(run(0, 12), run(400, 6), run(500, 40)), 1.0, Found(0.4, 30, 70), False),
-        (entry(run(0, 12), run(400, 6), run(500, 7)), 1.0, Found(1.0, 30, 37), False),
+        (entry(run(0, 12), run(400, 6), run(500, 40)), 1.0, NearMatch(1.0, 30, 70), True),
+        (entry(run(0, 12), run(400, 6), run(500, 40)), 1.0, NearMatch(0.4, 30, 70), False),
+        (entry(run(0, 12), run(400, 6), run(500, 7)), 1.0, NearMatch(1.0, 30, 37), False),
     ],
 )
 def test_what_is_question_only(
-    one: Entry, question: float, passage: Found, *, expected: bool
+    one: Entry, question: float, passage: NearMatch, *, expected: bool
 ) -> None:
     policy = Policy()
     assert is_question_only(one, question, passage, policy) is expected

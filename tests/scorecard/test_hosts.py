@@ -6,7 +6,7 @@ import pytest
 
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_shard
-from decon_core.quality.scorecard.hosts import TRUTH, read_truth, sources, write_world
+from decon_core.quality.scorecard.hosts import TRUTH, read_truth, sources, write_planted_corpus
 from decon_core.quality.scorecard.plan import plan
 
 HOSTS = [
@@ -24,7 +24,7 @@ def planned(records):
 @pytest.fixture(scope="module")
 def world(planned, tmp_path_factory):
     out = tmp_path_factory.mktemp("world") / "planted"
-    written = write_world(planned, HOSTS, out, n_background=30, documents_per_shard=50)
+    written = write_planted_corpus(planned, HOSTS, out, n_background=30, documents_per_shard=50)
     return out, written
 
 
@@ -94,7 +94,9 @@ def test_what_is_around_a_planting_is_its_host(world):
 
 def test_the_same_seed_gives_the_same_bytes(planned, world, tmp_path):
     out, _ = world
-    write_world(planned, iter(HOSTS), tmp_path / "b", n_background=30, documents_per_shard=50)
+    write_planted_corpus(
+        planned, iter(HOSTS), tmp_path / "b", n_background=30, documents_per_shard=50
+    )
     names = sorted(path.name for path in out.iterdir())
     assert names == sorted(path.name for path in (tmp_path / "b").iterdir())
     assert len(names) > 4
@@ -102,20 +104,22 @@ def test_the_same_seed_gives_the_same_bytes(planned, world, tmp_path):
 
 
 def test_a_small_corpus_is_used_again(planned, tmp_path):
-    written = write_world(planned, HOSTS[:3], tmp_path / "a", n_background=50)
+    written = write_planted_corpus(planned, HOSTS[:3], tmp_path / "a", n_background=50)
     assert written.n_hosts == 3
     assert read_truth(tmp_path / "a").filter(place="middle").height > 3
 
 
 def test_without_a_corpus_everything_stands_alone(planned, tmp_path):
-    written = write_world(planned, [" "], tmp_path / "a")
+    written = write_planted_corpus(planned, [" "], tmp_path / "a")
     assert written.n_background == 0
     assert set(read_truth(tmp_path / "a")["place"]) == {"alone"}
 
 
 def test_a_long_host_is_cut_at_a_line(planned, tmp_path):
     text = "\n".join(["some words"] * 500)
-    write_world(planned, [text] * 500, tmp_path / "a", n_background=5, most_host_characters=1000)
+    write_planted_corpus(
+        planned, [text] * 500, tmp_path / "a", n_background=5, most_host_characters=1000
+    )
     planted = set(read_truth(tmp_path / "a").select("shard", "row").rows())
     for place, document in documents_in(tmp_path / "a").items():
         if place not in planted:
@@ -128,7 +132,7 @@ def test_a_corpus_that_breaks_off_leaves_nothing_behind(planned, tmp_path):
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        write_world(planned, broken(), tmp_path / "a")
+        write_planted_corpus(planned, broken(), tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 

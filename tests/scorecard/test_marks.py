@@ -169,7 +169,7 @@ def test_several_calls_of_one_item_count_once(marked):
 
 
 def test_a_rule_without_a_threshold_is_refused():
-    with pytest.raises(InputError, match="rules with a threshold: a"):
+    with pytest.raises(InputError, match="detectors with a threshold: a"):
         mark(TRUTH_ROWS, CALL_ROWS, thresholds={"a": 0.5})
 
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 
-from decon_core.quality.scorecard.hosts import TRUTH, read_truth, write_world
+from decon_core.quality.scorecard.hosts import TRUTH, read_truth, write_planted_corpus
 from decon_core.quality.scorecard.marks import CALLS, mark
 from decon_core.quality.scorecard.page import markdown, svg
 from decon_core.quality.scorecard.plan import plan
@@ -22,7 +22,7 @@ def planned(records):
 @pytest.fixture(scope="module")
 def marked(planned, tmp_path_factory):
     out = tmp_path_factory.mktemp("world") / "planted"
-    write_world(planned, [], out)
+    write_planted_corpus(planned, [], out)
     rng = Random(1)
     rows = []
     truth = read_truth(out)

@@ -1,8 +1,8 @@
-"""What to choose when: written by hand from the tables, and printed below them.
+"""Advice on which detector to choose, written by hand from the tables and printed below them.
 
-Nothing in here is a number of one run. What it says was so on GSM8K and AGIEval with every rule at
-its default settings and at others (`docs/scorecard.md` was made from these); whoever changes a rule
-or a default reads it again.
+It contains no numbers of a single run. It holds for GSM8K and AGIEval with every detector at its
+default settings and others (`docs/scorecard.md` is from these). Check it after changing a detector
+or a default.
 """
 
 from __future__ import annotations
@@ -10,65 +10,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _ABOUT = (
-    "These are properties of the rules, written by hand from the numbers for GSM8K and AGIEval. "
-    "Where the tables on this page say otherwise for your benchmarks, believe the tables."
+    "These are properties of the detectors, written by hand from the numbers for GSM8K and "
+    "AGIEval. If the tables on this page differ for your benchmarks, trust the tables."
 )
 
-_OF_RULE = {
+_BY_DETECTOR = {
     "decon": (
         "**To clean a corpus, `decon`.** It flagged no hard negative and no background. Case, "
         "punctuation, line breaks, hyphens at line ends, HTML, zero-width and look-alike "
-        'characters do not hide an item from it (with `preset = "reference"` they do). It wants '
-        "the answer with the question: a question without its answer, or with an answer that is "
-        "far behind it, is question-only, which mixtures take out as well. Edits cost it much: one "
-        "word in twenty hides about half of the items, one in ten nearly all, LaTeX "
+        'characters do not hide an item from it (with `preset = "reference"` they do). It needs '
+        "the answer near the question: a question without its answer, or with the answer far "
+        "after it, is question-only, which mixtures remove as well. Edits reduce its recall: one "
+        "changed word in twenty hides about half of the items, one in ten nearly all, LaTeX "
         "within sentences a third."
     ),
     "ratcliff": (
-        "**To find what was edited, `ratcliff`.** Of all rules it finds most of what was edited: "
+        "**To find edited items, `ratcliff`.** Of all detectors it finds the most edited items: "
         "other words, names and numbers, shuffled sentences, and formulas in a text of another "
-        "language. It reads text as it stands, so capitals and odd "
-        'characters hide an item (`normalize = "decon"` mends that, and costs some of the '
-        "formulas). It flags short questions that follow a template, and items that share their "
-        "setting with another: look at what it alone finds before you remove it."
+        "language. It compares unchanged text, so capitals and unusual "
+        'characters hide an item (`normalize = "decon"` fixes that, but loses some formulas). '
+        "It also flags short questions that follow a template, and items that share their setting "
+        "with another: review what only it finds before you remove it."
     ),
     "longest_match": (
-        "**To clean a test set, `longest_match`.** Question and answer count each by itself, so it "
-        "finds questions without answers, and long answers whatever became of their questions. "
+        "**To clean a test set, `longest_match`.** Question and answer are measured separately, so "
+        "it finds questions without answers, and long answers even if their question was changed. "
         "Edits spread over a question, a line break or another case cut the run that it measures "
-        '(`normalize = "whitespace"` mends the lines, `"decon"` the case as well). A passage that '
-        "a question or an answer quotes at length is flagged without them."
+        '(`normalize = "whitespace"` fixes the line breaks, `"decon"` also the case). A passage '
+        "that a question or an answer quotes at length is flagged even without them."
     ),
     "exact": (
-        "**To count occurrences, `exact`.** One changed character hides an item, so what it counts "
-        "is a lower bound, and never a measure of how clean a corpus is. With "
-        '`normalize = "decon"` it sees through lines, case and punctuation. It flagged no hard '
+        "**To count occurrences, `exact`.** One changed character hides an item, so its counts are "
+        "a lower bound, not a measure of how clean a corpus is. With "
+        '`normalize = "decon"` it ignores line breaks, case and punctuation. It flagged no hard '
         "negative: questions of common phrases stay below its threshold."
     ),
     "ngram_any": (
-        "**To compare with published numbers, `ngram_any`.** One run in common is enough, so it "
-        "alone finds some items of which a quarter of the question is left. At 13 tokens it misses "
-        "every question that is shorter than that, and edits of one word in five hide about half "
-        "of the others. At 8 it finds more than any other rule, and flags a quarter of what only "
-        "looks like an item: phrases that many questions share."
+        "**To compare with published numbers, `ngram_any`.** One common run is enough, so it is "
+        "the only one to find some items with a quarter of the question left. At 13 tokens it "
+        "misses every shorter question, and edits of one word in five hide about half of the "
+        "others. At 8 it finds more than any other detector, and flags a quarter of the hard "
+        "negatives: phrases that many questions share."
     ),
 }
 
 _TOGETHER = (
-    "**Several at once.** Rules fail on different items; how many one rule alone finds is told "
-    "below, in brackets. `decon` with `ratcliff` beside it covers most kinds of leak: remove what "
-    "`decon` calls, and have a person look at what `ratcliff` adds."
+    "**Several at once.** Detectors miss different items; the numbers in brackets below are items "
+    "found by only one. `decon` and `ratcliff` together cover most kinds of leak: remove what "
+    "`decon` flags, and review what `ratcliff` adds."
 )
 _NONE = (
-    "**What none of them sees**: paraphrases, translations that keep no formula, and items "
-    "that are too short to be looked for."
+    "**What none of them finds**: paraphrases, translations that keep no formula, and items that "
+    "are too short to search for."
 )
 
 
-def advice(rules: Sequence[str]) -> str:
-    """For the rules of a scorecard."""
-    items = [_OF_RULE[rule] for rule in rules if rule in _OF_RULE]
-    if {"decon", "ratcliff"} <= {*rules}:
+def advice(detectors: Sequence[str]) -> str:
+    """Return the advice for the detectors of a scorecard, in Markdown."""
+    items = [_BY_DETECTOR[detector] for detector in detectors if detector in _BY_DETECTOR]
+    if {"decon", "ratcliff"} <= {*detectors}:
         items.append(_TOGETHER)
     items.append(_NONE)
     return "\n".join([f"{_ABOUT}\n", *(f"- {item}" for item in items)])

@@ -1,4 +1,4 @@
-"""Texts of any corpus, lazily: archives and loose files of text, shards, registered packs."""
+"""Read texts of any corpus lazily: zip archives, text files, shards, registered packs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from decon_core.storage.compression import FORMATS, format_of
 
 One = TypeVar("One")
 
-_PAGE = 3_000  # characters: about as long as a page of the web
-_MOST_SHARDS = 32  # that are opened; hosts come from all over a corpus
+_PAGE = 3_000  # characters; about the length of a web page
+_MAX_SHARDS = 32  # opened at once; spread evenly over the corpus
 _ROWS_TRIED = 50
 
 
@@ -31,14 +31,14 @@ class Texts:
     """An archive, the loose files of a folder, or a shard."""
 
     name: str
-    has_documents: bool  # a shard's; otherwise whole files, each of which may be many documents
+    has_documents: bool  # True for a shard; files may contain many documents each
     texts: Iterator[str]
 
 
 def hosts_below(path: Path) -> Iterator[str]:
-    """Documents to plant into, from all archives, folders and shards below a path in turn.
+    """Yield host documents from all archives, folders and shards below a path, in turn.
 
-    Long files are cut into pages at the ends of lines.
+    Long files are split into pages at line ends. Raise `InputError` if there are no texts.
     """
     if not path.exists():
         raise InputError(Problem(str(path), "no such file or folder", _EXPECTED))
@@ -46,15 +46,15 @@ def hosts_below(path: Path) -> Iterator[str]:
     shards = _spread([one for one in found if one.has_documents])
     files = [one for one in found if not one.has_documents]
     if not found:
-        raise InputError(Problem(str(path), "none of them", _EXPECTED))
+        raise InputError(Problem(str(path), "no texts", _EXPECTED))
     return in_turn([one.texts for one in shards] + [_pages(one.texts) for one in files])
 
 
-_EXPECTED = f".zip or .txt of texts, or shards ({', '.join(FORMATS)}) with 'text' or 'messages'"
+_EXPECTED = f".zip or .txt files, or shards ({', '.join(FORMATS)}) with 'text' or 'messages'"
 
 
 def hosts_of_packs(packs: Iterable[Pack]) -> Iterator[str]:
-    """Documents of registered packs, read as their sources say."""
+    """Yield documents of registered packs, read with the settings of their sources."""
     shards = [(shard, pack.source) for pack in packs for shard in pack.shards]
     if not shards:
         found, remedy = "no registered shard", "register the corpus: `decon-assets register`"
@@ -63,13 +63,13 @@ def hosts_of_packs(packs: Iterable[Pack]) -> Iterator[str]:
 
 
 def texts_below(path: Path) -> list[Texts]:
-    """All that there is, in the order of names."""
+    """Return all texts below a path, sorted by name."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     loose: dict[str, list[Path]] = {}
     found = []
     for file in files:
         if file.suffix == ".zip":
-            found.append(Texts(str(file), has_documents=False, texts=_archived(file)))
+            found.append(Texts(str(file), has_documents=False, texts=_texts_in_zip(file)))
         elif file.suffix == ".txt":
             loose.setdefault(str(file.parent), []).append(file)
         elif format_of(file) in FORMATS:
@@ -82,13 +82,13 @@ def texts_below(path: Path) -> list[Texts]:
 
 
 def _spread(found: Sequence[One]) -> Sequence[One]:
-    """Some from all over, where there are too many."""
-    if len(found) <= _MOST_SHARDS:
+    """Return at most `_MAX_SHARDS` elements, evenly spread."""
+    if len(found) <= _MAX_SHARDS:
         return found
-    return [found[at * len(found) // _MOST_SHARDS] for at in range(_MOST_SHARDS)]
+    return [found[at * len(found) // _MAX_SHARDS] for at in range(_MAX_SHARDS)]
 
 
-def _archived(path: Path) -> Iterator[str]:
+def _texts_in_zip(path: Path) -> Iterator[str]:
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
             if name.endswith(".txt"):
@@ -99,7 +99,7 @@ def _decode(content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        return content.decode("latin-1")  # every byte is a character there
+        return content.decode("latin-1")  # never fails
 
 
 def _pages(texts: Iterable[str]) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _pages(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _texts_of_shard(path: Path) -> Iterator[str]:
-    """Documents under the names that nearly everybody gives the field."""
+    """Yield documents from the usual fields, `text` or `messages`."""
     name = glob.escape(path.name)
     for source in (
         Source(name="texts", path=name, text="text"),

@@ -1,9 +1,9 @@
-"""What can become of a benchmark item on its way into training data: graded, seeded, in one table.
+"""Transformations of benchmark items, as on their way into training data: graded and seeded.
 
-A transformation that has nothing to change in an item (no numbers, one sentence only) gives None.
-Without another word, passage, question, choices and answer are planted in this order, and what is
-changed is the question and the passage, each by itself: rules look at the question first, and edits
-that fell into a long passage would leave it as it was.
+A transformation returns None for an item with nothing to change (no numbers, a single sentence).
+Unless stated otherwise, passage, question, choices and answer are planted in this order, and the
+question and the passage are changed separately: detectors compare the question first, and edits
+that all fell into a long passage would leave it unchanged.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ Written = str | tuple[Turn, ...]
 
 @dataclass(frozen=True)
 class Material:
-    """What a transformation works on."""
+    """The input of a transformation."""
 
     item: Item
     lexicon: Lexicon
     rng: Random
-    partner: Item | None = None  # the other one, where two items are planted together
+    partner: Item | None = None  # the second item, if two are planted together
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """A way to plant an item. A family of them shares its group; the name is unique."""
+    """A way to plant an item. Related ones share the group; the name is unique."""
 
     group: str
     grade: str
@@ -87,7 +87,7 @@ def verbatim(m: Material) -> str:
 
 
 def _reworded(item: Item, change: Change) -> Item | None:
-    """Question and passage changed; a passage that leaves nothing to change stays as it is."""
+    """Change question and passage; None if the question does not change."""
     question = change(item.question)
     if question is None or question == item.question:
         return None
@@ -105,7 +105,7 @@ def _different(new: str, old: str) -> str | None:
 # The surface --------------------------------------------------------------------------------------
 
 _SIGNS = r".,;:!?\"“”'‘’()\[\]…。，；：！？、—–-"
-_PUNCTUATION = re.compile(rf"(?<!\d)[{_SIGNS}]|[{_SIGNS}](?!\d)")  # but within numbers
+_PUNCTUATION = re.compile(rf"(?<!\d)[{_SIGNS}]|[{_SIGNS}](?!\d)")  # except within numbers
 
 
 def lower_case(m: Material) -> str | None:
@@ -137,7 +137,7 @@ _TYPESET = (
 
 
 def typeset(m: Material) -> str | None:
-    """As out of a book: curly quotes, dashes, ligatures, non-breaking and double spaces."""
+    """Typeset: curly quotes, dashes, ligatures, non-breaking and double spaces."""
     text = as_text(m.item)
     for pattern, sign in _TYPESET:
         text = pattern.sub(sign, text)
@@ -158,7 +158,7 @@ _LONG_WORD = re.compile(r"([^\W\d_]{3,5})([^\W\d_]{3,})")
 
 
 def _hyphenated(lines: list[str]) -> list[str]:
-    """Every line that is followed by a long word takes the beginning of it, and a hyphen."""
+    """Hyphenate: move the start of a long first word to the end of the line before."""
     made = list(lines)
     for at in range(len(made) - 1):
         long = _LONG_WORD.match(made[at + 1])
@@ -223,7 +223,7 @@ def _marked_up(
     line: str,
 ) -> str | None:
     def marked(text: str) -> str:
-        """Escaped where it is no formula, and about one word in 25 emphasised, one at least."""
+        """Escape all but formulas, and emphasise one word in 25, at least one."""
         spans = plain_words(text)
         chosen = m.rng.sample(spans, min(len(spans), max(1, len(spans) // 25)))
         changes = [(span, escape(text[slice(*span)])) for span in _gaps(text, chosen)]
@@ -233,7 +233,7 @@ def _marked_up(
         return spliced(text, changes).replace("\n", line)
 
     def _gaps(text: str, chosen: Sequence[Span]) -> list[Span]:
-        """What is neither emphasised nor a formula, in whole."""
+        """Return the maximal spans that are neither emphasised nor a formula."""
         cuts = sorted([*chosen, *formulas(text)])
         starts = [0, *(stop for _, stop in cuts)]
         stops = [*(start for start, _ in cuts), len(text)]
@@ -254,7 +254,7 @@ def _marked_up(
 
 # Other characters for the same text -------------------------------------------------------------
 
-# One word in so many is changed.
+# One word in this many is changed.
 _TOUCHED = 5
 _ZERO_WIDTH = "\u200b\u200c\u2060\ufeff"
 _TAGS = ("<b>{}</b>", "<span class='w'>{}</span>", "<wbr>{}", "{}<!-- -->", "<i>{}</i>")
@@ -264,7 +264,7 @@ _FULL_WIDTH = {point: point + 0xFEE0 for point in range(ord("!"), ord("~") + 1)}
 
 
 def _touched(m: Material, change: Callable[[str, int], str]) -> str | None:
-    """One word in five, one at least; `change` is told a place within the word."""
+    """Change one word in five, at least one; `change` gets a position within the word."""
     text = as_text(m.item)
     spans = [(start, stop) for start, stop in plain_words(text) if stop - start > 1]
     chosen = m.rng.sample(spans, -(-len(spans) // _TOUCHED))
@@ -299,7 +299,7 @@ def with_other_spaces(m: Material) -> str | None:
 
 
 def with_look_alikes(m: Material) -> str | None:
-    """Cyrillic letters in the second part of a word."""
+    """Replace letters by Cyrillic look-alikes in the second part of a word."""
     return _touched(m, lambda word, at: word[:at] + word[at:].translate(_SAME_LOOK))
 
 
@@ -340,14 +340,14 @@ def _replaced(text: str, spans: Sequence[Span], m: Material) -> str | None:
 
 
 def _chosen(spans: Sequence[Span], rate: float, rng: Random) -> list[Span]:
-    """So many of them; of a text too short for even one, none."""
+    """Choose a share of the spans, rounded; none in a very short text."""
     return rng.sample(spans, round(rate * len(spans)))
 
 
 def words_deleted(m: Material, *, rate: float) -> str | None:
     def change(text: str) -> str | None:
         chosen = _chosen(plain_words(text), rate, m.rng)
-        # With the space behind it, or the text would show where a word was.
+        # Including the following space: a double space would show the deletion.
         gone = [(start, _behind_space(text, stop)) for start, stop in chosen]
         return spliced(text, [(span, "") for span in gone]).strip() if gone else None
 
@@ -362,7 +362,7 @@ def words_inserted(m: Material, *, rate: float) -> str | None:
     def change(text: str) -> str | None:
         changes = []
         for start, stop in _chosen(plain_words(text), rate, m.rng):
-            # A word as frequent as its neighbour: common ones before common ones.
+            # A word about as frequent as its neighbour.
             word = m.lexicon.another(text[start:stop].lower(), m.rng)
             if word is None:
                 return None
@@ -414,7 +414,7 @@ def choices_shuffled(m: Material) -> str | None:
 
 _LABELS: dict[str, Callable[[int], str]] = {
     "1. 2. 3.": lambda at: f"{at + 1}. ",
-    "bullets": lambda at: "• ",  # noqa: ARG005 - as the others are called
+    "bullets": lambda at: "• ",  # noqa: ARG005 - same signature as the others
 }
 
 
@@ -431,7 +431,7 @@ def choices_relabelled(m: Material, *, labels: str) -> str | None:
 
 
 def numbers_changed(m: Material, *, has_all: bool) -> str | None:
-    """Each number has one other number wherever it stands in the item."""
+    """Replace one or all numbers of the question, consistently within the item."""
     found = [m.item.question[slice(*span)] for span in numbers(m.item.question)]
     if not found:
         return None
@@ -461,7 +461,7 @@ def everywhere(item: Item, change: Callable[[str], str]) -> Item:
 
 
 def another_number(old: str, rng: Random) -> str:
-    """As long, with the same points and commas."""
+    """Return another number of equal length, with the same points and commas."""
     if old.lower() in NUMBER_WORDS:
         word = rng.choice([word for word in NUMBER_WORDS if word != old.lower()])
         return word.capitalize() if old[0].isupper() else word
@@ -472,7 +472,7 @@ def another_number(old: str, rng: Random) -> str:
 
 
 def names_substituted(m: Material) -> str | None:
-    """Every name of the question has one other name wherever it stands in the item."""
+    """Replace every name of the question, consistently within the item."""
     new: dict[str, str] = {}
     for span in name_spans(m.item.question, m.lexicon):
         name = m.item.question[slice(*span)]
@@ -488,7 +488,7 @@ def names_substituted(m: Material) -> str | None:
 
 
 def _unused_name(name: str, used: dict[str, str], m: Material) -> str:
-    for _ in range(20):  # two people of one name would make another text of it
+    for _ in range(20):  # the same name for two people would change the text
         found = m.lexicon.another_name(name, m.rng)
         if found not in used.values():
             break
@@ -496,7 +496,7 @@ def _unused_name(name: str, used: dict[str, str], m: Material) -> str:
 
 
 def name_spans(text: str, lexicon: Lexicon) -> list[Span]:
-    """Words with a capital inside a sentence, and known names wherever they stand."""
+    """Return the capitalised words inside sentences, and known names anywhere."""
     return [
         (start, stop)
         for start, stop in owners(text, plain_words(text))
@@ -513,7 +513,7 @@ def name_spans(text: str, lexicon: Lexicon) -> list[Span]:
 
 
 def clues_shuffled(m: Material) -> str | None:
-    """The sentences of the question but for its last one, which asks, and those of the passage."""
+    """Shuffle the sentences of the passage, and of the question except its last one."""
     question = sentences(m.item.question)
     clues = _shuffled(question[:-1], m.rng)
     passage = _shuffled(sentences(m.item.passage or ""), m.rng)
@@ -549,7 +549,7 @@ def interleaved(m: Material) -> str | None:
 
 # Another language ---------------------------------------------------------------------------------
 
-# What stands before the first formula, between two of them, and behind the last one.
+# Phrases before the first formula, between two formulas, and after the last one.
 _INSTRUCTIONS = {
     "Urdu": (
         ("درج ذیل سوال کو غور سے پڑھیں اور حل کریں۔ فرض کریں کہ", "مان لیجیے کہ", "اگر"),
@@ -569,16 +569,16 @@ _INSTRUCTIONS = {
 }
 
 
-# Nobody can tell an item by "8 * 7" alone.
+# An item is not recognizable by "8 * 7" alone.
 _LEAST_FORMULA = 16  # characters
 _FORMULA_SHARE = 0.25
 
 
 def instruction_translated(m: Material, *, language: str) -> str | None:
-    """No translation: phrases that such questions have stand in the place of the words.
+    """Replace the words of the question by fixed phrases of another language, not a translation.
 
-    Formulas stay in their order; so do choices and answers that are formulas or numbers themselves.
-    Passages, and choices and answers in words, are left out.
+    Formulas keep their order; choices and answers that are formulas or numbers are kept. Passages,
+    and choices and answers in words, are left out.
     """
     first, inner, last = _INSTRUCTIONS[language]
     text = m.item.question
@@ -613,7 +613,7 @@ _GO_ON = ("Go on.", "I see. And then?", "Understood, what is the question?", "Ye
 
 
 def split_in_the_question(m: Material) -> tuple[Turn, ...] | None:
-    """In the middle, where a sentence ends if one does."""
+    """Split the question near its middle, at the end of a sentence if there is one."""
     text = m.item.question
     spans = word_spans(text)
     if len(spans) < 4:
@@ -651,51 +651,51 @@ _APART = "answer apart"
 _TURNS = "chat turns"
 
 TRANSFORMATIONS: tuple[Transformation, ...] = (
-    Transformation("verbatim", "", "passage, question, choices and answer as they are", verbatim),
+    Transformation("verbatim", "", "passage, question, choices and answer unchanged", verbatim),
     Transformation(_CASE, "lower case", "all in lower case", lower_case),
     Transformation(_CASE, "upper case", "all in capitals", upper_case),
-    Transformation(_CASE, "no punctuation", "none but within numbers", without_punctuation),
+    Transformation(_CASE, "no punctuation", "removed, except within numbers", without_punctuation),
     Transformation(_CASE, "typeset", "curly quotes, dashes, ligatures, other spaces", typeset),
-    Transformation(_WRAP, "72 columns", "broken after 72 columns", partial(rewrapped, width=72)),
-    Transformation(_WRAP, "40 columns", "broken after 40 columns", partial(rewrapped, width=40)),
+    Transformation(_WRAP, "72 columns", "wrapped at 72 columns", partial(rewrapped, width=72)),
+    Transformation(_WRAP, "40 columns", "wrapped at 40 columns", partial(rewrapped, width=40)),
     Transformation(
         _WRAP,
         "hyphens",
-        "broken after 60 columns, long words hyphenated",
+        "wrapped at 60 columns, long words hyphenated",
         partial(rewrapped, width=60, has_hyphens=True),
     ),
-    Transformation("mark-up", "HTML", "tags and entities; a word in 25 emphasised", as_html),
-    Transformation("mark-up", "Markdown", "signs; a word in 25 emphasised", as_markdown),
-    Transformation("mark-up", "LaTeX", "commands; a word in 25 emphasised", as_latex),
+    Transformation("mark-up", "HTML", "tags and entities; one word in 25 emphasised", as_html),
+    Transformation("mark-up", "Markdown", "signs; one word in 25 emphasised", as_markdown),
+    Transformation("mark-up", "LaTeX", "commands; one word in 25 emphasised", as_latex),
     *(
         Transformation(_OBFUSCATED, grade, meaning, apply)
         for grade, meaning, apply in (
-            ("zero width", "a character without width in a word in five", with_zero_width),
-            ("soft hyphens", "one in a word in five", with_soft_hyphens),
+            ("zero width", "a zero-width character in one word in five", with_zero_width),
+            ("soft hyphens", "one in one word in five", with_soft_hyphens),
             ("full width", "all letters and signs in full width", in_full_width),
-            ("ligatures", "for ff, fi, fl, ffi, ffl", with_ligatures),
-            ("other spaces", "non-breaking ones for all", with_other_spaces),
-            ("look-alikes", "Cyrillic letters in a word in five", with_look_alikes),
-            ("tags in words", "HTML tags and comments in a word in five", with_tags_in_words),
-            ("entities in words", "HTML entities in a word in five", with_entities_in_words),
-            ("URL-encoded", "all of it", url_encoded),
+            ("ligatures", "ligatures for ff, fi, fl, ffi, ffl", with_ligatures),
+            ("other spaces", "all spaces non-breaking", with_other_spaces),
+            ("look-alikes", "Cyrillic letters in one word in five", with_look_alikes),
+            ("tags in words", "HTML tags and comments in one word in five", with_tags_in_words),
+            ("entities in words", "HTML entities in one word in five", with_entities_in_words),
+            ("URL-encoded", "the whole text", url_encoded),
         )
     ),
     *_rates(
         "words replaced",
-        "so many words of question and passage are others, about as frequent",
+        "this share of words of question and passage replaced by equally frequent ones",
         words_replaced,
         (0.05, 0.1, 0.2, 0.4),
     ),
     *_rates(
         "words deleted",
-        "so many words of question and passage are gone",
+        "this share of words of question and passage deleted",
         words_deleted,
         (0.05, 0.1, 0.2, 0.4),
     ),
     *_rates(
         "words inserted",
-        "so many words are put into question and passage",
+        "this share of words inserted into question and passage",
         words_inserted,
         (0.05, 0.1, 0.2, 0.4),
     ),
@@ -714,17 +714,20 @@ TRANSFORMATIONS: tuple[Transformation, ...] = (
     Transformation(
         _APART,
         "30 words",
-        "so much made-up text between the question and choices or answer",
+        "this much generated text between the question and choices or answer",
         partial(answer_apart, n_words=30),
     ),
     Transformation(
         _APART,
         "400 words",
-        "so much made-up text between the question and choices or answer",
+        "this much generated text between the question and choices or answer",
         partial(answer_apart, n_words=400),
     ),
     Transformation(
-        "choices shuffled", "", "in another order; labels stay in theirs", choices_shuffled
+        "choices shuffled",
+        "",
+        "choices in another order; labels in the same order",
+        choices_shuffled,
     ),
     *(
         Transformation(
@@ -738,29 +741,29 @@ TRANSFORMATIONS: tuple[Transformation, ...] = (
     Transformation(
         _NUMBERS,
         "one",
-        "one number of the question is another, wherever it stands in the item",
+        "one number of the question replaced everywhere in the item",
         partial(numbers_changed, has_all=False),
     ),
     Transformation(
         _NUMBERS,
         "all",
-        "all numbers, in digits or English words, are others",
+        "all numbers replaced, in digits or English words",
         partial(numbers_changed, has_all=True),
     ),
     Transformation(
         "clues shuffled",
         "",
-        "sentences of the passage, and of the question but its last, in another order",
+        "sentences of the passage, and of the question except its last, in another order",
         clues_shuffled,
     ),
     Transformation(
-        "names substituted", "", "the names of the question are others", names_substituted
+        "names substituted", "", "the names of the question replaced", names_substituted
     ),
     *(
         Transformation(
             "instruction translated",
             language,
-            "fixed phrases of another language in the place of the words between formulas",
+            "words between formulas replaced by fixed phrases of another language",
             partial(instruction_translated, language=language),
         )
         for language in _INSTRUCTIONS

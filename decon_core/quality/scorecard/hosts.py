@@ -1,8 +1,8 @@
-"""Plantings into documents, documents into shards, and the truth of what is where.
+"""Write plantings into documents, documents into shards, and the truth file.
 
 <out>/planted-text-0000.jsonl.zst    rows with "id" and "text"
 <out>/planted-chat-0000.jsonl.zst    rows with "id" and "messages"
-<out>/truth.jsonl                    one planted item of one document a line
+<out>/truth.jsonl                    one line per planted item and document
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ TRUTH = pl.Schema(
         "grade": pl.String,
         "benchmark": pl.String,
         "split": pl.String,
-        "instance_index": pl.Int64,  # of a hard negative: the item that it was made of
-        "start": pl.Int64,  # the planted text in the document's, in characters
+        "instance_index": pl.Int64,  # for a hard negative: the item it was made of
+        "start": pl.Int64,  # character range of the planted text in the document
         "stop": pl.Int64,
         "place": pl.String,  # alone, start, middle, end
     }
 )
 
 _TEXT, _CHAT = "planted-text", "planted-chat"
-_BETWEEN = "\n\n"  # as documents of several messages are read
+_BETWEEN = "\n\n"  # separator of messages when a conversation is read
 _ALONE_SHARE = 0.25
-_MOST_REUSED = 500  # hosts that are kept to be used again when the corpus has too few
+_MAX_REUSED = 500  # hosts kept for reuse if the corpus has too few
 
 
 @dataclass(frozen=True)
-class World:
-    """What was written."""
+class PlantedCorpus:
+    """Numbers of documents that were written."""
 
     n_documents: int
     n_background: int
-    n_hosts: int  # different ones, background included
+    n_hosts: int  # distinct hosts, background included
 
 
 def sources(out: Path) -> tuple[Source, ...]:
-    """How to read the shards that there are."""
+    """Return the sources to read the shards that exist."""
     both = (
         Source(name=_TEXT, path=str(out / f"{_TEXT}-*.jsonl.zst"), text="text", id="id"),
         Source(name=_CHAT, path=str(out / f"{_CHAT}-*.jsonl.zst"), messages="messages", id="id"),
@@ -68,7 +68,7 @@ def read_truth(out: Path) -> pl.DataFrame:
     return pl.read_ndjson(out / TRUTH_FILE, schema=TRUTH)
 
 
-def write_world(
+def write_planted_corpus(
     plan: Plan,
     hosts: Iterable[str],
     out: Path,
@@ -76,12 +76,12 @@ def write_world(
     n_background: int = 1000,
     documents_per_shard: int = 2000,
     most_host_characters: int = 20_000,
-) -> World:
-    """Plant everything into texts of a corpus, and write shards and truth, whole or not at all.
+) -> PlantedCorpus:
+    """Plant everything into texts of a corpus, and write shards and truth atomically.
 
-    A quarter of the plantings stand alone. Each of the others has a host of its own, and so many
-    hosts stay as they are; when the corpus has too few, hosts are used again, and background is
-    what suffers. Very long hosts are cut: they would make up the whole.
+    A quarter of the plantings are documents without a host. The others have a different host each,
+    and `n_background` hosts stay unchanged. If the corpus has too few hosts, they are reused and
+    there is less background. Hosts longer than `most_host_characters` are cut.
     """
     queue = _Hosts(hosts, most_host_characters)
     order = _order(plan, n_background)
@@ -102,7 +102,7 @@ def write_world(
                 for line in _truth(planting, placed, shard, row):
                     truth.write(orjson.dumps(line) + b"\n")
         shards.close()
-    return World(shards.n_documents, n_background, queue.n_fresh)
+    return PlantedCorpus(shards.n_documents, n_background, queue.n_fresh)
 
 
 def _order(plan: Plan, n_background: int) -> list[Planting | None]:
@@ -112,11 +112,11 @@ def _order(plan: Plan, n_background: int) -> list[Planting | None]:
 
 
 class _Hosts:
-    """Texts of the corpus, each once; then some of them again."""
+    """Texts of the corpus, each once; then some of them repeatedly."""
 
     def __init__(self, texts: Iterable[str], most_characters: int) -> None:
         self._texts: Iterator[str] = iter(texts)
-        self._most = most_characters
+        self._max_characters = most_characters
         self._seen: list[str] = []
         self.n_fresh = 0
 
@@ -124,9 +124,9 @@ class _Hosts:
         text = next((text for text in self._texts if text.strip()), None)
         if text is None:
             return None
-        text = _cut(text.strip(), self._most)
+        text = _cut(text.strip(), self._max_characters)
         self.n_fresh += 1
-        if len(self._seen) < _MOST_REUSED:
+        if len(self._seen) < _MAX_REUSED:
             self._seen.append(text)
         return text
 
@@ -137,11 +137,11 @@ class _Hosts:
         return text
 
 
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
+def _cut(text: str, max_characters: int) -> str:
+    if len(text) <= max_characters:
         return text
-    line = text.rfind("\n", 0, most)
-    return text[: line if line > 0 else most].rstrip()
+    line = text.rfind("\n", 0, max_characters)
+    return text[: line if line > 0 else max_characters].rstrip()
 
 
 # One document -------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _placed(planting: Planting, hosts: _Hosts, rng: Random) -> _Placed:
 
 
 def _in_text(planted: str, host: str, rng: Random) -> _Placed:
-    """Between two paragraphs, or two lines where there are no paragraphs."""
+    """Plant between two paragraphs, or between two lines if there are no paragraphs."""
     between = _BETWEEN if _BETWEEN in host else "\n"
     parts = host.split(between) if host else []
     at = rng.randint(0, len(parts))
@@ -175,7 +175,7 @@ def _in_text(planted: str, host: str, rng: Random) -> _Placed:
 
 
 def _in_chat(planted: Sequence[Turn], host: str, rng: Random) -> _Placed:
-    """Between two turns that somebody made of a host's paragraphs."""
+    """Plant between two turns made of the host's paragraphs."""
     paragraphs = [part.strip() for part in host.split("\n") if part.strip()][:8]
     exchanges = [paragraphs[at : at + 2] for at in range(0, len(paragraphs) - 1, 2)]
     at = rng.randint(0, len(exchanges))
@@ -223,7 +223,7 @@ def _truth(planting: Planting, placed: _Placed, shard: str, row: int) -> Iterato
 
 
 class _Shards:
-    """Rows by kind of shard; a full one is written at once."""
+    """Rows by kind of shard; a full shard is written immediately."""
 
     def __init__(self, folder: Path, rows_per_shard: int) -> None:
         self._folder = folder
@@ -233,7 +233,7 @@ class _Shards:
         self.n_documents = 0
 
     def add(self, name: str, row: dict[str, Any]) -> tuple[str, int]:
-        """The shard and the row where it stands."""
+        """Add a row; return its shard and row number."""
         rows = self._rows[name]
         place = self._file(name), len(rows)
         rows.append(orjson.dumps(row) + b"\n")

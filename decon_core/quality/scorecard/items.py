@@ -1,4 +1,4 @@
-"""Benchmark records as the items that people score, and an item as a text."""
+"""Group benchmark records into items, and format an item as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 class ItemKey(NamedTuple):
-    """What an item is called in truth and calls."""
+    """The key of an item in truth and calls."""
 
     benchmark: str
     split: str
@@ -21,7 +21,7 @@ class ItemKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice:
-    """What may be chosen, and the label before it, as they are printed one after the other."""
+    """An answer choice with its label."""
 
     label: str
     text: str
@@ -32,11 +32,11 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A question with what belongs to it. Of a row with several questions, the first."""
+    """A question with its passage, choices and answer; of a row with several, the first."""
 
     key: ItemKey
     question: str
-    answer: str | None = None  # where it is not one of the choices
+    answer: str | None = None  # if it is not one of the choices
     passage: str | None = None
     choices: tuple[Choice, ...] = ()
     correct: int | None = None  # position of the right choice, if known
@@ -50,7 +50,7 @@ _COLUMNS = [
 
 
 def items_of(records: pa.Table) -> list[Item]:
-    """All items that have a question, by key, whatever the order of the records."""
+    """Return all items with a question, sorted by key, in any order of the records."""
     rows = sorted(records.select(_COLUMNS).to_pylist(), key=_order)
     found = (_item(key, list(group)) for key, group in groupby(rows, key=_key))
     return [item for item in found if item.question.strip()]
@@ -90,11 +90,11 @@ _Rows = list[Mapping[str, Any]]
 
 
 def _offered(rows: _Rows) -> tuple[_Rows, _Rows]:
-    """The records that are choices, and those that are answers: several may be right."""
+    """Split records into choices and free answers; several may be right."""
     offered = [row for row in rows if row["is_correct"] is not None]
     if not offered and all(_LABEL.match(row["answer"]) for row in rows):
         offered = rows
-    # A choice that stands there twice counts once, as the right one if either is.
+    # A duplicate choice counts once, as the right one if either is.
     by_text: dict[str, Mapping[str, Any]] = {}
     for row in offered:
         if row["answer"] not in by_text or row["is_correct"]:
@@ -107,7 +107,7 @@ def _offered(rows: _Rows) -> tuple[_Rows, _Rows]:
 def _choices(texts: list[str]) -> tuple[Choice, ...]:
     labels = [_LABEL.match(text) for text in texts]
     names = {label.group(1) for label in labels if label}
-    if len(names) == len(texts):  # they bring labels of their own
+    if len(names) == len(texts):  # the texts contain labels
         return tuple(
             Choice(label.group(), text[label.end() :])
             for label, text in zip(labels, texts, strict=True)
@@ -126,7 +126,7 @@ def _letters(n: int) -> list[str]:
 
 
 def as_text(item: Item) -> str:
-    """Passage, question, choices and answer, as people print them."""
+    """Format passage, question, choices and answer as one text."""
     return together([body(item), ending(item)])
 
 
@@ -135,7 +135,7 @@ def body(item: Item) -> str:
 
 
 def ending(item: Item) -> str:
-    """What stands behind the question: the choices, and the answer as far as it is known."""
+    """Format what follows the question: the choices, and the answer if known."""
     return together([*map(str, item.choices), answer_line(item)])
 
 

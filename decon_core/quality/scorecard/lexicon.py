@@ -1,4 +1,4 @@
-"""The words of a benchmark: what takes the place of others, and what made-up text is made of."""
+"""The words of a benchmark, for replacing words and generating text."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from decon_core.quality.scorecard.pieces import (
     words,
 )
 
-# More tells nothing new about a benchmark, and there may be a hundred of them.
+# More do not change the result, and there may be a hundred benchmarks.
 _MOST_ITEMS = 1500
 _MOST_WORDS = 200_000
 
-# A word in this share of the questions, or more, is part of the template and not of the content.
+# A word in at least this share of the questions is part of the template, not of the content.
 _TEMPLATE_SHARE = 0.05
 _TEMPLATE_LEAST = 3
 
 _PHRASE_WORDS = 4  # fewer than a question n-gram has tokens
-_LONGEST_COPY = 8  # words; the n-grams of the rules that look for any hit are no shorter
+_LONGEST_COPY = 8  # words; the n-grams of `ngram_any` are no shorter
 _TRIES = 20
 _FEWEST_NAMES = 5
 
-# For benchmarks that hold no names of their own.
+# For benchmarks without names.
 _NAMES = [
     *("Aiko", "Bertram", "Chidi", "Dolores", "Emeka", "Farah"),
     *("Gustav", "Hanneke", "Iqbal", "Jovana", "Kwame", "Leocadia"),
@@ -42,12 +42,12 @@ _NAMES = [
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """Words and names of one benchmark, and the order in which they stand there."""
+    """Words and names of one benchmark, and its texts as words."""
 
-    ranked: tuple[str, ...]  # lower case, the most frequent first
+    ranked: tuple[str, ...]  # lower case, most frequent first
     names: tuple[str, ...]
     template: frozenset[str]  # words that many questions share
-    texts: tuple[tuple[str, ...], ...]  # the questions' and passages' words, as they are written
+    texts: tuple[tuple[str, ...], ...]  # words of the questions and passages, in original case
 
     @cached_property
     def ranks(self) -> dict[str, int]:
@@ -74,7 +74,7 @@ class Lexicon:
         return f" {' '.join(chain.from_iterable(self.texts)).casefold()} "
 
     def another(self, word: str, rng: Random) -> str | None:
-        """Some other word that is about as frequent, so that the text still looks like text."""
+        """Return another word of about the same frequency; None if there is none."""
         rank = self.ranks.get(word.casefold(), len(self.ranked) // 2)
         reach = max(20, rank // 2)
         near = range(max(0, rank - reach), min(len(self.ranked), rank + reach + 1))
@@ -91,7 +91,7 @@ class Lexicon:
         return found.upper() if name.isupper() and len(name) > 1 else found
 
     def made_up(self, n_words: int, rng: Random) -> str | None:
-        """Phrases of at most four words from many places, each beginning where one ended."""
+        """Chain phrases of at most four words, each following the last word of the one before."""
         if len(self._places) < n_words // 4 or len(self.texts) < _FEWEST_NAMES:
             return None
         for _ in range(_TRIES):
@@ -110,7 +110,7 @@ class Lexicon:
         return made[:n_words]
 
     def _onward(self, word: str, number: int, rng: Random) -> tuple[int, int]:
-        """Behind the same word in another text, or anywhere."""
+        """Return the position after the same word in another text, or any position."""
         places = self._places.get(word.casefold(), [])
         for _ in range(_TRIES if places else 0):
             elsewhere, at = rng.choice(places)
@@ -123,11 +123,11 @@ class Lexicon:
         return word.lower() if is_plain else word
 
     def has_copy_of(self, made: Sequence[str]) -> bool:
-        """Whether a run of words stands in the benchmark as it is."""
+        """Return whether a run of these words occurs verbatim in the benchmark."""
         lower = [word.casefold() for word in made]
         n = min(_LONGEST_COPY, len(lower))
         starts = list(range(len(lower) - n + 1))
-        # Looking for a run is slow, and each holds a shorter one that begins at a fourth word.
+        # Searching for a run is slow; each contains a shorter one that starts at a fourth word.
         if n == _LONGEST_COPY:
             short = n - _PHRASE_WORDS + 1
             parts = range(0, len(lower) - short + 1, _PHRASE_WORDS)
@@ -147,16 +147,16 @@ def _in_case_of(word: str, found: str) -> str:
 
 
 def lexicon_of(items: Sequence[Item], rng: Random) -> Lexicon:
-    """Of one benchmark; of a large one, of some of its items."""
+    """Build the lexicon of a benchmark, from a sample of its items if it is large."""
     chosen = list(items) if len(items) <= _MOST_ITEMS else rng.sample(list(items), _MOST_ITEMS)
     counts: Counter[str] = Counter()
-    inner: Counter[str] = Counter()  # capitalised although no sentence begins there
+    inner: Counter[str] = Counter()  # capitalised inside a sentence
     in_questions: Counter[str] = Counter()
     texts: list[tuple[str, ...]] = []
     seen: set[str] = set()
     n_words = 0
     for item in chosen:
-        # Of several items with one passage the words count once each time: people read them so.
+        # The words of a passage count once for each item that has it.
         for text in filter(None, (item.question, item.passage)):
             found = owners(text, plain_words(text))
             spans = [(text[start:stop], start) for start, stop in found]
@@ -165,7 +165,7 @@ def lexicon_of(items: Sequence[Item], rng: Random) -> Lexicon:
                 word for word, at in spans if is_name_like(word) and not begins_sentence(text, at)
             )
             if n_words < _MOST_WORDS and text not in seen:
-                # Once only, or made-up text would go on in the same passage of another item.
+                # Only once; otherwise chains could continue in another copy of the same passage.
                 seen.add(text)
                 texts.append(tuple(words(text)))
                 n_words += len(texts[-1])
@@ -188,7 +188,7 @@ def _by_count(counts: Counter[str]) -> list[str]:
 
 
 def filler(lexicon: Lexicon, n_words: int, rng: Random) -> str | None:
-    """Sentences of made-up text."""
+    """Return sentences of generated text; None if the lexicon is too small."""
     lengths: list[int] = []
     while sum(lengths) < n_words:
         lengths.append(rng.randint(7, 18))
@@ -197,7 +197,7 @@ def filler(lexicon: Lexicon, n_words: int, rng: Random) -> str | None:
 
 
 def like(lexicon: Lexicon, text: str, rng: Random) -> str | None:
-    """Made-up text with as many sentences as this one, about as long, with the same ends."""
+    """Return generated text with as many sentences as `text`, of similar length and endings."""
     made = []
     for sentence in sentences(text):
         new = lexicon.made_up(max(1, len(words(sentence))), rng)
@@ -209,7 +209,7 @@ def like(lexicon: Lexicon, text: str, rng: Random) -> str | None:
 
 
 def longest_kept(before: Iterable[str], after: Iterable[str]) -> int:
-    """The longest run of words that stand in the same places of two texts of equal length."""
+    """Return the length of the longest run of equal words at equal positions."""
     longest = run = 0
     for old, new in zip(before, after, strict=False):
         run = run + 1 if old == new else 0

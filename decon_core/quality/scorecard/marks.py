@@ -1,10 +1,10 @@
-"""What rules found of what was planted: recall, precision, curves, agreement.
+"""Compare truth and calls: recall, precision, curves and agreement of the detectors.
 
-`calls` has a row for each rule, document and item that the rule saw there: a score, and whether the
-rule calls it a leak, or a question without its answer, which is never both. What is not in it was
-not seen, and its score counts as 0. A hard negative is a false alarm when any item is flagged in
-its document; other plantings are no negatives, whatever else is flagged in them. Documents that
-nothing was planted into are counted apart: a real corpus may hold real leaks.
+`calls` has one row per detector, document and matched item: a score, and whether it is a leak or
+question-only (never both). An item without a row was not found and has score 0. A hard negative is
+a false alarm if any item is flagged in its document; other plantings are never negatives, whatever
+else is flagged in them. Documents without a planting are counted separately, because a real corpus
+may contain real leaks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RECALL = pl.Schema(
         "n_found": pl.Int64,
         "recall": pl.Float64,
         **_INTERVAL,
-        "n_question_only": pl.Int64,  # of the others: found as question-only
+        "n_question_only": pl.Int64,  # not found, but question-only
     }
 )
 NEGATIVES = pl.Schema(
@@ -57,7 +57,7 @@ NEGATIVES = pl.Schema(
         "n_flagged": pl.Int64,
         "false_alarm_rate": pl.Float64,
         **_INTERVAL,
-        "n_question_only": pl.Int64,  # of the others: with an item that is question-only
+        "n_question_only": pl.Int64,  # not flagged, but with a question-only item
     }
 )
 TOTALS = pl.Schema(
@@ -69,12 +69,12 @@ TOTALS = pl.Schema(
         "recall": pl.Float64,
         "n_negatives": pl.Int64,
         "n_false_alarms": pl.Int64,
-        "precision": pl.Float64,  # found over found and false alarms; null: nothing was flagged
+        "precision": pl.Float64,  # found / (found + false alarms); null: nothing flagged
         **_INTERVAL,  # of the precision
         "average_precision": pl.Float64,
         "n_background": pl.Int64,
         "n_background_flagged": pl.Int64,
-        # Found as question-only, and no leak: planted items, negatives, documents of background.
+        # Question-only, not leaks: planted items, negatives, background documents.
         "n_question_only": pl.Int64,
         "n_negatives_question_only": pl.Int64,
         "n_background_question_only": pl.Int64,
@@ -83,7 +83,7 @@ TOTALS = pl.Schema(
 CURVES = pl.Schema(
     {
         "rule": pl.String,
-        "score": pl.Float64,  # flagged are those of this score and above
+        "score": pl.Float64,  # scores from this one on are flagged
         "n_found": pl.Int64,
         "n_false_alarms": pl.Int64,
         "recall": pl.Float64,
@@ -99,7 +99,7 @@ AGREEMENT = pl.Schema(
         "n_only_second": pl.Int64,
         "n_neither": pl.Int64,
         "jaccard": pl.Float64,  # null: neither finds any
-        "kappa": pl.Float64,  # null: nothing is left to chance, as when both find all
+        "kappa": pl.Float64,  # null: agreement by chance is 1, as when both find all
     }
 )
 FOUND = pl.Schema(
@@ -108,7 +108,7 @@ FOUND = pl.Schema(
         "rule": pl.String,
         "n_planted": pl.Int64,
         "n_found": pl.Int64,
-        "n_found_alone": pl.Int64,  # by no other rule
+        "n_found_alone": pl.Int64,  # by no other detector
         "n_found_by_all": pl.Int64,
         "n_found_by_none": pl.Int64,
     }
@@ -120,9 +120,9 @@ _ITEM = [*_DOCUMENT, "benchmark", "split", "instance_index"]
 
 @dataclass(frozen=True)
 class Marks:
-    """What the rules came to, table by table."""
+    """The result tables of a scorecard."""
 
-    rules: tuple[str, ...]
+    detectors: tuple[str, ...]
     recall: pl.DataFrame
     negatives: pl.DataFrame
     totals: pl.DataFrame
@@ -138,36 +138,36 @@ def mark(
     thresholds: Mapping[str, float],
     n_background: int = 0,
 ) -> Marks:
-    """All tables, rules in the order of `thresholds`, transformations in that of their table."""
+    """Build all tables. Detectors are in the order of `thresholds`."""
     _require_known(calls, thresholds)
-    rules = tuple(thresholds)
-    truth = _in_order(truth)
-    seen = _classed(calls.group_by("rule", *_ITEM))
-    plants = _plants(truth, seen, rules)
-    negatives = _negatives(truth, seen, rules)
-    curves = [_curve(rule, plants, negatives) for rule in rules]
+    detectors = tuple(thresholds)
+    truth = _sorted_by_transformation(truth)
+    seen = _best_of_groups(calls.group_by("rule", *_ITEM))
+    plants = _plants(truth, seen, detectors)
+    negatives = _negatives(truth, seen, detectors)
+    curves = [_curve(detector, plants, negatives) for detector in detectors]
     flags = ("is_contaminated", "is_question_only")
     background = {flag: _background(truth, seen, flag) for flag in flags}
     return Marks(
-        rules,
+        detectors,
         _recall(plants),
         _false_alarms(negatives),
         _totals(plants, negatives, background, curves, thresholds, n_background),
         pl.concat([pl.DataFrame(schema=CURVES), *curves]),
-        _agreement(plants, rules),
-        _found(plants, rules),
+        _agreement(plants, detectors),
+        _found(plants, detectors),
     )
 
 
 def _require_known(calls: pl.DataFrame, thresholds: Mapping[str, float]) -> None:
     unknown = sorted(set(calls["rule"].unique()) - set(thresholds))
     if unknown:
-        found, expected = ", ".join(unknown), f"rules with a threshold: {', '.join(thresholds)}"
+        found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
         raise InputError(Problem("calls, column 'rule'", found, expected))
 
 
 def wilson(n_found: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share: it holds for few and for extreme counts as well."""
+    """Return Wilson's 95 % interval of a share; valid for small and extreme counts."""
     if n == 0:
         return 0.0, 1.0
     z = 1.959964
@@ -187,41 +187,43 @@ _ORDER = {
 }
 
 
-def _in_order(truth: pl.DataFrame) -> pl.DataFrame:
-    """Whatever wrote it, rows of one transformation are together, and unknown ones are last."""
+def _sorted_by_transformation(truth: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows by transformation, in the order of their table; unknown ones are last."""
     keys = zip(truth["transformation"], truth["grade"], strict=True)
-    places = pl.Series([_ORDER.get(key, len(_ORDER)) for key in keys], dtype=pl.Int64)
-    by = [places.alias("place"), *(pl.col(name) for name in _ITEM)]
+    positions = pl.Series([_ORDER.get(key, len(_ORDER)) for key in keys], dtype=pl.Int64)
+    by = [positions.alias("place"), *(pl.col(name) for name in _ITEM)]
     return truth.sort(by, maintain_order=True)
 
 
 # Truth and calls together -------------------------------------------------------------------------
 
 
-def _each_rule(rows: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
-    return rows.join(pl.DataFrame({"rule": rules}, schema={"rule": pl.String}), how="cross")
+def _times_detectors(rows: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
+    return rows.join(pl.DataFrame({"rule": detectors}, schema={"rule": pl.String}), how="cross")
 
 
-def _plants(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
-    """Each planted item with each rule."""
+def _plants(truth: pl.DataFrame, seen: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
+    """Return one row per planted item and detector."""
     rows = truth.filter(kind="plant").with_row_index("number")
     return _filled(
-        _each_rule(rows, rules).join(seen, on=["rule", *_ITEM], how="left", maintain_order="left")
+        _times_detectors(rows, detectors).join(
+            seen, on=["rule", *_ITEM], how="left", maintain_order="left"
+        )
     )
 
 
-def _negatives(truth: pl.DataFrame, seen: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
-    """Each hard negative with each rule, and the highest score of any item in its document."""
+def _negatives(truth: pl.DataFrame, seen: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
+    """Return one row per hard negative and detector, with the highest score in its document."""
     rows = truth.filter(kind="hard_negative").with_row_index("number")
-    documents = _classed(seen.group_by("rule", *_DOCUMENT))
+    documents = _best_of_groups(seen.group_by("rule", *_DOCUMENT))
     on = ["rule", *_DOCUMENT]
     return _filled(
-        _each_rule(rows, rules).join(documents, on=on, how="left", maintain_order="left")
+        _times_detectors(rows, detectors).join(documents, on=on, how="left", maintain_order="left")
     )
 
 
-def _classed(groups: GroupBy) -> pl.DataFrame:
-    """The best score of each group, and whether it is a leak or, if none, question-only."""
+def _best_of_groups(groups: GroupBy) -> pl.DataFrame:
+    """Return, per group, the best score and whether it is a leak or else question-only."""
     is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
     return groups.agg(pl.col("score").max(), is_leak, is_question_only & ~is_leak)
 
@@ -234,8 +236,8 @@ def _filled(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _background(truth: pl.DataFrame, seen: pl.DataFrame, flag: str) -> dict[str, int]:
-    """By rule: flagged documents that nothing was planted into."""
-    documents = _classed(seen.group_by("rule", *_DOCUMENT))
+    """Count, by detector, the flagged documents without a planting."""
+    documents = _best_of_groups(seen.group_by("rule", *_DOCUMENT))
     of_background = documents.filter(flag).join(truth, on=_DOCUMENT, how="anti")
     return dict(of_background.group_by("rule").len().iter_rows())
 
@@ -246,7 +248,7 @@ def _background(truth: pl.DataFrame, seen: pl.DataFrame, flag: str) -> dict[str,
 def _with_shares(
     rows: pl.DataFrame, schema: pl.Schema, *, n_found: str, share: str
 ) -> pl.DataFrame:
-    """Shares and their intervals beside counts."""
+    """Add shares and their intervals to counts."""
     pairs = list(zip(rows[n_found], rows["n"], strict=True))
     intervals = [wilson(*pair) for pair in pairs]
     return rows.with_columns(
@@ -285,29 +287,29 @@ def _totals(
     n_background: int,
 ) -> pl.DataFrame:
     rows = []
-    for (rule, threshold), curve in zip(thresholds.items(), curves, strict=True):
-        planted, pretended = plants.filter(rule=rule), negatives.filter(rule=rule)
+    for (detector, threshold), curve in zip(thresholds.items(), curves, strict=True):
+        planted, negative = plants.filter(rule=detector), negatives.filter(rule=detector)
         n_found = int(planted["is_contaminated"].sum())
-        n_false = int(pretended["is_contaminated"].sum())
+        n_false = int(negative["is_contaminated"].sum())
         low, high = wilson(n_found, n_found + n_false)
         rows.append(
             {
-                "rule": rule,
+                "rule": detector,
                 "threshold": threshold,
                 "n_planted": planted.height,
                 "n_found": n_found,
                 "recall": _share(n_found, planted.height),
-                "n_negatives": pretended.height,
+                "n_negatives": negative.height,
                 "n_false_alarms": n_false,
                 "precision": _share(n_found, n_found + n_false),
                 "low": low,
                 "high": high,
                 "average_precision": average_precision(curve),
                 "n_background": n_background,
-                "n_background_flagged": background["is_contaminated"].get(rule, 0),
+                "n_background_flagged": background["is_contaminated"].get(detector, 0),
                 "n_question_only": int(planted["is_question_only"].sum()),
-                "n_negatives_question_only": int(pretended["is_question_only"].sum()),
-                "n_background_question_only": background["is_question_only"].get(rule, 0),
+                "n_negatives_question_only": int(negative["is_question_only"].sum()),
+                "n_background_question_only": background["is_question_only"].get(detector, 0),
             }
         )
     return pl.DataFrame(rows, schema=TOTALS)
@@ -317,13 +319,13 @@ def _share(n_found: int, n: int) -> float | None:
     return n_found / n if n else None
 
 
-def _curve(rule: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
-    """A point for each score that occurs, the highest first. A score of 0 is no finding."""
-    planted, pretended = plants.filter(rule=rule), negatives.filter(rule=rule)
+def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
+    """Return a point per distinct score, highest first. A score of 0 is not a match."""
+    planted, negative = plants.filter(rule=detector), negatives.filter(rule=detector)
     scores = pl.concat(
         [
             planted.select("score", is_plant=pl.lit(value=True)),
-            pretended.select("score", is_plant=pl.lit(value=False)),
+            negative.select("score", is_plant=pl.lit(value=False)),
         ]
     ).filter(pl.col("score") > 0)
     points = (
@@ -337,22 +339,22 @@ def _curve(rule: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataF
     )
     n_flagged = pl.col("n_found") + pl.col("n_false_alarms")
     return points.with_columns(
-        pl.lit(rule).alias("rule"),
+        pl.lit(detector).alias("rule"),
         (pl.col("n_found") / max(planted.height, 1)).alias("recall"),
         (pl.col("n_found") / n_flagged).alias("precision"),
     ).select(pl.col(name).cast(kind) for name, kind in CURVES.items())
 
 
 def average_precision(curve: pl.DataFrame) -> float:
-    """The precision at each point, weighted by the recall that the point adds."""
-    gained = curve["recall"].diff().fill_null(curve["recall"])
-    return float((gained * curve["precision"]).sum())
+    """Return the mean precision of the points, weighted by the recall that each adds."""
+    added = curve["recall"].diff().fill_null(curve["recall"])
+    return float((added * curve["precision"]).sum())
 
 
-def _agreement(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
-    is_found = {rule: plants.filter(rule=rule)["is_contaminated"] for rule in rules}
+def _agreement(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
+    is_found = {detector: plants.filter(rule=detector)["is_contaminated"] for detector in detectors}
     rows = []
-    for first, second in combinations(rules, 2):
+    for first, second in combinations(detectors, 2):
         a, b = is_found[first], is_found[second]
         both, only_a = int((a & b).sum()), int((a & ~b).sum())
         only_b, neither = int((b & ~a).sum()), int((~a & ~b).sum())
@@ -373,7 +375,7 @@ def _agreement(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
 
 
 def cohens_kappa(both: int, only_first: int, only_second: int, neither: int) -> float | None:
-    """How far two rules agree beyond what their rates of finding would give by chance."""
+    """Return how far two detectors agree beyond chance; None if that is undefined."""
     n = both + only_first + only_second + neither
     if n == 0:
         return None
@@ -382,7 +384,7 @@ def cohens_kappa(both: int, only_first: int, only_second: int, neither: int) -> 
     return ((both + neither) / n - by_chance) / (1 - by_chance) if by_chance < 1 else None
 
 
-def _found(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
+def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
     finders = pl.col("is_contaminated").sum().over("number")
     is_found = pl.col("is_contaminated")
     return (
@@ -392,7 +394,7 @@ def _found(plants: pl.DataFrame, rules: Sequence[str]) -> pl.DataFrame:
             pl.len().alias("n_planted"),
             is_found.sum().alias("n_found"),
             (is_found & (pl.col("n_finders") == 1)).sum().alias("n_found_alone"),
-            (pl.col("n_finders") == len(rules)).sum().alias("n_found_by_all"),
+            (pl.col("n_finders") == len(detectors)).sum().alias("n_found_by_all"),
             (pl.col("n_finders") == 0).sum().alias("n_found_by_none"),
         )
         .sort("benchmark", maintain_order=True)

@@ -1,6 +1,6 @@
-"""What looks like a leak and is none: texts in which no item may be found.
+"""Hard negatives: texts that look like a leak, in which no item may be found.
 
-Like the transformations, each gives None where it does not apply.
+Like a transformation, each returns None where it does not apply.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from decon_core.quality.scorecard.pieces import (
     word_spans,
 )
 
-# What is nearly all template ("Which of the following is true?") would be found, and rightly so.
+# A question that is nearly all template ("Which of the following is true?") would rightly match.
 _LONGEST_KEPT = 6  # words in a row
 _MOST_KEPT = 0.6
 
 
 @dataclass(frozen=True)
 class HardNegative:
-    """A way to make one."""
+    """A way to make a hard negative of an item."""
 
     name: str
     meaning: str
@@ -36,13 +36,13 @@ class HardNegative:
 
 
 def same_template(m: Material) -> str | None:
-    """Every word that few questions share is another, wherever it stands; so is every number."""
+    """Replace every number and every word that few questions share, consistently."""
     new: dict[str, str] = {}
 
     def change(text: str) -> str:
         counted = numbers(text)
         changes = [(span, _another_number(text[slice(*span)], new, m)) for span in counted]
-        # The signs of a formula are template, too; only its numbers are not.
+        # The symbols of a formula are template, too; its numbers are not.
         for span in outside(word_spans(text), [*counted, *formulas(text)]):
             word = text[slice(*span)]
             if word.casefold() not in m.lexicon.template and len(word) > 1:
@@ -89,7 +89,7 @@ def neighbouring_item(m: Material) -> str:
 
 
 def benchmark_like(m: Material) -> str | None:
-    """Phrases of many items in the layout of this one: as many sentences, choices and words."""
+    """Fill the layout of this item (sentences, choices, words) with phrases of many items."""
 
     def made_up(text: str | None) -> str | None:
         return like(m.lexicon, text, m.rng) if text else None
@@ -112,7 +112,7 @@ def benchmark_like(m: Material) -> str | None:
 HARD_NEGATIVES: tuple[HardNegative, ...] = (
     HardNegative(
         "same template",
-        "what many questions share is kept; every other word and number is another",
+        "words that many questions share are kept; all others, and all numbers, are replaced",
         same_template,
     ),
     HardNegative("passage alone", "the passage of an item without its question", passage_alone),

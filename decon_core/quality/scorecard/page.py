@@ -1,4 +1,4 @@
-"""Marks for people to read: a page of tables, and one picture."""
+"""Format the results as a Markdown page of tables and one SVG picture."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from decon_core.quality.scorecard.plan import Tally
 # The page -----------------------------------------------------------------------------------------
 
 _ABOUT_TOTALS = (
-    "False alarms are hard negatives: texts that look like a leak and are none. Precision is that "
-    "of this mixture of the two: it compares rules, and says nothing of a corpus with other "
-    "shares. Average precision is the area under a rule's own "
-    "curve, wherever its threshold is. Background is text of the corpus as it was; what is "
-    "flagged there may be a real leak. Question-only is what was found without its answer: no "
-    "leak, and not counted as one; of planted items, hard negatives and background."
+    "False alarms are flagged hard negatives: texts that look like a leak but are not. Precision "
+    "depends on the shares of planted items and hard negatives here: use it to compare detectors, "
+    "not as an estimate for a corpus. Average precision is the area under a detector's curve, "
+    "independent of its threshold. Background is unchanged text of the corpus; what is "
+    "flagged there may be a real leak. Question-only: found without its answer, not counted as a "
+    "leak; numbers of planted items, hard negatives and background."
 )
 _ABOUT_RECALL = (
-    "Planted items that are found, in percent, with the 95 % interval (Wilson). All "
-    "transformations take the same items as far as they apply to them, and others for the rest."
+    "Planted items found, in percent, with the 95 % interval (Wilson). All transformations use "
+    "the same items where they apply, and others for the rest."
 )
 _ABOUT_AGREEMENT = (
-    "Of the planted items: found by both, by one only, by neither. Jaccard is the share of what "
-    "either finds that both find; kappa is 0 where they agree as by chance, and 1 where always."
+    "Planted items found by both, by only one, by neither. Jaccard: found by both / found by "
+    "either. Kappa: 0 if two detectors agree as by chance, 1 if they always agree."
 )
 
 
@@ -42,7 +42,7 @@ def markdown(
     image: str | None = None,
     tallies: Sequence[Tally] = (),
 ) -> str:
-    """`about` says how it came to be: corpus, benchmarks, seed, command."""
+    """Return the page. `about`: corpus, benchmarks, seed, command and the like."""
     parts = [f"# {title}"]
     if about:
         parts.append("\n".join(f"- **{name}**: {value}" for name, value in about.items()))
@@ -52,15 +52,17 @@ def markdown(
         _ABOUT_TOTALS,
     ]
     if image:
-        parts.append(f"![Recall of each rule by transformation, and precision by recall]({image})")
+        parts.append(
+            f"![Recall of each detector by transformation, and precision by recall]({image})"
+        )
     parts += [
         "## What to choose when",
-        advice(marks.rules),
+        advice(marks.detectors),
         "## Recall",
         _ABOUT_RECALL,
         recall_table(marks),
         "## False alarms",
-        "Hard negatives in whose document some item is flagged.",
+        "Hard negatives with any item flagged in their document.",
         _negatives(marks),
         "## Agreement",
         _ABOUT_AGREEMENT,
@@ -74,9 +76,9 @@ def markdown(
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, n_text: int = 1) -> str:
-    """Columns of text to the left, those of numbers behind them to the right."""
-    rule = ["---" if at < n_text else "---:" for at in range(len(head))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
+    """Return a Markdown table; the first `n_text` columns are left-aligned, others right."""
+    separator = ["---" if at < n_text else "---:" for at in range(len(head))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, separator, *rows))
 
 
 def _percent(share: float | None, digits: int = 0) -> str:
@@ -99,7 +101,7 @@ _QUESTION_ONLY = ("n_question_only", "n_negatives_question_only", "n_background_
 
 
 def totals_table(marks: Marks) -> str:
-    head = ["rule", "threshold", "found", "recall %", "false alarms", "precision %"]
+    head = ["detector", "threshold", "found", "recall %", "false alarms", "precision %"]
     head += ["average precision", "background flagged", "question-only"]
     return _table(
         head,
@@ -125,23 +127,23 @@ _Row = Mapping[str, float]
 
 def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
     rows, last = [], ""
-    for (group, grade), by_rule in _by(marks.recall, "transformation", "grade"):
+    for (group, grade), by_detector in _by(marks.recall, "transformation", "grade"):
         shown = [
-            _percent(by_rule[rule]["recall"])
-            + (f" {_interval(by_rule[rule])}" if has_intervals else "")
-            for rule in marks.rules
+            _percent(by_detector[detector]["recall"])
+            + (f" {_interval(by_detector[detector])}" if has_intervals else "")
+            for detector in marks.detectors
         ]
-        n = next(iter(by_rule.values()))["n"]
-        questions = _found_as_question_only(by_rule)
+        n = next(iter(by_detector.values()))["n"]
+        questions = _found_as_question_only(by_detector)
         rows.append(["" if group == last else group, grade, str(n), *shown, questions])
         last = group
-    head = ["transformation", "grade", "n", *map(_code, marks.rules), "found as question-only"]
+    head = ["transformation", "grade", "n", *map(_code, marks.detectors), "found as question-only"]
     return _table(head, rows, n_text=2)
 
 
-def _found_as_question_only(by_rule: Mapping[str, _Row]) -> str:
-    """By `decon`, in percent: no other rule has that class."""
-    row = by_rule.get("decon")
+def _found_as_question_only(by_detector: Mapping[str, _Row]) -> str:
+    """Return the percentage found as question-only by `decon`, the only detector with it."""
+    row = by_detector.get("decon")
     if row is None:
         return "–"
     return _percent(row["n_question_only"] / row["n"]) if row["n_question_only"] else ""
@@ -151,16 +153,21 @@ def _negatives(marks: Marks) -> str:
     rows = [
         [
             name,
-            *(f"{by_rule[rule]['n_flagged']} of {by_rule[rule]['n']}" for rule in marks.rules),
-            _found_as_question_only(by_rule),
+            *(
+                f"{by_detector[detector]['n_flagged']} of {by_detector[detector]['n']}"
+                for detector in marks.detectors
+            ),
+            _found_as_question_only(by_detector),
         ]
-        for (name,), by_rule in _by(marks.negatives, "negative")
+        for (name,), by_detector in _by(marks.negatives, "negative")
     ]
-    return _table(["hard negative", *map(_code, marks.rules), "flagged as question-only %"], rows)
+    return _table(
+        ["hard negative", *map(_code, marks.detectors), "flagged as question-only %"], rows
+    )
 
 
 def _by(frame: pl.DataFrame, *names: str) -> list[tuple[tuple[str, ...], dict[str, _Row]]]:
-    """The rows of each rule under what they are about, in the order of the table."""
+    """Group rows by the named columns, then by detector, in the order of the table."""
     groups: dict[tuple[str, ...], dict[str, _Row]] = {}
     for row in frame.iter_rows(named=True):
         groups.setdefault(tuple(row[name] for name in names), {})[row["rule"]] = row
@@ -188,34 +195,35 @@ def _found(marks: Marks) -> str:
     sums = marks.found.group_by("rule", maintain_order=True).agg(pl.exclude("benchmark").sum())
     total = sums.with_columns(pl.lit("**all**").alias("benchmark")).select(marks.found.columns)
     rows = []
-    for (benchmark,), by_rule in _by(pl.concat([marks.found, total]), "benchmark"):
-        first = next(iter(by_rule.values()))
+    for (benchmark,), by_detector in _by(pl.concat([marks.found, total]), "benchmark"):
+        first = next(iter(by_detector.values()))
         by_each = (
-            f"{by_rule[rule]['n_found']} ({by_rule[rule]['n_found_alone']})" for rule in marks.rules
+            f"{by_detector[detector]['n_found']} ({by_detector[detector]['n_found_alone']})"
+            for detector in marks.detectors
         )
         ends = (str(first[name]) for name in ("n_found_by_all", "n_found_by_none"))
         rows.append([benchmark, str(first["n_planted"]), *by_each, *ends])
-    head = ["benchmark", "planted", *map(_code, marks.rules), "by all", "by none"]
-    return _table(head, rows) + "\n\nIn brackets: by no other rule."
+    head = ["benchmark", "planted", *map(_code, marks.detectors), "by all", "by none"]
+    return _table(head, rows) + "\n\nIn brackets: found by no other detector."
 
 
 def _meanings(tallies: Sequence[Tally]) -> str:
-    ways = [
+    kinds = [
         *(("plant", way.group, way.grade, way.meaning) for way in TRANSFORMATIONS),
         *(("hard_negative", way.name, "", way.meaning) for way in HARD_NEGATIVES),
     ]
     rows = []
-    for kind, name, grade, meaning in ways:
-        own = [
+    for kind, name, grade, meaning in kinds:
+        of_kind = [
             tally
             for tally in tallies
             if (tally.kind, tally.transformation, tally.grade) == (kind, name, grade)
         ]
-        n_planted = sum(tally.n_planted for tally in own)
-        n_not = sum(tally.n_not_applicable for tally in own)
+        n_planted = sum(tally.n_planted for tally in of_kind)
+        n_not = sum(tally.n_not_applicable for tally in of_kind)
         counts = [str(n_planted), str(n_not)] if tallies else []
         rows.append([name, grade, meaning, *counts])
-    head = ["transformation or negative", "grade", "what becomes of an item"]
+    head = ["transformation or negative", "grade", "change"]
     if tallies:
         head += ["planted", "not applicable"]
     return _table(head, rows, n_text=3)
@@ -223,8 +231,8 @@ def _meanings(tallies: Sequence[Tally]) -> str:
 
 # The picture --------------------------------------------------------------------------------------
 
-# Blue and orange are told apart by every kind of colour vision; the number in each cell says it
-# without any. Text turns white where the cell is dark.
+# Blue and orange are distinguishable with every kind of colour vision, and each cell shows its
+# number. Text is white where the cell is dark.
 _STYLE = """
 svg { --paper: #ffffff; --ink: #1b1f24; --soft: #5b636c; --line: #d5dae0; --faint: #f1f3f5;
   --hit: #0b61a4; --alarm: #b34700; --on: #ffffff;
@@ -246,22 +254,22 @@ _MARGIN = 24
 _ROW, _GAP = 20, 8
 _GROUP_WIDTH, _GRADE_WIDTH, _N_WIDTH = 156, 100, 38
 _CELL = 100
-_DARK = 0.8  # from where on white is read more easily than the ink
+_DARK = 0.8  # from here on, white text is more readable
 _PANEL, _PANEL_HEIGHT = 190, 150
 _PANEL_GAP = 62
-_FLOORS = (0.95, 0.9, 0.8, 0.5, 0.0)  # of the panels: curves of precise rules are told apart
-_MOST_POINTS = 150
+_FLOORS = (0.95, 0.9, 0.8, 0.5, 0.0)  # lower ends of the panels: spreads precise curves
+_MAX_POINTS = 150
 
 
 def svg(
-    marks: Marks, *, title: str = "What each rule finds", shown_width: int | None = None
+    marks: Marks, *, title: str = "What each detector finds", shown_width: int | None = None
 ) -> str:
-    """Recall by transformation as a heat map, and each rule's precision by recall.
+    """Draw recall by transformation as a heat map, and each detector's precision by recall.
 
-    Where a page does not fit pictures to itself, `shown_width` does.
+    `shown_width` scales the picture, for pages that do not fit pictures themselves.
     """
     cells, height = _heat_map(marks, top=96)
-    left = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH + _N_WIDTH + len(marks.rules) * _CELL + 64
+    left = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH + _N_WIDTH + len(marks.detectors) * _CELL + 64
     panels, panel_height = _panels(marks, left=left, top=96)
     width, height = left + _PANEL + _MARGIN, max(height, panel_height) + _MARGIN
     scale = shown_width / width if shown_width else 1.0
@@ -285,13 +293,13 @@ def svg(
 
 
 def _description(marks: Marks) -> str:
-    """For those who hear the picture."""
-    told = (
+    """Return the text alternative of the picture."""
+    sentences = (
         f"{row['rule']} finds {_percent(row['recall'])} percent of the planted items with "
         f"{_percent(row['precision'])} percent precision"
         for row in marks.totals.iter_rows(named=True)
     )
-    return "; ".join(told) + "."
+    return "; ".join(sentences) + "."
 
 
 def _text(x: float, y: float, text: str, style: str = "") -> str:
@@ -299,76 +307,78 @@ def _text(x: float, y: float, text: str, style: str = "") -> str:
 
 
 def _heat_map(marks: Marks, *, top: int) -> tuple[list[str], int]:
-    """The cells, and where they end."""
+    """Return the elements of the heat map, and its lower end."""
     first = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH
-    made = [_text(first + 12, top - 10, "n", "soft middle")]
-    centres = [first + _N_WIDTH + _CELL * (at + 0.5) for at in range(len(marks.rules))]
-    made += [
-        _text(centre, top - 10, rule, "head middle")
-        for centre, rule in zip(centres, marks.rules, strict=True)
+    elements = [_text(first + 12, top - 10, "n", "soft middle")]
+    centres = [first + _N_WIDTH + _CELL * (at + 0.5) for at in range(len(marks.detectors))]
+    elements += [
+        _text(centre, top - 10, detector, "head middle")
+        for centre, detector in zip(centres, marks.detectors, strict=True)
     ]
     y, last = top, None
-    for (group, grade), by_rule in _by(marks.recall, "transformation", "grade"):
+    for (group, grade), by_detector in _by(marks.recall, "transformation", "grade"):
         if group != last:
             y += 0 if last is None else _GAP
-            made.append(_text(_MARGIN, y + 14, group))
+            elements.append(_text(_MARGIN, y + 14, group))
         last = group
-        made.append(_text(_MARGIN + _GROUP_WIDTH, y + 14, grade, "soft"))
-        made += _cells(marks.rules, by_rule, y, "recall", "hit")
+        elements.append(_text(_MARGIN + _GROUP_WIDTH, y + 14, grade, "soft"))
+        elements += _cells(marks.detectors, by_detector, y, "recall", "hit")
         y += _ROW
     if marks.negatives.height:
         y += 40
-        made.append(_text(_MARGIN, y - 8, "Hard negatives flagged, in percent", "soft"))
-    for (name,), by_rule in _by(marks.negatives, "negative"):
-        made.append(_text(_MARGIN, y + 14, name))
-        made += _cells(marks.rules, by_rule, y, "false_alarm_rate", "alarm")
+        elements.append(_text(_MARGIN, y - 8, "Hard negatives flagged, in percent", "soft"))
+    for (name,), by_detector in _by(marks.negatives, "negative"):
+        elements.append(_text(_MARGIN, y + 14, name))
+        elements += _cells(marks.detectors, by_detector, y, "false_alarm_rate", "alarm")
         y += _ROW
-    return made, y
+    return elements, y
 
 
 def _cells(
-    rules: Sequence[str], by_rule: Mapping[str, _Row], y: int, share: str, style: str
+    detectors: Sequence[str], by_detector: Mapping[str, _Row], y: int, share: str, style: str
 ) -> list[str]:
     x = _MARGIN + _GROUP_WIDTH + _GRADE_WIDTH
-    made = [_text(x + 12, y + 14, str(next(iter(by_rule.values()))["n"]), "soft small middle")]
-    for at, rule in enumerate(rules):
-        value = by_rule[rule][share]
+    elements = [
+        _text(x + 12, y + 14, str(next(iter(by_detector.values()))["n"]), "soft small middle")
+    ]
+    for at, detector in enumerate(detectors):
+        value = by_detector[detector][share]
         left = x + _N_WIDTH + at * _CELL
         place = f'x="{left + 1}" y="{y + 1}" width="{_CELL - 2}" height="{_ROW - 2}" rx="3"'
-        made.append(f'<rect class="empty" {place}/>')
+        elements.append(f'<rect class="empty" {place}/>')
         if value:
-            made.append(f'<rect class="{style}" fill-opacity="{value:.3f}" {place}/>')
+            elements.append(f'<rect class="{style}" fill-opacity="{value:.3f}" {place}/>')
         ink = "on middle" if value >= _DARK else "middle"
-        made.append(_text(left + _CELL / 2, y + 14, _percent(value), ink))
-    return made
+        elements.append(_text(left + _CELL / 2, y + 14, _percent(value), ink))
+    return elements
 
 
 def _panels(marks: Marks, *, left: int, top: int) -> tuple[list[str], int]:
-    """A panel for each rule with its curve, the others' faint behind it."""
-    made = []
-    curves = {rule: marks.curves.filter(rule=rule) for rule in marks.rules}
+    """Return a panel per detector with its curve, and the other curves faint behind it."""
+    elements = []
+    curves = {detector: marks.curves.filter(rule=detector) for detector in marks.detectors}
     lowest = float(marks.curves["precision"].min() or 0.0)  # type: ignore[arg-type] # a number
     floor = next(floor for floor in _FLOORS if floor <= lowest)
     y = top
     for row in marks.totals.iter_rows(named=True):
-        rule, panel = row["rule"], _Panel(left, y, floor)
-        made.append(_text(left, y - 10, rule, "head"))
-        told = f"average {_number(row['average_precision'])}"
-        made.append(_text(left + _PANEL, y - 10, told, "soft small end"))
-        made += _axes(panel)
-        made += [
-            _polyline(curve, panel, "other") for other, curve in curves.items() if other != rule
+        detector, panel = row["rule"], _Panel(left, y, floor)
+        elements.append(_text(left, y - 10, detector, "head"))
+        average = f"average {_number(row['average_precision'])}"
+        elements.append(_text(left + _PANEL, y - 10, average, "soft small end"))
+        elements += _axes(panel)
+        elements += [
+            _polyline(curve, panel, "other") for other, curve in curves.items() if other != detector
         ]
-        made.append(_polyline(curves[rule], panel, "curve"))
+        elements.append(_polyline(curves[detector], panel, "curve"))
         if row["precision"] is not None and row["recall"] is not None:
             x, down = panel.place(row["recall"], row["precision"])
-            made.append(
+            elements.append(
                 f'<circle class="point" cx="{x:.1f}" cy="{down:.1f}" r="4">'
                 f"<title>at the threshold {row['threshold']:g}</title></circle>"
             )
         y += _PANEL_HEIGHT + _PANEL_GAP
-    made.append(_text(left, y - _PANEL_GAP + 36, "circle: at the threshold", "soft small"))
-    return made, y - _PANEL_GAP + 40
+    elements.append(_text(left, y - _PANEL_GAP + 36, "circle: at the threshold", "soft small"))
+    return elements, y - _PANEL_GAP + 40
 
 
 @dataclass(frozen=True)
@@ -384,21 +394,23 @@ class _Panel:
 
 def _axes(panel: _Panel) -> list[str]:
     left, top = panel.left, panel.top
-    made = [f'<rect class="line" x="{left}" y="{top}" width="{_PANEL}" height="{_PANEL_HEIGHT}"/>']
+    elements = [
+        f'<rect class="line" x="{left}" y="{top}" width="{_PANEL}" height="{_PANEL_HEIGHT}"/>'
+    ]
     for share in (0.0, 0.5, 1.0):
         precision = panel.floor + share * (1 - panel.floor)
         x, y = panel.place(share, precision)
         if share == 0.5:
             lines = f"M{left} {y:g}H{left + _PANEL}M{x:g} {top}V{top + _PANEL_HEIGHT}"
-            made.append(f'<path class="line" d="{lines}"/>')
-        made.append(_text(x, top + _PANEL_HEIGHT + 14, _percent(share), "soft small middle"))
-        made.append(_text(left - 6, y + 4, f"{100 * precision:g}", "soft small end"))
-    return made
+            elements.append(f'<path class="line" d="{lines}"/>')
+        elements.append(_text(x, top + _PANEL_HEIGHT + 14, _percent(share), "soft small middle"))
+        elements.append(_text(left - 6, y + 4, f"{100 * precision:g}", "soft small end"))
+    return elements
 
 
 def _polyline(curve: pl.DataFrame, panel: _Panel, style: str) -> str:
-    """Of a very long curve, so many points as can be told apart."""
-    step = max(1, curve.height // _MOST_POINTS)
+    """Return a curve, thinned to about `_MAX_POINTS` points."""
+    step = max(1, curve.height // _MAX_POINTS)
     points = list(zip(curve["recall"], curve["precision"], strict=True))
     thinned = [*points[:-1:step], *points[-1:]]
     places = (panel.place(recall, precision) for recall, precision in thinned)

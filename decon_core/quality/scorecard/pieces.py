@@ -1,4 +1,4 @@
-"""Words, sentences, formulas and numbers of a text, as far as one can tell without a language."""
+"""Find words, sentences, formulas and numbers in a text of any language, heuristically."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import pairwise
 
 Span = tuple[int, int]
 
-# Han and kana have no spaces: each character counts as a word. Vowel signs of the Indic scripts and
-# of Thai, and points and accents, are no letters to `\w`, but belong to the word.
+# Han and kana have no spaces: each character is a word. Vowel signs of Indic scripts and Thai,
+# points and accents do not match `\w`, but belong to the word.
 _ALONE = r"\u3040-\u30ff\u3400-\u9fff"
 _SIGNS = r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0971-\u0d7f\u0e31-\u0e4e"
 _LETTER = rf"(?:(?![{_ALONE}_])[\w{_SIGNS}])"
 _WORD = re.compile(rf"[{_ALONE}]|{_LETTER}+(?:['’]{_LETTER}+)*")
 _IS_ALONE = re.compile(rf"[{_ALONE}]")
 
-# A dollar sign also stands before prices: "$5 and $10" is no formula.
+# A dollar sign may also be a price: "$5 and $10" is not a formula.
 _LATEX = re.compile(
     r"\$\$.+?\$\$|\\\[.+?\\\]|\\\(.+?\\\)|\\begin\{(\w+\*?)\}.+?\\end\{\1\}"
     r"|(?<!\\)\$(?=\S)[^$\n]*(?<=\S)(?<!\\)\$(?!\d)",
@@ -51,7 +51,7 @@ def word_spans(text: str) -> list[Span]:
 
 
 def plain_words(text: str) -> list[Span]:
-    """Words of letters that belong to no formula and are no command of LaTeX."""
+    """Return the words without digits that are not in a formula and not a LaTeX command."""
     spans = [
         match.span()
         for match in _WORD.finditer(text)
@@ -62,12 +62,12 @@ def plain_words(text: str) -> list[Span]:
 
 
 def owners(text: str, spans: Iterable[Span]) -> list[Span]:
-    """The words without their "'s": a name is the same name there."""
+    """Return the words without "'s"."""
     return [(start, start + len(re.split("['’]", text[start:stop])[0])) for start, stop in spans]
 
 
 def outside(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    """Those spans that touch none of the others."""
+    """Return the spans that overlap none of the others."""
     others = list(others)
     return [
         (start, stop)
@@ -77,7 +77,7 @@ def outside(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
 
 
 def formulas(text: str) -> list[Span]:
-    """LaTeX, and what is written with digits, letters and signs: `x^2 + 5x = 14`."""
+    """Return LaTeX formulas and plain ones such as `x^2 + 5x = 14`."""
     found = [match.span() for match in _LATEX.finditer(text) if not _PROSE.search(match.group())]
     plain = [
         match.span()
@@ -88,7 +88,7 @@ def formulas(text: str) -> list[Span]:
 
 
 def numbers(text: str) -> list[Span]:
-    """In digits and, from two up, in English words ("one" is mostly no number)."""
+    """Return numbers in digits and English words from two up ("one" is mostly no number)."""
     found = [match.span() for match in _NUMBER.finditer(text)]
     return sorted(found + [match.span() for match in _NUMBER_WORD.finditer(text)])
 
@@ -104,13 +104,13 @@ def sentences(text: str) -> list[str]:
 
 
 def begins_sentence(text: str, at: int) -> bool:
-    """Whether a capital would say nothing about the word that stands there."""
+    """Return whether a sentence may begin here, so that a capital is not informative."""
     before = text[:at].rstrip()
     return not before or before[-1] in ".!?…:;\"“”'‘(*-–—>" or "\n" in text[len(before) : at]
 
 
 def spliced(text: str, changes: Iterable[tuple[Span, str]]) -> str:
-    """The text with other pieces in the place of some."""
+    """Return the text with spans replaced."""
     pieces, end = [], 0
     for (start, stop), new in sorted(changes):
         pieces += [text[end:start], new]
@@ -119,7 +119,7 @@ def spliced(text: str, changes: Iterable[tuple[Span, str]]) -> str:
 
 
 def joined(made: Iterable[str]) -> str:
-    """Words to text, with spaces where the script has such."""
+    """Join words, with spaces where the script has them."""
     text = ""
     for word in made:
         is_close = not text or (_IS_ALONE.fullmatch(word) and _IS_ALONE.fullmatch(text[-1]))

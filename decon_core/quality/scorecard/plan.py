@@ -1,4 +1,4 @@
-"""Which items are planted and how, which are held out, and what was not applicable."""
+"""Plan which items are planted and how, and which are held out of the index."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from decon_core.quality.scorecard.pieces import canonical_words
 Kind = Literal["plant", "hard_negative"]
 One = TypeVar("One")
 
-_MOST_HELD_OUT = 0.2  # of a benchmark's items
-_CANDIDATES = 5  # looked at for each item to be held out
+_MAX_HELD_OUT = 0.2  # of a benchmark's items
+_CANDIDATES = 5  # considered for each item to hold out
 _NEAR_N = 5  # words of an n-gram
-_NEAR_SHARE = 0.5  # of its n-grams in one other question: the same question, more or less
+_NEAR_SHARE = 0.5  # share of its n-grams in one other question: a near duplicate
 
 
 @dataclass(frozen=True)
 class Planting:
-    """A text, or turns of a conversation, to be put into the corpus."""
+    """A text, or turns of a conversation, to plant into the corpus."""
 
     id: str
     kind: Kind
     transformation: str  # the family
     grade: str
-    items: tuple[ItemKey, ...]  # planted; of a hard negative, what it was made of
+    items: tuple[ItemKey, ...]  # planted items; for a hard negative, its origin
     written: Written
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How far a benchmark went for one kind of planting."""
+    """The number of plantings of one kind from one benchmark."""
 
     kind: Kind
     transformation: str
     grade: str
     benchmark: str
     n_planted: int
-    n_not_applicable: int  # items that were looked at and had nothing to change
+    n_not_applicable: int  # items tried that had nothing to change
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All plantings, and the items that the index must not hold."""
+    """All plantings, and the items to leave out of the index."""
 
     seed: int
     plantings: tuple[Planting, ...]
@@ -62,10 +62,10 @@ class Plan:
 
 
 def plan(records: pa.Table, *, per_transformation: int, seed: int) -> Plan:
-    """So many plantings of each transformation and each hard negative, where there are so many.
+    """Plan up to `per_transformation` plantings of each transformation and hard negative.
 
-    The same items go through all transformations, as far as each applies: grades and rules are
-    compared on the same questions. The order of the records changes nothing.
+    All transformations use the same items where they apply, so that grades and detectors are
+    compared on the same questions. The result does not depend on the order of the records.
     """
     if per_transformation < 1:
         found = str(per_transformation)
@@ -88,17 +88,17 @@ def plan(records: pa.Table, *, per_transformation: int, seed: int) -> Plan:
     for transformation in TRANSFORMATIONS:
         picker.plant(transformation, indexed)
     for negative in HARD_NEGATIVES:
-        picker.pretend(negative, neighbours if negative.is_of_held_out else indexed)
+        picker.plant_negative(negative, neighbours if negative.is_of_held_out else indexed)
     return Plan(seed, tuple(picker.plantings), frozenset(held_out), tuple(picker.tallies))
 
 
 def seeded(seed: int, *names: object) -> Random:
-    """A generator of its own for everything that has a name: what is added moves nothing else."""
-    return Random("|".join(map(str, (seed, *names))))  # noqa: S311 - to be repeatable is the point
+    """Return a generator seeded by a name, so that additions do not change other draws."""
+    return Random("|".join(map(str, (seed, *names))))  # noqa: S311 - must be repeatable
 
 
 def indexed_records(records: pa.Table, plan: Plan) -> pa.Table:
-    """The records without those of held-out items: what the rules may look for."""
+    """Return the records to index, without those of held-out items."""
     columns = (records[name].to_pylist() for name in ItemKey._fields)
     is_in = [ItemKey(*key) not in plan.held_out for key in zip(*columns, strict=True)]
     return records.filter(pa.array(is_in, pa.bool_()))
@@ -121,7 +121,7 @@ _Make = Callable[[Material], Written | None]
 
 
 class _Picker:
-    """Takes items benchmark by benchmark in turn, until there are enough of each kind."""
+    """Pick items from the benchmarks in turn, until there are enough of each kind."""
 
     def __init__(self, lexicons: Mapping[str, Lexicon], n: int, seed: int) -> None:
         self._lexicons = lexicons
@@ -130,11 +130,12 @@ class _Picker:
         self.plantings: list[Planting] = []
         self.tallies: list[Tally] = []
 
-    def plant(self, way: Transformation, indexed: Mapping[str, list[Item]]) -> None:
-        self._pick("plant", way.group, way.grade, way.apply, indexed, has_partner=way.has_partner)
+    def plant(self, change: Transformation, indexed: Mapping[str, list[Item]]) -> None:
+        group, grade, has_partner = change.group, change.grade, change.has_partner
+        self._pick("plant", group, grade, change.apply, indexed, has_partner=has_partner)
 
-    def pretend(self, way: HardNegative, items: Mapping[str, list[Item]]) -> None:
-        self._pick("hard_negative", way.name, "", way.apply, items, has_partner=False)
+    def plant_negative(self, change: HardNegative, items: Mapping[str, list[Item]]) -> None:
+        self._pick("hard_negative", change.name, "", change.apply, items, has_partner=False)
 
     def _pick(
         self,
@@ -171,7 +172,7 @@ class _Picker:
 
 
 def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
-    """One of each as long as it has any, and no more than are asked for."""
+    """Yield from the iterators in turn (round robin), lazily."""
     left = deque(queues)
     while left:
         queue = left.popleft()
@@ -186,24 +187,24 @@ def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
 def _held_out(
     by_benchmark: Mapping[str, list[Item]], items: Sequence[Item], *, n: int, seed: int
 ) -> dict[ItemKey, Item]:
-    """Items to leave out of the index, none of which stands there under another number as well.
+    """Choose items to leave out of the index that have no near duplicate in it.
 
-    Benchmarks give in turn, each a fifth of its items at most. A passage that other items have as
-    well is taken off: it would be a leak of theirs.
+    Benchmarks contribute in turn, each at most a fifth of its items. A passage shared with other
+    items is removed from the item, because it would be a leak of the others.
     """
-    wanted = {
-        name: min(n, int(_MOST_HELD_OUT * len(found))) for name, found in by_benchmark.items()
-    }
+    wanted = {name: min(n, int(_MAX_HELD_OUT * len(found))) for name, found in by_benchmark.items()}
     candidates = {
         name: _shuffled(found, seeded(seed, "held out", name))[: _CANDIDATES * wanted[name]]
         for name, found in by_benchmark.items()
     }
-    alone = _without_twin([item for found in candidates.values() for item in found], items)
+    unique = _without_near_duplicate(
+        [item for found in candidates.values() for item in found], items
+    )
     passages = Counter(item.passage for item in items)
     held_out: dict[ItemKey, Item] = {}
     for turn in range(n):
         for name, found in candidates.items():
-            left = [item for item in found if item.key in alone]
+            left = [item for item in found if item.key in unique]
             if turn < min(wanted[name], len(left)) and len(held_out) < n:
                 item = left[turn]
                 if passages[item.passage] > 1:
@@ -212,22 +213,22 @@ def _held_out(
     return held_out
 
 
-def _without_twin(candidates: Sequence[Item], items: Iterable[Item]) -> set[ItemKey]:
-    """Those whose question is no other item's, not even in part and in other words around it."""
+def _without_near_duplicate(candidates: Sequence[Item], items: Iterable[Item]) -> set[ItemKey]:
+    """Return the candidates whose question has no near duplicate among the other items."""
     grams = {item.key: _grams(item) for item in candidates}
-    holders: dict[tuple[str, ...], list[ItemKey]] = defaultdict(list)
+    keys_with_gram: dict[tuple[str, ...], list[ItemKey]] = defaultdict(list)
     for key, found in grams.items():
         for gram in found:
-            holders[gram].append(key)
-    alone = set(grams)
+            keys_with_gram[gram].append(key)
+    unique = set(grams)
     for item in items:
         shared: Counter[ItemKey] = Counter()
         for gram in _grams(item):
-            shared.update(holders.get(gram, ()))
+            shared.update(keys_with_gram.get(gram, ()))
         for key, n_shared in shared.items():
             if key != item.key and n_shared >= _NEAR_SHARE * len(grams[key]):
-                alone.discard(key)
-    return alone
+                unique.discard(key)
+    return unique
 
 
 def _grams(item: Item) -> set[tuple[str, ...]]:

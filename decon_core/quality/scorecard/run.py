@@ -1,12 +1,12 @@
-"""The whole way: plant, scan with every chosen rule, mark, and write down what came out.
+"""Run a scorecard: plant, scan with every chosen detector, compare, and write the results.
 
-<out>/scorecard.md, scorecard.svg   for people
-<out>/<table>.csv                   the numbers behind them: recall, negatives, totals, curves, ...
-<out>/calls.parquet                 what each rule saw, document by document
-<out>/planted/                      the shards that were scanned, and the truth of them
+<out>/scorecard.md, scorecard.svg   the report
+<out>/<table>.csv                   its numbers: recall, negatives, totals, curves, ...
+<out>/calls.parquet                 the matches of each detector, by document
+<out>/planted/                      the scanned shards, and the truth file
 <out>/summary.json                  settings and counts
 
-The scan is the pipeline's own: records are saved without the held-out items, idf is frozen from
+The scan is that of the pipeline: records are saved without the held-out items, idf is frozen from
 them, and tiles become entries at the policy's thresholds.
 """
 
@@ -30,7 +30,12 @@ from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.errors import InputError, Problem
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
-from decon_core.quality.scorecard.hosts import World, read_truth, sources, write_world
+from decon_core.quality.scorecard.hosts import (
+    PlantedCorpus,
+    read_truth,
+    sources,
+    write_planted_corpus,
+)
 from decon_core.quality.scorecard.marks import CALLS, Marks, mark
 from decon_core.quality.scorecard.page import markdown, svg
 from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
@@ -57,11 +62,11 @@ _FILES = {
 
 @dataclass(frozen=True)
 class Scorecard:
-    """What came out, and what it was made of."""
+    """The results of a scorecard, and how it was made."""
 
     marks: Marks
     tallies: tuple[Tally, ...]
-    world: World
+    corpus: PlantedCorpus
     about: Mapping[str, str]
 
     def page(self, *, image: str) -> str:
@@ -85,13 +90,13 @@ def run_scorecard(
     on_step: Callable[[str], None] = lambda _: None,
     on_progress: Progress | None = None,
 ) -> Scorecard:
-    """Records by benchmark, and texts to plant into; `out` appears whole or not at all.
+    """Run a scorecard on records by benchmark and host texts; write `out` atomically.
 
-    `about` goes onto the page: where records and texts are from, and how to make it again.
+    `about` is shown on the page: the origin of records and texts, and the command to reproduce it.
     """
     out = out.absolute()
-    _require_own(out)
-    # Every item is planted some forty times: what is common here is not so in the corpus.
+    _require_replaceable(out)
+    # Every item is planted some forty times, so n-grams are common here that are rare elsewhere.
     policy = replace(policy, leave_out_common=False)
     planned = plan(
         pa.concat_tables(records.values()), per_transformation=per_transformation, seed=seed
@@ -103,28 +108,30 @@ def run_scorecard(
     )
     with atomic_path(out) as draft:
         draft.mkdir()
-        world = write_world(planned, hosts, draft / PLANTED_FOLDER, n_background=n_background)
+        corpus = write_planted_corpus(
+            planned, hosts, draft / PLANTED_FOLDER, n_background=n_background
+        )
         on_step(
-            f"{counted(world.n_documents, 'document')}, {world.n_background:,} of them with "
+            f"{counted(corpus.n_documents, 'document')}, {corpus.n_background:,} of them with "
             "nothing planted"
         )
-        calls = _scanned(records, planned, draft, policy, workers, on_progress)
+        calls = _scan(records, planned, draft, policy, workers, on_progress)
         marks = mark(
             read_truth(draft / PLANTED_FOLDER),
             calls,
             thresholds=policy.thresholds,
-            n_background=world.n_background,
+            n_background=corpus.n_background,
         )
         remove(draft / _STORE)
         card = Scorecard(
-            marks, planned.tallies, world, {**about, **_settings(policy, planned, world)}
+            marks, planned.tallies, corpus, {**about, **_settings(policy, planned, corpus)}
         )
         _write(draft, card, calls)
     return card
 
 
-def _require_own(out: Path) -> None:
-    """Raise where something else would be replaced."""
+def _require_replaceable(out: Path) -> None:
+    """Raise `InputError` if `out` is not an earlier scorecard and would be replaced."""
     expected = "a new folder, or that of an earlier scorecard"
     if out.is_dir():
         others = sorted(path.name for path in out.iterdir() if path.name not in _FILES)
@@ -145,7 +152,7 @@ def _n_indexed(records: Mapping[str, pa.Table], planned: Plan) -> int:
 # The scan -----------------------------------------------------------------------------------------
 
 
-def _scanned(
+def _scan(
     records: Mapping[str, pa.Table],
     planned: Plan,
     draft: Path,
@@ -153,7 +160,7 @@ def _scanned(
     workers: int,
     on_progress: Progress | None,
 ) -> pl.DataFrame:
-    """What the rules say of everything that was planted."""
+    """Scan the planted shards; return the calls of all detectors."""
     store = Store(draft / _STORE)
     versions = [
         save_records(store, name, indexed_records(table, planned))
@@ -193,7 +200,7 @@ def _calls(
                 policy,
                 scan,
                 source=pack.source.name,
-                verdicts=NO_VERDICTS,  # what a rule sees, not what people made of it
+                verdicts=NO_VERDICTS,  # what the detector finds, without human verdicts
             ),
             shard.name,
         )
@@ -204,12 +211,12 @@ def _calls(
 
 
 def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
-    is_any = pl.col("detector") == "ngram_any"
+    is_ngram_any = pl.col("detector") == "ngram_any"
     return pl.DataFrame(entries).select(
         pl.col("detector").alias("rule"),
         pl.lit(shard).alias("shard"),
         *("row", "benchmark", "split", "instance_index"),
-        pl.when(is_any).then(pl.col("n_matched")).otherwise("score").alias("score"),
+        pl.when(is_ngram_any).then(pl.col("n_matched")).otherwise("score").alias("score"),
         "is_contaminated",
         "is_question_only",
         *(
@@ -220,9 +227,9 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
 
 
 def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
-    """Without what a rule sees elsewhere in a document with a planting.
+    """Drop matches outside the planted text of a document with a planting.
 
-    A host of the user's own corpus may hold a leak of its own. It says nothing about the planting.
+    A host of the user's corpus may contain a real leak, which is unrelated to the planting.
     """
     document = ["shard", "row"]
     planted = truth.select(
@@ -239,27 +246,27 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-# The answer ---------------------------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------
 
 
-def _settings(policy: Policy, planned: Plan, world: World) -> dict[str, str]:
-    thresholds = (f"`{rule}` {value:g}" for rule, value in policy.thresholds.items())
+def _settings(policy: Policy, planned: Plan, corpus: PlantedCorpus) -> dict[str, str]:
+    thresholds = (f"`{detector}` {value:g}" for detector, value in policy.thresholds.items())
     versions = (f"{name} {metadata.version(name)}" for name in _PACKAGES)
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "versions": f"Python {platform.python_version()}, {', '.join(versions)}",
         "thresholds": ", ".join(thresholds),
-        "policy": _told(policy),
+        "policy": _changed_settings(policy),
         "seed": str(planned.seed),
         "planted": f"{counted(len(planned.plantings), 'planting')} in "
-        f"{counted(world.n_documents, 'document')}, "
-        f"{world.n_background:,} of them as they were; "
+        f"{counted(corpus.n_documents, 'document')}, "
+        f"{corpus.n_background:,} of them unchanged; "
         f"{counted(len(planned.held_out), 'item')} held out",
     }
 
 
-def _told(policy: Policy) -> str:
-    """What differs from the default settings, the thresholds apart."""
+def _changed_settings(policy: Policy) -> str:
+    """Format the settings that differ from the defaults, without thresholds."""
     default = asdict(Policy())
     changed = {
         name: value
@@ -276,5 +283,5 @@ def _write(out: Path, card: Scorecard, calls: pl.DataFrame) -> None:
     calls.write_parquet(out / CALLS_FILE)
     (out / PAGE_FILE).write_text(card.page(image=PICTURE_FILE), encoding="utf-8")
     (out / PICTURE_FILE).write_text(card.picture(), encoding="utf-8")
-    about = {"about": dict(card.about), **asdict(card.world)}
+    about = {"about": dict(card.about), **asdict(card.corpus)}
     write_json(out / SUMMARY_FILE, {**about, FILES: hashes_below(out)})
