@@ -20,7 +20,7 @@ from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.lineage import columns
 from decon_assets.assets.metadata import OWNERS, PartitionReporter, preview, record_preview
 from decon_assets.failures import dagster_failures
-from decon_assets.partitions import benchmarks, in_order
+from decon_assets.partitions import benchmarks, sorted_keys
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import Version, current_version, save_records
 from decon_core.config.load import Config as Settings
@@ -57,7 +57,7 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
     with dagster_failures(), decon.writable_store() as (config, store):
         teller = PartitionReporter(context)
         n_items = 0
-        for name in in_order(context):
+        for name in sorted_keys(context):
             benchmark = benchmark_of(config, name)
             origin = benchmark.origin()  # before reading: a file that changes meanwhile is stale
             table = benchmark.normalized()
@@ -178,7 +178,7 @@ def index(context: AssetExecutionContext, decon: Decon) -> None:
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         snapshot = current_snapshot(store, config.policy)
-        versions = [current_version(store, name) for name in in_order(context)]
+        versions = [current_version(store, name) for name in sorted_keys(context)]
         dropped = {}
         n_indexed = 0
         for version in versions:

@@ -33,10 +33,10 @@ from decon_assets.partitions import (
     PACK,
     benchmarks,
     blends,
-    halves_of_share,
-    in_order,
+    pack_and_mixture,
     share,
     shares,
+    sorted_keys,
 )
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import current_version
@@ -107,7 +107,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
-        keys = [halves_of_share(key) for key in in_order(context)]
+        keys = [pack_and_mixture(key) for key in sorted_keys(context)]
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
         wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
         errors: list[DeconError] = []
@@ -194,7 +194,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         blender = blender_of(config, store)
-        wanted = [blend_named(config.blends, name) for name in in_order(context)]
+        wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
         problems: list[Problem] = []
         built: list[BlendSummary] = []
         teller = PartitionReporter(context)
@@ -264,7 +264,7 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
         builder = builder_of(config, store)
         teller = PartitionReporter(context)
         n_items = n_left = n_questions = 0
-        versions = (current_version(builder.store, name) for name in in_order(context))
+        versions = (current_version(builder.store, name) for name in sorted_keys(context))
         for summary in build_clean_benchmarks(builder, versions):
             name = summary.benchmark
             context.log.debug(

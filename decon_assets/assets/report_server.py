@@ -25,7 +25,7 @@ def link_to(page: Path) -> str:
     return f"{served.rstrip('/')}/{page.name}" if served else page.resolve().as_uri()
 
 
-def serve_beside(folder: Path, *, port: int) -> str:
+def serve_report(folder: Path, *, port: int) -> str:
     """Serve a folder's report from a thread, until this process ends; its address."""
     server = _bound(folder, port + _AWAY)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -23,7 +23,14 @@ from decon_assets.assets.lineage import columns
 from decon_assets.assets.metadata import OWNERS, RATE, PartitionReporter, preview
 from decon_assets.assets.plots import scores
 from decon_assets.failures import dagster_failures
-from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves, in_order
+from decon_assets.partitions import (
+    BENCHMARK,
+    MOST_CELLS,
+    PACK,
+    cells,
+    pack_and_benchmark,
+    sorted_keys,
+)
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import Config
@@ -106,8 +113,8 @@ def _tell_of_whole_cells(context: AssetExecutionContext, config: Config, store: 
     """Of a run that fails Dagster would take all cells for failed, also those that are done."""
     packs = {pack.name: pack for pack in list_packs(store)}
     fingerprint = scan_fingerprint(store, config.policy)
-    for key in in_order(context):
-        pack, benchmark = halves(key)
+    for key in sorted_keys(context):
+        pack, benchmark = pack_and_benchmark(key)
         version = current_version(store, benchmark)
         if not missing_tiles(store, [packs[pack]], [version], fingerprint):
             context.log_event(AssetMaterialization(context.asset_key, partition=key))
@@ -115,8 +122,8 @@ def _tell_of_whole_cells(context: AssetExecutionContext, config: Config, store: 
 
 def _benchmarks_by_pack(context: AssetExecutionContext) -> dict[str, set[str]]:
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for key in in_order(context):
-        pack, benchmark = halves(key)
+    for key in sorted_keys(context):
+        pack, benchmark = pack_and_benchmark(key)
         wanted[pack].add(benchmark)
     return wanted
 
@@ -187,8 +194,8 @@ def _describe(
     )
     fingerprint = scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
-    keys = in_order(context)
-    told = [halves(key) for key in keys]
+    keys = sorted_keys(context)
+    told = [pack_and_benchmark(key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in told)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in told})
     teller = PartitionReporter(context)

@@ -16,7 +16,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
 from decon_core.decisions.decide import decide
-from decon_core.decisions.thresholds import holds_to
+from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.schemas import ENTRIES, MATCHES
@@ -112,7 +112,7 @@ def entries_of(
             rows = without_common(found, places, store, version, policy, index=index)
         tables += [rows, _of_twins(rows, twins_of(store.root, version, index))]
     every = pa.concat_tables(tables)
-    highest = holds_to(every, policy) if is_swept else None
+    highest = highest_thresholds(every, policy) if is_swept else None
     return decide(every, policy, verdicts, holds_to=highest)
 
 

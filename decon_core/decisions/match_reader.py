@@ -39,7 +39,7 @@ class MatchReader:
         """What was found of these benchmarks in a shard, as it counts today."""
         return self._entries([shard.fingerprint], versions, source=source)
 
-    def found(
+    def iter_entries(
         self, packs: Iterable[Pack], versions: Sequence[Version]
     ) -> Iterator[tuple[Pack, Shard, pa.Table]]:
         """The same of every shard in which something was found, in the order of packs.

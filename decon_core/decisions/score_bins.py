@@ -24,7 +24,7 @@ def score_bins(
 
     Reads every tile of them: for the cells of a run, not for those of a grid.
     """
-    entries = [table for _, _, table in reader.found(packs, versions)]
+    entries = [table for _, _, table in reader.iter_entries(packs, versions)]
     frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
     number = (pl.col("score") * _BINS + TOLERANCE).floor().clip(upper_bound=_BINS - 1)
     counted = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))

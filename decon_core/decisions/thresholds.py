@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 _STEPS = 100  # from 0 to 1
 
 
-def holds_to(matches: pa.Table, policy: Policy) -> Floats:
+def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
     """Of every match the highest step at which it counts as a leak; nan: none does.
 
     Steps are hundredths from the rule's floor on, and the threshold of today; of `ngram_any`, whose

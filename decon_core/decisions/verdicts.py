@@ -61,7 +61,7 @@ class Verdicts:
         return bool(self.by_pair)
 
     @cached_property
-    def weighty(self) -> dict[str, bool]:
+    def decisive(self) -> dict[str, bool]:
         """Per pair of which a person decided: whether it is a leak."""
         deciding = {LEAK, *self.clears}
         return {
@@ -72,13 +72,13 @@ class Verdicts:
 
     def digest_of(self, pairs: Iterable[str]) -> str | None:
         """Of all that decides about these pairs; nothing, where nobody did. Doubts do not."""
-        decided = {pair: self.weighty[pair] for pair in pairs if pair in self.weighty}
+        decided = {pair: self.decisive[pair] for pair in pairs if pair in self.decisive}
         return _digest(decided) if decided else None
 
     @property
     def digest(self) -> str:
         """Of all that stands, whether or not it decides: a report shows it with its notes."""
-        return _digest([self.weighty, {pair: asdict(one) for pair, one in self.by_pair.items()}])
+        return _digest([self.decisive, {pair: asdict(one) for pair, one in self.by_pair.items()}])
 
 
 NO_VERDICTS = Verdicts()

@@ -145,14 +145,14 @@ class Builder:
 
     def _pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
         """What was found of benchmarks in shards; looked up where anybody said anything."""
-        for shard in shards if self.verdicts.weighty else ():
+        for shard in shards if self.verdicts.decisive else ():
             for version in versions:
                 key = shard.fingerprint, version.fingerprint
                 if key not in self._known_pairs:
                     found = pairs_of(self.store, shard, version, self.reader.scan)
                     if found is None:
                         continue
-                    self._known_pairs[key] = found & self.verdicts.weighty.keys()
+                    self._known_pairs[key] = found & self.verdicts.decisive.keys()
                 yield from self._known_pairs[key]
 
     @cached_property

@@ -198,7 +198,7 @@ def _jobs(
     wanted = [*versions, *(v for v in along if v not in versions and has_part(store, v, index))]
     asked = set(versions)
     jobs = [
-        ShardJob(store.root, shard, pack.source, in_order(lacking), policy, index, scan)
+        ShardJob(store.root, shard, pack.source, sort_versions(lacking), policy, index, scan)
         for pack, shard, lacking in missing_tiles(store, packs, wanted, scan)
         if not asked.isdisjoint(lacking)
     ]
@@ -217,7 +217,7 @@ def build_search_files(
         build_verbatim(store, versions, ids, policy, scan=scan)
 
 
-def in_order(versions: Sequence[Version]) -> tuple[Version, ...]:
+def sort_versions(versions: Sequence[Version]) -> tuple[Version, ...]:
     """Any way to name the same versions is one search index."""
     return tuple(sorted(versions, key=lambda version: version.benchmark))
 

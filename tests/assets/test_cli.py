@@ -104,7 +104,7 @@ def test_status_and_report_say_when_files_have_moved_on(reported, capsys):
     assert "s7.jsonl.gz: not registered as it is" in said
     assert "ledger: recipe or files changed" in said
     assert main(["report"]) == 0
-    assert "no longer those of this report" in capsys.readouterr().err
+    assert "changed after this report was built" in capsys.readouterr().err
     main(["run"])
     capsys.readouterr()
     assert main(["report"]) == 0
@@ -153,7 +153,7 @@ def test_another_snapshot_in_the_configuration_is_never_called_complete(reported
     assert main(["status"]) == 1
     assert "run --refreeze" in capsys.readouterr().out
     main(["report"])
-    assert "no longer those of this report" in capsys.readouterr().err
+    assert "changed after this report was built" in capsys.readouterr().err
 
 
 def test_what_is_damaged_in_the_store_is_named_with_a_remedy(reported, capsys):
@@ -263,7 +263,7 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     at_home.write_config()
     assert main(["run"]) == 0
     assert main(["report"]) == 0
-    assert "no longer those of this report" not in capsys.readouterr().err
+    assert "changed after this report was built" not in capsys.readouterr().err
     assert main(["mixture", "list"]) == 0
     said = capsys.readouterr().out
     assert "3 of 3" in said

@@ -320,5 +320,5 @@ def test_prop_calls_with_verdicts_are_those_of_a_plain_reading(rows, said, clear
         place = one["row"], one["detector"], one["question_start"] if is_decon else None
         told = one["record"], one["is_by_score"], one["verdict"], one["is_contaminated"]
         assert told == expected[place]
-    leaks = {m["row"] for m in matches if verdicts.weighty.get(m["pair"])}
+    leaks = {m["row"] for m in matches if verdicts.decisive.get(m["pair"])}
     assert leaks <= {one["row"] for one in found if one["verdict"] == "leak"}
