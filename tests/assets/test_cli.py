@@ -131,7 +131,7 @@ def test_a_benchmark_too_short_to_look_for_is_told_and_stops_nothing(at_home, ca
     at_home.write_benchmarks()
     assert main(["run"]) == 0
     out = capsys.readouterr().out
-    assert "short: nothing to look for; left out: {'too few tokens': 1}" in out
+    assert "short: no indexable record; dropped: {'too few tokens': 1}" in out
     query = "SELECT n_not_indexable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0
     assert "1" in capsys.readouterr().out
