@@ -57,7 +57,7 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
 def test_the_number_of_workers_reaches_the_assets(at_home, capsys, monkeypatch):
     monkeypatch.setenv("DECON_WORKERS", "many")
     assert main(["run"]) == 1
-    assert "a number from 1 on" in capsys.readouterr().err
+    assert "an integer of at least 1" in capsys.readouterr().err
     assert main(["run", "--workers", "1"]) == 0
 
 
