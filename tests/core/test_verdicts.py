@@ -96,7 +96,7 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
         read_verdicts(path)
     said = "\n".join(problems(error))
     for number, part in (
-        (1, "a mark of a merge"),
+        (1, "a merge conflict marker"),
         (3, "git could not merge"),
         (4, "did you mean 'template'"),
         (5, "keep the others, of both sides"),
