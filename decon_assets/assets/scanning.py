@@ -261,7 +261,7 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
             config.policy,
             index=index_fingerprint(store, config.policy),
             scan=fingerprint,
-            lacking=missing_by_shard(gaps),
+            missing=missing_by_shard(gaps),
         )
         most = table.sort_by([("share", "descending")]).slice(0, _MAX_NGRAMS_SHOWN)
         context.log.info(f"{table.num_rows} common n-grams")

@@ -43,9 +43,10 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-Lacking = Mapping[str, Collection[str]]  # fingerprint of a shard -> benchmarks without a tile
+# Benchmarks without a tile, by fingerprint of a shard.
+MissingByShard = Mapping[str, Collection[str]]
 
-_NONE: Lacking = MappingProxyType({})
+_NONE: MissingByShard = MappingProxyType({})
 _TABLE_MB = 16
 _TILES_AT_ONCE = 500  # files held in memory at the same time
 
@@ -61,11 +62,11 @@ def freeze_common(
     *,
     index: str,
     scan: str,
-    lacking: Lacking = _NONE,
+    missing: MissingByShard = _NONE,
 ) -> pa.Table:
     """Add up the counts of all shards, and store the common n-grams as the current list.
 
-    `lacking` has the benchmarks that a shard could not be scanned against; they are left out.
+    `missing` has the benchmarks that a shard could not be scanned against; they are left out.
     """
     tables = [COMMON.empty_table()]
     sources: dict[str, list[Pack]] = defaultdict(list)
@@ -76,10 +77,10 @@ def freeze_common(
         sizes = {
             shard: read_json(store.ledger(scan, shard))["n_documents"]
             for shard in shards
-            if len(lacking.get(shard, ())) < max(len(versions), 1)
+            if len(missing.get(shard, ())) < max(len(versions), 1)
         }
         for version in sorted(versions, key=lambda version: version.benchmark):
-            read = [one for one in shards if version.benchmark not in lacking.get(one, ())]
+            read = [one for one in shards if version.benchmark not in missing.get(one, ())]
             n_documents = sum(sizes[shard] for shard in read)
             paths = [store.gram_counts(scan, shard, version.fingerprint) for shard in read]
             totals = _add_counts(paths)
@@ -95,7 +96,7 @@ def freeze_common(
             "fingerprint": fingerprint,
             "scan": scan,
             "share": _limits(policy),
-            "inputs": _inputs(packs, versions, lacking),
+            "inputs": _inputs(packs, versions, missing),
         },
     )
     return table
@@ -116,13 +117,13 @@ def has_common(
     versions: Sequence[Version],
     policy: Policy,
     scan: str,
-    lacking: Lacking = _NONE,
+    missing: MissingByShard = _NONE,
 ) -> bool:
     """Whether the current list was made from exactly these packs, versions and settings."""
     if not store.current_common.is_file():
         return False
     value = read_json(store.current_common)
-    expected = (scan, _limits(policy), _inputs(packs, versions, lacking))
+    expected = (scan, _limits(policy), _inputs(packs, versions, missing))
     return (value["scan"], value["share"], value["inputs"]) == expected
 
 
@@ -130,10 +131,10 @@ def _limits(policy: Policy) -> list[float]:
     return [policy.common_share, policy.common_least_documents]
 
 
-def _inputs(packs: Sequence[Pack], versions: Sequence[Version], lacking: Lacking) -> str:
+def _inputs(packs: Sequence[Pack], versions: Sequence[Version], missing: MissingByShard) -> str:
     shards = sorted(shard.fingerprint for pack in packs for shard in pack.shards)
     named = sorted(f"{version.benchmark} {version.fingerprint}" for version in versions)
-    absent = sorted(f"{shard} without {sorted(names)}" for shard, names in lacking.items())
+    absent = sorted(f"{shard} without {sorted(names)}" for shard, names in missing.items())
     return sha256("\n".join([*shards, *named, *absent]).encode()).hexdigest()[:16]
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from decon_core.decisions import match_reader
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.mixtures import choice
 from decon_core.scan.scanner import scan_packs
 
 
@@ -46,7 +46,7 @@ def seen(bench, make_words):
 @pytest.mark.parametrize("at_once", [1, 2, 3, 200])
 @pytest.mark.parametrize("n_benchmarks", [1, 2])
 def test_many_shards_at_once_tell_what_each_tells(seen, monkeypatch, at_once, n_benchmarks):
-    monkeypatch.setattr(choice, "_SHARDS_AT_ONCE", at_once)
+    monkeypatch.setattr(match_reader, "_SHARDS_AT_ONCE", at_once)
     reader, packs = seen
     versions = reader.versions[:n_benchmarks]
     one_by_one = [
