@@ -99,7 +99,7 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
         (1, "a merge conflict marker"),
         (3, "git could not merge"),
         (4, "did you mean 'template'"),
-        (5, "keep the others, of both sides"),
+        (5, "keep the lines of both sides"),
         (6, "found nothing; expected one of leak, template"),
         (6, "expected 16 hex digits"),
         (7, "a JSON object"),
@@ -124,7 +124,7 @@ def test_nothing_is_put_behind_a_line_that_is_cut_off(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     path.write_text(json.dumps(line(0)))
     before = path.read_bytes()
-    with pytest.raises(InputError, match="add the newline if the line is whole"):
+    with pytest.raises(InputError, match="add the newline if the line is complete"):
         append_verdicts(path, [line(1)])
     assert path.read_bytes() == before
 
