@@ -1,8 +1,8 @@
-"""The pipeline as Dagster assets: which inputs, when, and is the answer still valid?"""
+"""The pipeline as Dagster assets: assets, checks, partitions, jobs, the sensor, the CLI."""
 
 import warnings
 
-# Backfill policies and the mappings of the grid are what this pipeline is built on, and Dagster is
-# locked to one version: a dozen warnings before every command would help nobody. By their text:
-# to import their class takes a second, and not every command needs Dagster.
+# Backfill policies and multi-partition mappings are in beta, and Dagster is locked to one version,
+# so a dozen such warnings per command have no use. Filtered by text: importing their class takes a
+# second, and not every command needs Dagster.
 warnings.filterwarnings("ignore", message=r"(?s).* is currently in beta")

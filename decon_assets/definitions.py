@@ -1,4 +1,4 @@
-"""The code location: the asset graph, its jobs and its sensor, put together."""
+"""The code location: the asset graph with its jobs and its sensor."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from decon_assets.sensors import JOBS, keep_up
 def build_definitions(
     *, config_path: str = "", loggers: Mapping[str, LoggerDefinition] | None = None
 ) -> Definitions:
-    """The production graph; tests give it a configuration of their own."""
+    """Build the production definitions; tests pass the path of their own configuration."""
     return Definitions.merge(
         build_graph(config_path=config_path, loggers=loggers),
         Definitions(jobs=[EVERYTHING_MISSING, scorecard_job, *JOBS.values()], sensors=[keep_up]),

@@ -1,7 +1,7 @@
 """The job that makes everything that is missing, for the UI and for `decon-assets run`.
 
-Dagster takes no job of assets that are partitioned in different ways. So this job has one op, which
-starts a run for each asset that lacks something, one after the other, as the command line does.
+Dagster does not accept a job of assets with different partitions. So this job has a single op,
+which starts one run after the other, like the command line.
 """
 
 import logging
@@ -27,16 +27,16 @@ from decon_assets.runner.interrupts import watch_interrupts
 
 NAME = "everything_missing"
 DESCRIPTION = (
-    "Make everything that is missing or changed, from `records` to `report_page`, as `decon-assets "
-    "run` does: register benchmarks and packs, then start a run for each asset that lacks "
-    "something, in the order of the data."
+    "Make everything that is missing or outdated, from `records` to `report_page`, like "
+    "`decon-assets run`: register benchmarks and packs, then start a run for each asset that is "
+    "not up to date, upstream assets first."
 )
 
 Result = TypeVar("Result")
 
 
 def everything_job(act: Callable[[OpExecutionContext, Decon], None]) -> JobDefinition:
-    """The job, with what its op does."""
+    """Build the job; its op calls `act`."""
 
     @op(name="make_what_is_missing", description=DESCRIPTION)
     def make_what_is_missing(context: OpExecutionContext, decon: Decon) -> None:
@@ -49,9 +49,9 @@ def everything_job(act: Callable[[OpExecutionContext, Decon], None]) -> JobDefin
     return everything_missing
 
 
-def _from_the_ui(context: OpExecutionContext, decon: Decon) -> None:
-    """In a process that Dagster's daemon started."""
-    # It brings half of the core, and a code location has to be there within a second.
+def _run_pipeline(context: OpExecutionContext, decon: Decon) -> None:
+    """Run the pipeline in a process that the UI or Dagster's daemon started."""
+    # Imported late: it loads half of the core, and a code location must load within a second.
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     with dagster_failures(), locked_instance(context.instance):
@@ -63,7 +63,7 @@ def _from_the_ui(context: OpExecutionContext, decon: Decon) -> None:
 
 
 def run_as_job(instance: DagsterInstance, act: Callable[[], Result]) -> Result:
-    """Execute the job here, with `act` as its op: the UI shows when it was and how it ended."""
+    """Execute the job in this process with `act` as its op, so that the UI lists it as a run."""
     results: list[Result] = []
 
     def make(context: OpExecutionContext, _: Decon) -> None:
@@ -86,10 +86,13 @@ def run_as_job(instance: DagsterInstance, act: Callable[[], Result]) -> Result:
 
 @logger(config_schema={})
 def _silent(_: InitLoggerContext) -> logging.Logger:
-    """What Dagster says of the run itself is in the history; the command line has its own voice."""
-    found = logging.Logger("decon_assets")  # noqa: LOG001 - of this run only
-    found.addHandler(logging.NullHandler())
-    return found
+    """A console logger that prints nothing: the command line writes its own messages.
+
+    Dagster's events of the run are still in its history.
+    """
+    silent = logging.Logger("decon_assets")  # noqa: LOG001 - of this run only
+    silent.addHandler(logging.NullHandler())
+    return silent
 
 
-EVERYTHING_MISSING = everything_job(_from_the_ui)
+EVERYTHING_MISSING = everything_job(_run_pipeline)

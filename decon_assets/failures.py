@@ -1,9 +1,10 @@
-"""The one place that decides whether trying again can help.
+"""Decides which errors Dagster retries.
 
-A `DeconError` is permanent: the same inputs give the same error, so Dagster is told not to retry.
-What a disk or a network does may go away: Dagster is asked to try again, twice. Anything else is a
-mistake in here, and would be one again. A run whose process dies is begun again by the daemon, as
-dagster.yaml says.
+- `DeconError`: permanent, as the same inputs give the same error. Never retried.
+- Errors of a network, and disk errors that may pass: retried twice.
+- Anything else is a bug in this project and is not retried.
+
+If the process of a run dies, the daemon starts the run again (see dagster.yaml).
 """
 
 import errno
@@ -16,9 +17,9 @@ from dagster import Failure, MetadataValue, RetryRequested
 from decon_core.errors import DeconError, format_problems
 from decon_core.storage.paths import network_errors
 
-_MOST_RETRIES = 2
+_MAX_RETRIES = 2
 _SECONDS_BEFORE_RETRY = 30
-_PASSING = {
+_TRANSIENT = {
     errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET,
     errno.EDQUOT, errno.EHOSTUNREACH, errno.EIO, errno.EMFILE, errno.ENETUNREACH, errno.ENFILE,
     errno.ENOMEM, errno.ENOSPC, errno.ESTALE, errno.ETIMEDOUT,
@@ -27,7 +28,7 @@ _PASSING = {
 
 @contextmanager
 def dagster_failures() -> Iterator[None]:
-    """Turn the core's errors into failures that Dagster shows in full; retry what may pass."""
+    """Turn errors of the core into Dagster failures with all problems; retry transient errors."""
     try:
         yield
     except DeconError as error:
@@ -37,16 +38,16 @@ def dagster_failures() -> Iterator[None]:
             allow_retries=False,
         ) from error
     except network_errors() as error:
-        raise RetryRequested(_MOST_RETRIES, _SECONDS_BEFORE_RETRY) from error
+        raise RetryRequested(_MAX_RETRIES, _SECONDS_BEFORE_RETRY) from error
     except OSError as error:
-        if _number_of(error) not in _PASSING:
+        if _errno_of(error) not in _TRANSIENT:
             raise
-        raise RetryRequested(_MOST_RETRIES, _SECONDS_BEFORE_RETRY) from error
+        raise RetryRequested(_MAX_RETRIES, _SECONDS_BEFORE_RETRY) from error
 
 
-def _number_of(error: OSError) -> int | None:
-    """Polars has it in the text alone."""
+def _errno_of(error: OSError) -> int | None:
+    """Return the error number; errors of polars have it only in their text."""
     if error.errno is not None:
         return error.errno
-    found = re.search(r"\(os error (\d+)\)", str(error))
-    return int(found[1]) if found else None
+    match = re.search(r"\(os error (\d+)\)", str(error))
+    return int(match[1]) if match else None

@@ -1,8 +1,8 @@
-"""How the work is cut: by benchmark, pack, mixture, blend; scan and mixtures by two of them.
+"""Partitions: benchmarks, packs, mixtures and blends, and two grids of pairs of them.
 
-A new benchmark shows in the grid as a missing column, new shards as a missing row. Names are
-checked in `decon_core.config.names` before they come here; Dagster itself would take a name with
-"|" in it and lose the cell without a word.
+The scan is a grid of packs by benchmarks, `mixture` one of packs by mixtures. In the UI a new
+benchmark is a missing column of the grid, and new shards are a missing row. Names are validated in
+`decon_core.config.names`: Dagster accepts a name that contains "|" and silently loses the cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dagster import (
     MultiPartitionsDefinition,
 )
 
-# The assets that a run brings up to date, in the order of the data.
+# The assets that a run brings up to date, upstream first.
 STAGES = (
     "records",
     "idf_snapshot",
@@ -32,8 +32,8 @@ STAGES = (
     "report_page",
 )
 
-# Of one run. One that dies is begun again from its first cell: tiles that are there are kept, which
-# takes seconds, and mixtures, whose bytes are hashed; the events are written once more.
+# Per run. A run that dies starts again at its first cell: existing tiles are kept, which takes
+# seconds, and existing mixtures after hashing their bytes; events are written a second time.
 MOST_CELLS = 1_000
 
 BENCHMARK = "benchmark"
@@ -49,29 +49,29 @@ cells = MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
 shares = MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
 
 
-def in_order(context: AssetExecutionContext) -> list[str]:
-    """The partitions of a run. Dagster keeps them in a set, in another order in each process."""
+def sorted_keys(context: AssetExecutionContext) -> list[str]:
+    """Return the partition keys of a run, sorted: Dagster's set has no stable order."""
     return sorted(context.partition_keys)
 
 
 def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:
-    """The key of one cell of the grid."""
+    """Return the key of one cell of the scan's grid."""
     return MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
 
 
-def halves(key: str) -> tuple[str, str]:
-    """Pack and benchmark of a cell's key; written out it is `benchmark|pack`, by dimension name."""
+def pack_and_benchmark(key: str) -> tuple[str, str]:
+    """Split the key of a cell; as text it is `benchmark|pack`, sorted by dimension name."""
     dimensions = cells.get_partition_key_from_str(str(key)).keys_by_dimension
     return dimensions[PACK], dimensions[BENCHMARK]
 
 
 def share(*, pack: str, mixture: str) -> MultiPartitionKey:
-    """The key of what a mixture has of a pack."""
+    """Return the key of the share that a mixture takes from a pack."""
     return MultiPartitionKey({PACK: pack, MIXTURE: mixture})
 
 
-def halves_of_share(key: str) -> tuple[str, str]:
-    """Pack and mixture of a share's key."""
+def pack_and_mixture(key: str) -> tuple[str, str]:
+    """Split the key of a share."""
     dimensions = shares.get_partition_key_from_str(str(key)).keys_by_dimension
     return dimensions[PACK], dimensions[MIXTURE]
 
@@ -79,18 +79,18 @@ def halves_of_share(key: str) -> tuple[str, str]:
 def align(
     instance: DagsterInstance, definition: DynamicPartitionsDefinition, keys: Sequence[str]
 ) -> None:
-    """Make these the registered keys: new ones at the end, in order; others go."""
+    """Register exactly these keys: append new ones in order, delete the others."""
     name = definition.name or ""
     registered = instance.get_dynamic_partitions(name)
     added = [key for key in keys if key not in set(registered)]
-    gone = [key for key in registered if key not in set(keys)]
+    removed = [key for key in registered if key not in set(keys)]
     instance.add_dynamic_partitions(name, added)
-    for key in gone:
+    for key in removed:
         instance.delete_dynamic_partition(name, key)
 
 
 def aligned(registered: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """The order that keys have once they are registered."""
+    """Return the order that `keys` will have after `align`."""
     kept, before = set(keys), set(registered)
     return [
         *(key for key in registered if key in kept),
@@ -100,13 +100,13 @@ def aligned(registered: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Rectangle:
-    """Neighbouring packs by neighbouring benchmarks, or mixtures: what one run can be asked for."""
+    """Contiguous packs by contiguous benchmarks or mixtures: the range of one run."""
 
     packs: tuple[str, ...]
     others: tuple[str, ...]
 
     def corners(self, other: str) -> tuple[MultiPartitionKey, MultiPartitionKey]:
-        """The keys of its first cell and of its last; `other` says what packs are crossed with."""
+        """Return the keys of the first and last cell; `other` is the second dimension."""
         first, last = (
             MultiPartitionKey({PACK: self.packs[at], other: self.others[at]}) for at in (0, -1)
         )
@@ -117,7 +117,7 @@ class Rectangle:
         return len(self.packs) * len(self.others)
 
     def pieces(self, most_cells: int) -> Iterator[Rectangle]:
-        """This, cut between packs so that no piece has more cells; a pack is never cut."""
+        """Split between packs into pieces of at most `most_cells`; a single pack is not split."""
         step = max(1, most_cells // len(self.others))
         for at in range(0, len(self.packs), step):
             yield Rectangle(self.packs[at : at + step], self.others)
@@ -129,20 +129,19 @@ def rectangles(
     pack_order: Sequence[str],
     other_order: Sequence[str],
 ) -> list[Rectangle]:
-    """Cover the missing benchmarks, or mixtures, of each pack exactly, with few rectangles.
+    """Cover exactly the missing benchmarks, or mixtures, of each pack with few rectangles.
 
-    No pack is cut across rectangles unless those that it lacks are no neighbours.
+    A pack is in several rectangles only where its missing keys are not contiguous.
     """
-    found: list[Rectangle] = []
+    areas: list[Rectangle] = []
     for packs_run in _runs([pack for pack in pack_order if missing.get(pack)], pack_order, missing):
-        lacking = missing[packs_run[0]]
-        runs = neighbours(tuple(lacking), other_order)
-        found += [Rectangle(packs_run, run) for run in runs]
-    return found
+        runs = contiguous_runs(tuple(missing[packs_run[0]]), other_order)
+        areas += [Rectangle(packs_run, run) for run in runs]
+    return areas
 
 
-def neighbours(keys: Sequence[str], order: Sequence[str]) -> list[tuple[str, ...]]:
-    """These keys in order, cut wherever one between them is left out."""
+def contiguous_runs(keys: Sequence[str], order: Sequence[str]) -> list[tuple[str, ...]]:
+    """Group keys into runs without gaps in `order`."""
     wanted = [key for key in order if key in set(keys)]
     return _runs(wanted, order, dict.fromkeys(order, True))
 
@@ -150,7 +149,7 @@ def neighbours(keys: Sequence[str], order: Sequence[str]) -> list[tuple[str, ...
 def _runs(
     keys: Sequence[str], order: Sequence[str], value: Mapping[str, object]
 ) -> list[tuple[str, ...]]:
-    """Neighbours in `order` with equal values, together."""
+    """Group keys that are adjacent in `order` and have equal values."""
     at = {key: number for number, key in enumerate(order)}
     runs: list[list[str]] = []
     for key in keys:

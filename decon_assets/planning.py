@@ -1,8 +1,7 @@
-"""What is left to do: of every asset the partitions that it lacks today, as runs to ask for.
+"""Planning: which partitions each asset is missing, as runs to request.
 
-The command line executes these runs itself, the sensor hands them to Dagster's queue. Both only say
-what is missing: what is there is looked up in the store, so a run that was killed costs nothing
-twice.
+The command line executes these runs itself; the sensor puts them into Dagster's queue. What exists
+is looked up in the store on every call, so after a killed run only the rest is done.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from decon_assets.partitions import (
     MOST_CELLS,
     PACK,
     STAGES,
-    neighbours,
+    contiguous_runs,
     rectangles,
 )
 from decon_core.benchmarks.records import Version, current_version
@@ -42,13 +41,13 @@ RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 PRIORITY = "dagster/priority"
 
-# Of what waits in the queue: what others wait for, and what is soon done, first.
+# Priority in the queue: assets that others depend on, and quick ones, first.
 _PRIORITIES = {"records": 5, "idf_snapshot": 5, "index": 5, "report": 1, "report_page": 1}
 
 
 @dataclass(frozen=True)
 class Request:
-    """A run to ask for: of an asset everything, or its partitions from one corner to another."""
+    """A run to request: a whole asset, or the range of partitions between two corners."""
 
     asset: str
     corners: tuple[str, str] | None = None
@@ -68,24 +67,25 @@ class Request:
 
 @dataclass(frozen=True)
 class Materialized:
-    """What Dagster knows: the keys of each dimension in their order, and what was materialized."""
+    """What a Dagster instance has recorded: partition keys, materializations, failed checks."""
 
     instance: DagsterInstance
 
     def order(self, dimension: str) -> Sequence[str]:
+        """Return the keys of a dimension in the order of their registration."""
         return self.instance.get_dynamic_partitions(dimension)
 
     def materialized(self, asset: str) -> Collection[str]:
         return self.instance.get_materialized_partitions(AssetKey(asset))
 
     def failed(self, asset: str) -> list[str]:
-        """Checks that hold back what comes after it."""
+        """Return the failed checks of an asset that block downstream assets."""
         return [check.name for check in failed_checks(self.instance, [asset])]
 
 
 @dataclass(frozen=True)
 class State:
-    """A configuration, what it names today, and what the store and Dagster have of it."""
+    """A configuration with its current packs and benchmarks, its store and Dagster's records."""
 
     config: Config
     store: Store
@@ -114,69 +114,70 @@ class State:
 
     @cached_property
     def unscanned(self) -> dict[str, frozenset[str]]:
-        """Of every pack the benchmarks that any of its shards lacks a tile for."""
-        lacking: dict[str, set[str]] = {}
+        """For each pack, the benchmarks for which any of its shards has no tile."""
+        missing: dict[str, set[str]] = {}
         for pack, _, absent in missing_tiles(self.store, self.packs, self.versions, self.scan):
-            lacking.setdefault(pack.name, set()).update(one.benchmark for one in absent)
-        return {pack: frozenset(names) for pack, names in lacking.items()}
+            missing.setdefault(pack.name, set()).update(one.benchmark for one in absent)
+        return {pack: frozenset(names) for pack, names in missing.items()}
 
 
-def requests(today: State, asset: str, *, most_cells: int = MOST_CELLS) -> list[Request]:
-    """The runs that would bring an asset up to date, with all that is before it as it is.
+def requests(state: State, asset: str, *, most_cells: int = MOST_CELLS) -> list[Request]:
+    """Return the runs that bring an asset up to date with its current upstream assets.
 
-    Whatever lies in the store but is not known to Dagster is asked for, too: that costs next to
-    nothing, and then the UI shows what is there.
+    Partitions that exist in the store but were never materialized on this instance are included:
+    such a run keeps what exists, so it costs almost nothing, and the UI then shows them.
     """
-    if asset in _WHOLES:
-        return [Request(asset)] if _WHOLES[asset](today) else []
-    if asset in _LINES:
-        dimension, lacking_of = _LINES[asset]
-        order = today.known.order(dimension)
-        lacking = {*lacking_of(today), *(set(order) - set(today.known.materialized(asset)))}
-        runs = neighbours(tuple(lacking), order)
+    if asset in _UNPARTITIONED:
+        return [Request(asset)] if _UNPARTITIONED[asset](state) else []
+    if asset in _ONE_DIMENSION:
+        dimension, missing_of = _ONE_DIMENSION[asset]
+        order = state.known.order(dimension)
+        missing = {*missing_of(state), *(set(order) - set(state.known.materialized(asset)))}
+        runs = contiguous_runs(tuple(missing), order)
         return [Request(asset, (run[0], run[-1]), len(run)) for run in runs]
-    cells = _with_unknown(today, asset, _GRIDS[asset][1](today))
-    return grid_requests(today, asset, cells, most_cells=most_cells)
+    cells = _with_unknown(state, asset, _TWO_DIMENSIONS[asset][1](state))
+    return grid_requests(state, asset, cells, most_cells=most_cells)
 
 
-_FIRST = STAGES[:3]  # nothing goes on without all of these
+_FOUNDATION = STAGES[:3]  # later stages wait until these are complete
 
 
-def next_requests(today: State, asked: Mapping[str, str]) -> tuple[list[Request], dict[str, str]]:
-    """The runs of the first stage that lacks anything that was not asked for as things are.
+def next_requests(state: State, asked: Mapping[str, str]) -> tuple[list[Request], dict[str, str]]:
+    """Return the next runs to request, and the new value of `asked`.
 
-    With them, for the next time: of each run that was asked for and is still to be made, what
-    stages before it lacked then, and which checks had failed. When that is another, by whomever,
-    the run is asked for again.
+    The runs are those of the first stage with any run that was not requested in the present
+    situation. `asked` maps each run that was requested and is still needed to a digest of the
+    situation at that time: what earlier stages were missing and which of their checks had failed.
+    When that digest changes, for whatever reason, the run is requested again.
     """
-    lacking = sha256()
-    still: dict[str, str] = {}
+    situation = sha256()
+    still_needed: dict[str, str] = {}
     for asset in STAGES:
-        state = lacking.hexdigest()[:16]
-        todo = requests(today, asset)
-        fresh = [request for request in todo if asked.get(request.name) != state]
-        still |= {request.name: state for request in todo}
-        if fresh or (todo and asset in _FIRST):
-            return fresh, still
-        names = [request.name for request in todo]
-        lacking.update(repr((names, today.known.failed(asset))).encode())
-    return [], still
+        digest = situation.hexdigest()[:16]
+        needed = requests(state, asset)
+        fresh = [request for request in needed if asked.get(request.name) != digest]
+        still_needed |= {request.name: digest for request in needed}
+        if fresh or (needed and asset in _FOUNDATION):
+            return fresh, still_needed
+        names = [request.name for request in needed]
+        situation.update(repr((names, state.known.failed(asset))).encode())
+    return [], still_needed
 
 
-def unscanned_or_unknown(today: State) -> dict[str, set[str]]:
-    """Of every pack the benchmarks to ask for: not scanned, or not known to Dagster as scanned."""
-    return _with_unknown(today, "scan", today.unscanned)
+def unscanned_or_unknown(state: State) -> dict[str, set[str]]:
+    """Return, for each pack, the benchmarks not scanned or not recorded as scanned by Dagster."""
+    return _with_unknown(state, "scan", state.unscanned)
 
 
 def grid_requests(
-    today: State, asset: str, lacking: Mapping[str, Collection[str]], *, most_cells: int
+    state: State, asset: str, missing: Mapping[str, Collection[str]], *, most_cells: int
 ) -> list[Request]:
-    """The runs for these cells of an asset by packs and something else: few, and none too large."""
-    other = _GRIDS[asset][0]
+    """Return few runs that cover the missing cells of a grid, each of at most `most_cells`."""
+    other = _TWO_DIMENSIONS[asset][0]
     areas = rectangles(
-        {pack: frozenset(names) for pack, names in lacking.items()},
-        pack_order=today.known.order(PACK),
-        other_order=today.known.order(other),
+        {pack: frozenset(names) for pack, names in missing.items()},
+        pack_order=state.known.order(PACK),
+        other_order=state.known.order(other),
     )
     return [
         Request(asset, piece.corners(other), piece.n_cells)
@@ -186,86 +187,89 @@ def grid_requests(
 
 
 def _with_unknown(
-    today: State, asset: str, lacking: Mapping[str, Collection[str]]
+    state: State, asset: str, missing: Mapping[str, Collection[str]]
 ) -> dict[str, set[str]]:
-    """Cells that lack something, and those that were never materialized on this instance."""
-    known = set(today.known.materialized(asset))
-    other = _GRIDS[asset][0]
+    """Add to the missing cells those that were never materialized on this instance."""
+    known = set(state.known.materialized(asset))
+    other = _TWO_DIMENSIONS[asset][0]
     return {
         pack: {
             name
-            for name in today.known.order(other)
-            if name in lacking.get(pack, ())
+            for name in state.known.order(other)
+            if name in missing.get(pack, ())
             or MultiPartitionKey({PACK: pack, other: name}) not in known
         }
-        for pack in today.known.order(PACK)
+        for pack in state.known.order(PACK)
     }
 
 
-def _unmixed(today: State) -> dict[str, set[str]]:
-    builder = today.builder
+def _missing_shares(state: State) -> dict[str, set[str]]:
+    builder = state.builder
     return {
         pack.name: {
             mixture.name for mixture in builder.mixtures if not builder.is_current(mixture, pack)
         }
-        for pack in today.packs
+        for pack in state.packs
     }
 
 
-def _unindexed(today: State) -> list[str]:
-    index = index_fingerprint(today.store, today.config.policy)
+def _missing_index_parts(state: State) -> list[str]:
+    index = index_fingerprint(state.store, state.config.policy)
     return [
         version.benchmark
-        for version in current_versions(today.config, today.store)
-        if not has_part(today.store, version, index)
+        for version in current_versions(state.config, state.store)
+        if not has_part(state.store, version, index)
     ]
 
 
-def _unblended(today: State) -> list[str]:
-    return [one.name for one in today.blender.blends if not today.blender.is_current(one)]
+def _missing_blends(state: State) -> list[str]:
+    return [one.name for one in state.blender.blends if not state.blender.stands(one)]
 
 
-def _uncleaned(today: State) -> list[str]:
+def _missing_clean_benchmarks(state: State) -> list[str]:
     return [
         version.benchmark
-        for version in today.builder.versions
-        if not has_clean_benchmark(today.builder, version)
+        for version in state.builder.versions
+        if not has_clean_benchmark(state.builder, version)
     ]
 
 
-def _is_uncounted(today: State) -> bool:
-    """Whether common n-grams have to be frozen, and can be."""
-    gaps = gaps_of(today.store, today.packs, today.versions, today.scan)
+def _needs_common_ngrams(state: State) -> bool:
+    """Whether the list of common n-grams is missing and can be made.
+
+    It cannot be made while a shard waits for its scan; shards whose scan failed are left out.
+    """
+    gaps = gaps_of(state.store, state.packs, state.versions, state.scan)
     if not all(gap.is_refused for gap in gaps):
         return False
     return not has_common(
-        *(today.store, today.packs, today.versions, today.config.policy, today.scan),
+        *(state.store, state.packs, state.versions, state.config.policy, state.scan),
         missing_by_shard(gaps),
     )
 
 
-def _is_unreported(today: State) -> bool:
-    return not is_current(today.blender, today.config.showing)
+def _needs_report(state: State) -> bool:
+    return not is_current(state.blender, state.config.showing)
 
 
-def _is_unpaged(store: Store) -> bool:
-    """Whether there is a report that has no page, or not all that is made of it."""
-    return store.report.is_file() and not all(path.is_file() for path in store.report_files)
+def _needs_page(store: Store) -> bool:
+    """Whether there is a report without its page or its other derived files."""
+    return store.report.is_file() and not all(path.is_file() for path in store.of_report)
 
 
-_WHOLES: Mapping[str, Callable[[State], bool]] = {
-    "idf_snapshot": lambda today: not today.store.current_snapshot.is_file(),
-    "common_ngrams": _is_uncounted,
-    "report": _is_unreported,
-    "report_page": lambda today: _is_unpaged(today.store),
+_UNPARTITIONED: Mapping[str, Callable[[State], bool]] = {
+    "idf_snapshot": lambda state: not state.store.current_snapshot.is_file(),
+    "common_ngrams": _needs_common_ngrams,
+    "report": _needs_report,
+    "report_page": lambda state: _needs_page(state.store),
 }
-_LINES: Mapping[str, tuple[str, Callable[[State], Collection[str]]]] = {
-    "records": (BENCHMARK, lambda today: stale_benchmarks(today.config, today.store)),
-    "index": (BENCHMARK, _unindexed),
-    "blend": (BLEND, _unblended),
-    "clean_benchmark": (BENCHMARK, _uncleaned),
+_ONE_DIMENSION: Mapping[str, tuple[str, Callable[[State], Collection[str]]]] = {
+    "records": (BENCHMARK, lambda state: stale_benchmarks(state.config, state.store)),
+    "index": (BENCHMARK, _missing_index_parts),
+    "blend": (BLEND, _missing_blends),
+    "clean_benchmark": (BENCHMARK, _missing_clean_benchmarks),
 }
-_GRIDS: Mapping[str, tuple[str, Callable[[State], Mapping[str, Collection[str]]]]] = {
-    "scan": (BENCHMARK, lambda today: today.unscanned),
-    "mixture": (MIXTURE, _unmixed),
+_TWO_DIMENSIONS: Mapping[str, tuple[str, Callable[[State], Mapping[str, Collection[str]]]]] = {
+    "scan": (BENCHMARK, lambda state: state.unscanned),
+    "mixture": (MIXTURE, _missing_shares),
 }

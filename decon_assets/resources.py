@@ -1,6 +1,6 @@
-"""What assets share: the configuration file, and the folder of products that it names.
+"""The resource that assets share: the configuration file and the store that it names.
 
-The resource holds the path and nothing of what the file says, so the two cannot disagree.
+The resource holds only the path, so it cannot disagree with the content of the file.
 """
 
 import os
@@ -22,7 +22,7 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     config_path: str = ""
 
     def config(self) -> Config:
-        """Read at every use: an edit counts from the next materialization on."""
+        """Load the file; it is read on every call, so edits apply to the next materialization."""
         return load_config(self.path())
 
     def path(self) -> Path:
@@ -33,22 +33,26 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
                     str(path.resolve()),
                     "no such file",
                     "a decon.toml",
-                    f"start Dagster where it lies, or set {CONFIG_VARIABLE} to its path",
+                    f"start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to "
+                    "its path",
                 )
             )
         return path
 
     def open_store(self) -> tuple[Config, Store]:
-        """The configuration, and its store to read."""
+        """Load the configuration and open its store for reading."""
         config = self.config()
         return config, open_store(config)
 
     @contextmanager
     def writable_store(self) -> Iterator[tuple[Config, Store]]:
-        """The configuration, and its store to write: kept when the block ends, well or not."""
-        from decon_assets.instance.sqlite_history import write_quickly  # brings SQLAlchemy
+        """Load the configuration and open its store for writing.
 
-        write_quickly()  # whoever works tells Dagster of it
+        A store at a URL is pushed when the block ends, also after an error.
+        """
+        from decon_assets.instance.sqlite_history import write_quickly  # imports SQLAlchemy
+
+        write_quickly()  # speeds up the events that a step writes
         config = self.config()
         with writable_store(config) as store:
             yield config, store

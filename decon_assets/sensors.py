@@ -1,9 +1,9 @@
-"""The one sensor: keeps everything up to date while files come and change. Off until switched on.
+"""The sensor `keep_up`: requests runs when input files change. Off until switched on.
 
-It looks at names, sizes and times of files, opens none of them, and asks for one stage of work at
-a time. What there is to ask for is looked up in the store, never remembered, so nothing is lost
-when a run dies, a tick fails or somebody does part of it by hand. The look is taken when files
-changed or a run ended, whoever began it.
+It reads names, sizes and modification times of files, never their content, and requests one stage
+at a time. What is missing is looked up in the store, not remembered, so a run that dies, a tick
+that fails or work done by hand does no harm. The store is read only when files changed or a run
+ended.
 """
 
 import json
@@ -32,20 +32,22 @@ from decon_core.errors import DeconError, format_problems
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
-if TYPE_CHECKING:  # what the rest needs to be imported takes longer than a code location may
+if TYPE_CHECKING:  # importing it takes too long for a code location
     from decon_assets.planning import Request, State
 
 NAME = "keep_up"
-FILES_TAG = "decon/files"  # on every run that is asked for: the state of the files that it is for
+FILES_TAG = "decon/files"  # on every requested run: the state of the files at that time
 
 _SECONDS_BETWEEN_TICKS = 10
 
 _INVENTORY = AssetKey("inventory")
 
-# One for each asset: Dagster takes no job of assets that are cut in different ways.
+# One per asset: Dagster does not accept a job of assets with different partitions.
 JOBS = {
     asset: define_asset_job(
-        f"{NAME}_{asset}", AssetSelection.assets(asset), description=f"`{asset}`, as `{NAME}` asks"
+        f"{NAME}_{asset}",
+        AssetSelection.assets(asset),
+        description=f"Materialize `{asset}`. Requested by the sensor `{NAME}`.",
     )
     for asset in ("inventory", *STAGES)
 }
@@ -58,85 +60,90 @@ _UNFINISHED = [
     DagsterRunStatus.CANCELING,
 ]
 _REFUSALS = {
-    DagsterRunStatus.FAILURE: "`inventory` refused these files; its last run says why. Mend them, "
-    "or materialize it by hand as that says",
-    DagsterRunStatus.CANCELED: "`inventory` of these files was cancelled; materialize it to go on",
+    DagsterRunStatus.FAILURE: "`inventory` failed on these files; its last run shows why. Fix the "
+    "files, or materialize `inventory` by hand as its error says",
+    DagsterRunStatus.CANCELED: "`inventory` was cancelled for these files; materialize it to "
+    "continue",
 }
 _ENDED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """What the sensor knows from its last tick."""
+    """What the sensor remembers of its last tick."""
 
-    seen: str = ""  # the state of the files then
-    registered: str = ""  # the one that `inventory` was asked to register
-    # Runs that were asked for since then and that the store still lacks, each with the state it was
-    # asked for in: one that failed is not asked for again until what is before it is another.
+    seen: str = ""  # state of the files at that tick
+    registered: str = ""  # state of the files for which `inventory` was requested
+    # Requested runs whose result is still missing, with the digest of `next_requests`: a run that
+    # failed is not requested again until something upstream of it changes.
     asked: Mapping[str, str] = field(default_factory=dict)
-    settled: str = ""  # what had happened on the instance when nothing was left to ask for
+    settled: str = ""  # state of the instance when there was nothing left to request
 
     @staticmethod
-    def read(text: str | None) -> "Cursor":
+    def from_json(text: str | None) -> "Cursor":
         try:
             value = json.loads(text or "{}")
             return Cursor(**{**value, "asked": dict(value.get("asked", {}))})
         except (ValueError, TypeError, AttributeError):
-            return Cursor()  # of another version, or typed by hand: begin anew
+            return Cursor()  # written by another version, or by hand: start from the beginning
 
-    def written(self) -> str:
+    def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @property
     def missing(self) -> str:
-        """What nothing more can be done for here; nothing where all is done."""
+        """The assets whose runs were requested and are still missing; empty if there are none."""
         assets = dict.fromkeys(name.split()[0] for name in self.asked)
         return ", ".join(f"`{asset}`" for asset in assets)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a tick comes to: runs to ask for or a reason for none, and what to remember."""
+    """The result of a tick: runs to request or the reason for none, and the new cursor."""
 
     cursor: Cursor
-    todo: tuple["Request", ...] = ()
-    why_nothing: str = ""
+    requests: tuple["Request", ...] = ()
+    skip_reason: str = ""
 
 
 def step(
     cursor: Cursor,
     files: str,
     *,
-    news: str,
-    n_at_work: int,
+    instance_state: str,
+    n_unfinished: int,
     refusal: str,
-    today: "Callable[[], State]",
+    load_state: "Callable[[], State]",
 ) -> Step:
-    """From what is known and what is there to what to do next."""
+    """Decide what to do next; `load_state` is called only if the store has to be read."""
     from decon_assets.planning import Request, next_requests
 
     if files != cursor.seen:
-        # Whoever copies files is not done yet, perhaps: wait until they hold still for a tick.
-        return Step(replace(cursor, seen=files), why_nothing="files changed; waiting for a tick")
-    if n_at_work:
-        return Step(cursor, why_nothing=f"at work or waiting: {counted(n_at_work, 'run')}")
+        # Files may still be being copied: wait until they are unchanged for a tick.
+        return Step(
+            replace(cursor, seen=files),
+            skip_reason="files changed; waiting one tick in case more changes follow",
+        )
+    if n_unfinished:
+        reason = f"waiting for {counted(n_unfinished, 'unfinished run')}"
+        return Step(cursor, skip_reason=reason)
     if files != cursor.registered:
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
     if refusal:
-        return Step(cursor, why_nothing=refusal)
-    if news == cursor.settled:
-        return Step(cursor, why_nothing=_why_settled(cursor))
-    todo, asked = next_requests(today(), cursor.asked)
-    now = replace(cursor, asked=asked, settled="" if todo else news)
-    return Step(now, tuple(todo), "" if todo else _why_settled(now))
+        return Step(cursor, skip_reason=refusal)
+    if instance_state == cursor.settled:
+        return Step(cursor, skip_reason=_settled_reason(cursor))
+    requests, asked = next_requests(load_state(), cursor.asked)
+    updated = replace(cursor, asked=asked, settled="" if requests else instance_state)
+    return Step(updated, tuple(requests), "" if requests else _settled_reason(updated))
 
 
-def _why_settled(cursor: Cursor) -> str:
+def _settled_reason(cursor: Cursor) -> str:
     if not cursor.missing:
-        return "no file changed since all was done"
+        return "everything is up to date"
     return (
-        f"still missing, though asked for: {cursor.missing}. Its last runs say why; to have it "
-        "tried again, materialize it, or reset the cursor"
+        f"requested but still missing: {cursor.missing}. Their last runs show why; to try again, "
+        "materialize them or reset the cursor"
     )
 
 
@@ -144,44 +151,44 @@ def _why_settled(cursor: Cursor) -> str:
     name=NAME,
     jobs=[*JOBS.values()],
     minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
-    description="Keeps everything up to date: when files of benchmarks, shards, decon.toml or "
-    "verdicts are new or changed, it asks for `inventory`, then asset by asset for what is "
-    "missing. Off until it is switched on.",
+    description="Keeps everything up to date: when benchmark files, shards, decon.toml or the "
+    "verdicts file are new or changed, it requests a run of `inventory`, then runs for whatever "
+    "is missing, one asset after the other. Off until it is switched on.",
 )
 def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
-    """New and changed files of benchmarks, shards, decon.toml, verdicts: do what follows from them.
+    """Request runs for new and changed input files.
 
-    First `inventory`, then stage by stage what is missing, no run before those before it ended.
-    What was refused is asked for again when files change, what is before it does, or the cursor is
-    reset.
+    `inventory` comes first, then one stage after the other; a stage waits until all runs before it
+    ended. A failed run is requested again when files or upstream assets change, or when the cursor
+    is reset.
     """
-    cursor = Cursor.read(context.cursor)
+    cursor = Cursor.from_json(context.cursor)
     files = ""
     try:
         config = decon.config()
         files = state_of_files(config)
-        now = step(
+        result = step(
             cursor,
             files,
-            news=_news(context),
-            n_at_work=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
+            instance_state=_state_of_instance(context),
+            n_unfinished=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
             refusal=_refusal(context, files),
-            today=lambda: _today(context, config, decon.open_store()[1]),
+            load_state=lambda: _load_state(context, config, decon.open_store()[1]),
         )
-    except DeconError as error:  # a person has to mend it; the tick itself is as it should be
-        now = Step(cursor, why_nothing=format_problems(error.problems))
+    except DeconError as error:  # a problem of the inputs is no failure of the tick
+        result = Step(cursor, skip_reason=format_problems(error.problems))
     return SensorResult(
         run_requests=[
             RunRequest(job_name=JOBS[request.asset].name, tags={**request.tags, FILES_TAG: files})
-            for request in now.todo
+            for request in result.requests
         ],
-        skip_reason=SkipReason(now.why_nothing) if now.why_nothing else None,
-        cursor=now.cursor.written(),
+        skip_reason=SkipReason(result.skip_reason) if result.skip_reason else None,
+        cursor=result.cursor.to_json(),
     )
 
 
 def state_of_files(config: Config) -> str:
-    """Changes when any input does."""
+    """Return a digest of names, sizes and times of all input files."""
     from decon_core.inventory import input_files
 
     digest = sha256()
@@ -190,8 +197,8 @@ def state_of_files(config: Config) -> str:
     return digest.hexdigest()[:16]
 
 
-def _news(context: SensorEvaluationContext) -> str:
-    """Changes when a run ends, or partitions are registered outside of one: a look is worth it."""
+def _state_of_instance(context: SensorEvaluationContext) -> str:
+    """Return a text that changes when a run ends or partitions are registered."""
     ended = context.instance.get_run_records(
         RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )
@@ -200,24 +207,24 @@ def _news(context: SensorEvaluationContext) -> str:
 
 
 def _refusal(context: SensorEvaluationContext, files: str) -> str:
-    """Why these very files are not registered although that was asked for; nothing if they are."""
+    """Return why the requested `inventory` of these files did not succeed; empty if it did."""
     runs = context.instance.get_run_records(
         RunsFilter(job_name=JOBS["inventory"].name, tags={FILES_TAG: files}), limit=1
     )
     for run in runs:
-        why = _REFUSALS.get(run.dagster_run.status)
-        if why and _registered_at(context) <= (run.end_time or 0.0):
-            return why
+        reason = _REFUSALS.get(run.dagster_run.status)
+        if reason and _registered_at(context) <= (run.end_time or 0.0):
+            return reason
     return ""
 
 
 def _registered_at(context: SensorEvaluationContext) -> float:
-    """When `inventory` was last materialized, by whomever."""
+    """Return the time of the last materialization of `inventory`; 0 if there was none."""
     event = context.instance.get_latest_materialization_event(_INVENTORY)
     return event.timestamp if event else 0.0
 
 
-def _today(context: SensorEvaluationContext, config: Config, store: Store) -> "State":
+def _load_state(context: SensorEvaluationContext, config: Config, store: Store) -> "State":
     from decon_assets.planning import Materialized, State
     from decon_core.inventory import list_packs
 

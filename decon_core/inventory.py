@@ -1,4 +1,4 @@
-"""What a decon.toml names today: its benchmarks, and its corpus in packs."""
+"""What a configuration currently names: its benchmarks, and its corpus as packs."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_o
 from decon_core.storage.store import Store, read_json, remove, write_json
 from decon_core.wording import counted
 
-# What one cell's events cost at most, on the machine of docs/benchmarks-grid.md: in SQLite, or in
-# Postgres in batches. One by one they take more than three times that there.
+# Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md,
+# in SQLite or in batches in Postgres; one by one, Postgres takes more than three times as long.
 CELL_SECONDS = 0.013
-MANY_CELLS = 10_000  # of a grid; a first fill of so many takes two minutes
+MANY_CELLS = 10_000  # a grid of this size takes two minutes to fill for the first time
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A recipe, and the folder that its local paths start from."""
+    """A recipe and the folder that its local paths are relative to."""
 
     recipe: Recipe
     base: Path
 
     def origin(self) -> str:
-        """Fingerprint of recipe and files. What lies on a hub cannot be told without reading it."""
+        """Return a fingerprint of recipe and files; data on a hub is covered by the recipe only."""
         files = files_by_split(self.recipe, base=self.base)
         content = [[split, *map(_content, paths)] for split, paths in files.items()]
         return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
@@ -63,38 +63,42 @@ class Benchmark:
 
 
 def _content(path: Path) -> str:
-    """The hash of a file; a remote one is read once for as long as its store calls it the same."""
+    """Return the hash of a file; a remote file is read again only when its stamp changes."""
     return _content_at(path, stamp_of(path)) if isinstance(path, RemotePath) else hash_file(path)
 
 
 @lru_cache(maxsize=10_000)
-def _content_at(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - it is what makes it another
+def _content_at(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - part of the cache key
     return hash_file(path)
 
 
 def benchmarks_of(config: Config) -> dict[str, Benchmark]:
-    """Every benchmark that the configuration asks for, by name, in the order of the files."""
-    found: dict[str, Benchmark] = {}
+    """Return the benchmarks that the configuration selects, by name, in the order of the files.
+
+    Raises ConfigError for duplicate names, and for settings that name unknown benchmarks or
+    storage options without a path.
+    """
+    declared: dict[str, Benchmark] = {}
     problems: list[Problem] = []
     for path in config.recipes:
         for name, recipe in load_recipes(path).items():
-            if name in found:
+            if name in declared:
                 where = f"{path}: evals.{name}"
-                problems.append(Problem(where, "the name a second time", "a name used once"))
-            found[name] = Benchmark(recipe, path.parent)
-    wanted = tuple(found) if config.benchmarks is None else config.benchmarks
-    named = {"idf.snapshot": config.snapshot or (), "evals.required": config.required}
-    problems += _unknown("evals.benchmarks", wanted, tuple(found))
-    for setting, names in named.items():
-        problems += _unknown(setting, names, wanted)
-    splits = {name: found[name].recipe.splits for name in wanted if name in found}
+                problems.append(Problem(where, "a duplicate name", "a name used once"))
+            declared[name] = Benchmark(recipe, path.parent)
+    selected = tuple(declared) if config.benchmarks is None else config.benchmarks
+    references = {"idf.snapshot": config.snapshot or (), "evals.required": config.required}
+    problems += _unknown("evals.benchmarks", selected, tuple(declared))
+    for setting, names in references.items():
+        problems += _unknown(setting, names, selected)
+    splits = {name: declared[name].recipe.splits for name in selected if name in declared}
     problems += unknown_names(config.mixtures, splits)
     problems += unknown_benchmarks(config.policy, splits)
     problems += unknown_in_blends(config.blends, splits)
-    problems += _unused_options(config, found.values())
+    problems += _unused_options(config, declared.values())
     if problems:
         raise ConfigError(problems)
-    return {name: found[name] for name in wanted}
+    return {name: declared[name] for name in selected}
 
 
 def _unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> list[Problem]:
@@ -107,7 +111,7 @@ def _unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> list[P
 
 
 def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Problem]:
-    """Options of file systems that nothing lies on. What recipes name counts, too."""
+    """Return storage options of file systems that no path of the configuration or recipes uses."""
     if not config.storage:
         return []
     paths = [source.path for source in config.sources] + [str(path) for path in config.recipes]
@@ -117,7 +121,7 @@ def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Pro
     return [
         Problem(
             f"storage.{scheme}",
-            "options of a file system that no path is on",
+            "options of a file system that no path uses",
             f"a scheme of a path: {', '.join(used)}" if used else "no options: no path is a URL",
             did_you_mean(scheme.lower(), used),
         )
@@ -127,7 +131,7 @@ def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Pro
 
 
 def benchmark_of(config: Config, name: str) -> Benchmark:
-    """One of them; a partition key may have been typed by hand."""
+    """Return a benchmark by name; raise ConfigError if unknown, as for a mistyped partition key."""
     known = benchmarks_of(config)
     if name not in known:
         raise ConfigError(
@@ -142,7 +146,7 @@ def benchmark_of(config: Config, name: str) -> Benchmark:
 
 
 def stale_benchmarks(config: Config, store: Store) -> list[str]:
-    """Benchmarks whose recipe or files changed since they were normalized, or that never were."""
+    """Return benchmarks never normalized, or whose recipe or files changed since then."""
     return [
         name
         for name, benchmark in benchmarks_of(config).items()
@@ -151,7 +155,7 @@ def stale_benchmarks(config: Config, store: Store) -> list[str]:
 
 
 def current_versions(config: Config, store: Store) -> list[Version]:
-    """The versions of all benchmarks. Refuses those that their files have moved away from."""
+    """Return the versions of all benchmarks; raise StaleError if a recipe or file has changed."""
     versions = [current_version(store, name) for name in benchmarks_of(config)]
     if store.current_snapshot.is_file():
         require_counted_under(store, config.policy)
@@ -162,7 +166,7 @@ def current_versions(config: Config, store: Store) -> list[Version]:
             Problem(
                 f"benchmark {name!r}",
                 "a recipe or file that changed since it was normalized",
-                "records made from today's",
+                "records of the current recipe and files",
                 "materialize `records`, `index` and `scan` for it: `decon-assets run`",
             )
             for name in stale
@@ -171,7 +175,7 @@ def current_versions(config: Config, store: Store) -> list[Version]:
 
 
 def builder_of(config: Config, store: Store) -> Builder:
-    """What builds the mixtures of a configuration, of today's packs and benchmark versions."""
+    """Return the builder of mixtures for the current packs and benchmark versions."""
     return Builder(
         store,
         tuple(list_packs(store)),
@@ -183,41 +187,41 @@ def builder_of(config: Config, store: Store) -> Builder:
 
 
 def verdicts_of(config: Config) -> Verdicts:
-    """What people said so far; nobody has to have said anything."""
+    """Read the verdicts file of a configuration; it may be missing."""
     return read_verdicts(config.verdicts, clears=config.clears)
 
 
 def blender_of(config: Config, store: Store) -> Blender:
-    """What builds the blends of a configuration."""
+    """Return the builder of blends for the current packs and benchmark versions."""
     return Blender(builder_of(config, store), config.blends)
 
 
 class InputFile(NamedTuple):
-    """A file that somebody supplied, and what changes when its content does."""
+    """An input file, with a version that changes when its content does."""
 
     path: str
     n_bytes: int
-    version: str  # the time of its last change, or what its store calls the content
+    version: str  # modification time, or the tag of a remote store for the content
 
 
 def input_files(config: Config) -> list[InputFile]:
-    """All files that a configuration reads today, by path: itself, recipes, benchmarks, shards.
+    """List all files that a configuration reads: itself, verdicts, recipes, benchmarks, shards.
 
-    Made to be asked several times a minute: nothing but recipes is opened, and those once. What is
-    not there is not in it, and a recipe that cannot be read has no files: that is said by whoever
-    reads them.
+    Fast enough to be called several times a minute: only recipes are opened, once per change.
+    Missing files, and the files of a recipe that cannot be read, are left out; reading them later
+    raises the error.
     """
     paths = {config.path, config.verdicts, *config.recipes, *_benchmark_files(config)}
-    found = {str(path): stamp for path in paths if (stamp := _stamp_if_there(path))}
+    stamps = {str(path): stamp for path in paths if (stamp := _stamp_or_none(path))}
     for source in config.sources:
-        found.update(stamps_of(source, folder=config.folder))
+        stamps.update(stamps_of(source, folder=config.folder))
     return sorted(
         InputFile(path, n_bytes, tag or str(modified_ns))
-        for path, (n_bytes, modified_ns, tag) in found.items()
+        for path, (n_bytes, modified_ns, tag) in stamps.items()
     )
 
 
-def _stamp_if_there(path: Path) -> Stamp | None:
+def _stamp_or_none(path: Path) -> Stamp | None:
     try:
         return stamp_of(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -226,7 +230,7 @@ def _stamp_if_there(path: Path) -> Stamp | None:
 
 def _benchmark_files(config: Config) -> Iterator[Path]:
     for path in config.recipes:
-        stamp = _stamp_if_there(path)
+        stamp = _stamp_or_none(path)
         for recipe in _recipes_at(path, stamp) if stamp else ():
             with suppress(RecipeError):
                 for files in files_by_split(recipe, base=path.parent).values():
@@ -235,7 +239,7 @@ def _benchmark_files(config: Config) -> Iterator[Path]:
 
 @lru_cache(maxsize=1_000)
 def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001 - as above
-    """The recipes of a file as it is now; none of one that is wrong."""
+    """Return the recipes of a file; none if the file is invalid."""
     try:
         return tuple(load_recipes(path).values())
     except RecipeError:
@@ -243,19 +247,19 @@ def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001
 
 
 def list_packs(store: Store) -> list[Pack]:
-    """The packs that are registered, by name."""
+    """Return the registered packs, sorted by name."""
     folder = store.pack("any").parent
     return [Pack.from_json(read_json(path)) for path in _manifests(folder)]
 
 
 def _manifests(folder: Path) -> list[Path]:
-    """Files that are pack manifests by their name; systems leave others beside them."""
-    found = (path for path in folder.glob("*.json") if not path.name.startswith("."))
-    return sorted(path for path in found if path.stem.rpartition("-")[2].isdigit())
+    """Return the pack manifests of a folder, without other files that a system may create there."""
+    paths = (path for path in folder.glob("*.json") if not path.name.startswith("."))
+    return sorted(path for path in paths if path.stem.rpartition("-")[2].isdigit())
 
 
 def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
-    """Registered packs by name; a partition key may have been typed by hand."""
+    """Return registered packs by name; raise MissingError for unknown ones, as mistyped keys."""
     known = {pack.name: pack for pack in list_packs(store)}
     wanted = list(names)
     problems = [
@@ -263,7 +267,7 @@ def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
             f"pack {name!r}",
             "not registered",
             "a registered pack",
-            "`decon-assets register` makes packs from the corpus; do not add them by hand",
+            "create packs from the corpus with `decon-assets register`; do not add keys by hand",
         )
         for name in wanted
         if name not in known
@@ -275,24 +279,24 @@ def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
 
 @dataclass(frozen=True)
 class RegistrationPlan:
-    """What the packs should be today, and which of the registered ones have to go."""
+    """The packs as they should be registered, and the differences from the present state."""
 
     current: list[Pack]
-    retired: list[Pack]
-    gone: list[str]  # shards that were registered, and are not there any more as they were
-    new: list[str]  # shards that are there, and are not registered as they are
-    renamed: list[tuple[str, str]]  # shards under another name than they were registered with
+    retired: list[Pack]  # registered packs to be removed
+    gone: list[str]  # paths of registered shards that are missing or changed
+    new: list[str]  # paths of shards that are new or changed
+    renamed: list[tuple[str, str]]  # old and new paths of shards with the same content
 
 
 def plan_registration(config: Config, store: Store) -> RegistrationPlan:
-    """Compare the registered packs with the corpus as it lies on disk. Changes nothing."""
+    """Compare the registered packs with the corpus on disk; changes nothing."""
     before = list_packs(store)
     known = {shard.path: shard for pack in before for shard in pack.shards}
     numbers = _next_numbers(store, before)
     current: list[Pack] = []
     retired = [pack for pack in before if pack.source.name not in {s.name for s in config.sources}]
     for source in config.sources:
-        kept, went = plan_packs(
+        kept, removed = plan_packs(
             source,
             find_shards(source, folder=config.folder, known=known),
             existing=[pack for pack in before if pack.source.name == source.name],
@@ -300,26 +304,26 @@ def plan_registration(config: Config, store: Store) -> RegistrationPlan:
             first_number=numbers.get(source.name, 0),
         )
         current += kept
-        retired += went
+        retired += removed
     renamed = _renamed(before, current)
-    today = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
-    today |= {(old.source, old.name, old.content) for old, _ in renamed}
+    present = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
+    present |= {(old.source, old.name, old.content) for old, _ in renamed}
     registered = [shard for pack in before for shard in pack.shards]
-    gone = [s.path for s in registered if (s.source, s.name, s.content) not in today]
-    held = {(s.source, s.name, s.fingerprint) for s in registered}
-    held |= {(new.source, new.name, new.fingerprint) for _, new in renamed}
+    gone = [s.path for s in registered if (s.source, s.name, s.content) not in present]
+    known_shards = {(s.source, s.name, s.fingerprint) for s in registered}
+    known_shards |= {(new.source, new.name, new.fingerprint) for _, new in renamed}
     new = [
         shard.path
         for pack in current
         for shard in pack.shards
-        if (shard.source, shard.name, shard.fingerprint) not in held
+        if (shard.source, shard.name, shard.fingerprint) not in known_shards
     ]
     names = [(old.path, new.path) for old, new in renamed]
     return RegistrationPlan(current, retired, sorted(gone), sorted(new), sorted(names))
 
 
 def _renamed(before: Iterable[Pack], current: Iterable[Pack]) -> list[tuple[Shard, Shard]]:
-    """Members of packs that stay, as they were and as they are, where the name is another."""
+    """Return the renamed shards of packs that are kept: the old and the new shard."""
     known = {pack.name: pack for pack in before}
     return [
         (old, new)
@@ -331,7 +335,7 @@ def _renamed(before: Iterable[Pack], current: Iterable[Pack]) -> list[tuple[Shar
 
 
 def grid_warning(config: Config, packs: Sequence[Pack]) -> str | None:
-    """What to say of a grid so large that Dagster's book-keeping takes longer than some scans."""
+    """Return a warning if the grid is so large that Dagster's events take minutes, else None."""
     n_benchmarks = len(benchmarks_of(config))
     n_cells = len(packs) * n_benchmarks
     if n_cells <= MANY_CELLS:
@@ -341,18 +345,18 @@ def grid_warning(config: Config, packs: Sequence[Pack]) -> str | None:
     remedy = (
         f"corpus.pack_shards = {per_pack} would make them {MANY_CELLS:,} or fewer"
         if per_pack
-        else "packs by fewer sources would be fewer"
+        else "fewer sources would make fewer packs"
     )
     return (
         f"{counted(len(packs), 'pack')} by {counted(n_benchmarks, 'benchmark')} are "
-        f"{counted(n_cells, 'cell')}: about {minutes} "
-        f"minutes of events in SQLite for a first fill. {remedy}; packs that exist stay as they "
-        "are, so that holds for a new store, or for a source under a new name"
+        f"{counted(n_cells, 'cell')}: Dagster needs about {minutes} minutes to write the events of "
+        f"a first run to SQLite. {remedy}; existing packs do not change, so this takes effect in "
+        "a new store or for a source with a new name"
     )
 
 
 def _shards_per_pack(packs: Iterable[Pack], *, most_packs: int) -> int | None:
-    """The smallest number that packs all shards of all sources into so many packs, if any does."""
+    """Return the smallest pack size that needs at most `most_packs` packs; None if impossible."""
     n_shards = Counter[str]()
     for pack in packs:
         n_shards[pack.source.name] += len(pack.shards)
@@ -368,7 +372,7 @@ def _n_packs(n_shards: Mapping[str, int], size: int) -> int:
 
 
 def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
-    """Per source, the first pack number that was never used."""
+    """Return for each source the first pack number that was never used."""
     used = [pack.name for pack in packs]
     used += [path.stem for path in _manifests(store.retired_packs)]
     numbers: dict[str, int] = {}
@@ -379,33 +383,35 @@ def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
 
 
 def register_packs(config: Config, store: Store, *, may_retire: bool = False) -> RegistrationPlan:
-    """Bring the packs in line with the corpus.
+    """Update the registered packs to match the corpus.
 
-    A pack that goes takes its mixtures along, or its documents would stay among the clean ones.
-    When most of the corpus is gone that is more likely a mount that is missing, and needs a word.
+    The mixtures of a retired pack are removed, or its documents would remain in the clean corpus.
+    Raises CorpusError if most of the corpus is gone and not `may_retire`: more likely a mount is
+    missing.
     """
-    found = plan_registration(config, store)
+    plan = plan_registration(config, store)
     if not may_retire:
-        require_most_there(found, store)
-    for pack in found.current:
+        require_most_there(plan, store)
+    for pack in plan.current:
         write_json(store.pack(pack.name), pack.to_json())
-    for pack in found.retired:
+    for pack in plan.retired:
         write_json(store.retired_packs / f"{pack.name}.json", pack.to_json())
         for folder in store.mixtures_of(pack.name):
             remove(folder)
         remove(store.pack(pack.name))
-    return found
+    return plan
 
 
-def require_most_there(found: RegistrationPlan, store: Store) -> None:
-    """Raise where most registered shards are gone."""
+def require_most_there(plan: RegistrationPlan, store: Store) -> None:
+    """Raise CorpusError if more than half of the registered shards are gone or changed."""
     n_registered = sum(len(pack.shards) for pack in list_packs(store))
-    if len(found.gone) > max(1, n_registered // 2):
+    if len(plan.gone) > max(1, n_registered // 2):
         raise CorpusError(
             Problem(
-                f"{len(found.gone)} of {n_registered} registered shards",
-                f"gone or changed, {found.gone[0]} among them",
-                "most of them as they were",
-                "if that is meant, say --retire: their packs and mixtures are then removed",
+                f"{len(plan.gone)} of {n_registered} registered shards",
+                f"gone or changed, for example {plan.gone[0]}",
+                "most of them unchanged",
+                "check that the corpus is mounted; to remove the packs and mixtures of these "
+                "shards, use --retire",
             )
         )

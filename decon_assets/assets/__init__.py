@@ -1,1 +1,1 @@
-"""One file per stage. A body loads, makes one call into the core, and says what came of it."""
+"""Assets, one file per stage. A body loads inputs, calls the core and reports metadata."""

@@ -1,4 +1,4 @@
-"""Benchmarks: normalized records, frozen idf, index parts."""
+"""Assets of benchmarks: normalized records, the frozen idf snapshot, index parts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.lineage import columns
 from decon_assets.assets.metadata import OWNERS, PartitionReporter, preview, record_preview
 from decon_assets.failures import dagster_failures
-from decon_assets.partitions import benchmarks, in_order
+from decon_assets.partitions import benchmarks, sorted_keys
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import Version, current_version, save_records
 from decon_core.config.load import Config as Settings
@@ -53,32 +53,37 @@ GROUP = "benchmarks"
     metadata=columns("records"),
 )
 def records(context: AssetExecutionContext, decon: Decon) -> None:
-    """A benchmark as question, answer and passage: one row per record, one table per version."""
+    """Normalized records of a benchmark: question, answer and passage, one row per record.
+
+    Every version of a benchmark has its own table. A benchmark is stale if its recipe or one of
+    its files changed since it was normalized.
+    """
     with dagster_failures(), decon.writable_store() as (config, store):
-        teller = PartitionReporter(context)
+        reporter = PartitionReporter(context)
         n_items = 0
-        for name in in_order(context):
+        for name in sorted_keys(context):
             benchmark = benchmark_of(config, name)
-            origin = benchmark.origin()  # before reading: a file that changes meanwhile is stale
+            # Before reading, so that a file that changes in between makes the records stale.
+            origin = benchmark.origin()
             table = benchmark.normalized()
             version = save_records(store, name, table, origin=origin)
             context.log.debug(
                 f"{name}: {counted(version.n_items, 'item')}, version {version.fingerprint}"
             )
             n_items += version.n_items
-            told = {
+            metadata = {
                 "dagster/row_count": version.n_records,
                 "items": version.n_items,
                 "splits": preview(_splits(table)),
                 "version": version.fingerprint,
                 "preview": record_preview(table),
             }
-            teller.tell(name, told)
+            reporter.report(name, metadata)
         if store.current_snapshot.is_file():
-            # A corrected benchmark does not materialize the snapshot, which would check it.
-            told_of = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
+            # A changed benchmark does not rematerialize the snapshot, so its check would not run.
+            check = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
             report_for_other_asset(
-                context, *told_of, result_of(outdated_members(store), is_warning=True)
+                context, *check, result_of(outdated_members(store), is_warning=True)
             )
         context.log.info(
             f"{counted(len(context.partition_keys), 'benchmark')}, {counted(n_items, 'item')}"
@@ -86,7 +91,7 @@ def records(context: AssetExecutionContext, decon: Decon) -> None:
 
 
 def _splits(table: pa.Table) -> list[dict[str, object]]:
-    """How many items and records each split has."""
+    """Count items and records of each split."""
     counts = table.group_by("split", use_threads=False).aggregate(
         [("instance_index", "count_distinct"), ("question", "count")]
     )
@@ -102,8 +107,8 @@ class FreezeConfig(Config):
 
     refreeze: bool = Field(
         default=False,
-        description="Count anew although a snapshot exists. Changes every score: all indexes, "
-        "scans, mixtures and the report then have to be made again.",
+        description="Count again although a snapshot exists. This changes every score: all "
+        "indexes, scans, mixtures and the report have to be rebuilt.",
     )
 
 
@@ -116,10 +121,11 @@ class FreezeConfig(Config):
     metadata=columns("idf_snapshot"),
 )
 def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeConfig) -> None:
-    """How rare every n-gram is, frozen from a named set of benchmark versions.
+    """Frozen document frequencies of all n-grams, from which idf weights are computed.
 
-    Adding or changing a benchmark never moves it, so no other benchmark's score changes. It is
-    counted once; after that, materializing it again keeps it, unless `refreeze` is set.
+    They are counted once over the benchmarks in `idf.snapshot` (default: all). Adding or changing a
+    benchmark later does not move them, so the scores of other benchmarks stay the same.
+    Materializing this asset again keeps the snapshot unless `refreeze` is set.
     """
     with dagster_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context, settings, store)
@@ -131,13 +137,13 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
             before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
             frozen = freeze(store, versions, settings.policy)
             names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
-            state = f"frozen {_anew(before, frozen.fingerprint)}"
+            state = f"frozen {_format_change(before, frozen.fingerprint)}"
             context.log.debug(f"{state} from {names}")
         else:
-            current_snapshot(store, settings.policy)  # refuses one of other settings
+            current_snapshot(store, settings.policy)  # raises if counted under other settings
             require_frozen_from(store, settings.snapshot)
-            state = "kept as it was frozen"
-            context.log.debug("a snapshot is frozen already: kept (set `refreeze` to count anew)")
+            state = "existing snapshot kept"
+            context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
         outdated = outdated_members(store)
         for problem in outdated:
             context.log.warning(str(problem))
@@ -156,11 +162,11 @@ def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeCon
         )
 
 
-def _anew(before: str, now: str) -> str:
-    """What a freeze changed, for its log."""
+def _format_change(before: str, now: str) -> str:
+    """Describe for the log how a freeze changed the fingerprint."""
     if not before:
         return now
-    return f"anew: {now}, " + ("as before" if before == now else f"instead of {before}")
+    return f"again: {now}, " + ("unchanged" if before == now else f"instead of {before}")
 
 
 @asset(
@@ -174,11 +180,14 @@ def _anew(before: str, now: str) -> str:
     metadata=columns("index"),
 )
 def index(context: AssetExecutionContext, decon: Decon) -> None:
-    """All that a scan needs of a benchmark: tokens and document frequencies of its records."""
+    """Index of a benchmark for the scan: tokens and document frequencies of its records.
+
+    Records that cannot be indexed, such as very short ones, are counted in `dropped` by reason.
+    """
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         snapshot = current_snapshot(store, config.policy)
-        versions = [current_version(store, name) for name in in_order(context)]
+        versions = [current_version(store, name) for name in sorted_keys(context)]
         dropped = {}
         n_indexed = 0
         for version in versions:
@@ -189,36 +198,36 @@ def index(context: AssetExecutionContext, decon: Decon) -> None:
             )
             n_indexed += summary.n_indexed
             if not summary.n_indexed:
-                context.log.warning(f"{name}: nothing to look for; left out: {summary.dropped}")
+                context.log.warning(f"{name}: no indexable record; dropped: {summary.dropped}")
             dropped[name] = summary.dropped
         n_records = sum(version.n_records for version in versions)
         context.log.info(
             f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of "
             f"{counted(n_records, 'record')}"
         )
-        _tell_of_index(context, config, store, versions, dropped)
+        _report_index(context, config, store, versions, dropped)
 
 
-def _tell_of_index(
+def _report_index(
     context: AssetExecutionContext,
     config: Settings,
     store: Store,
     versions: Sequence[Version],
     dropped: Mapping[str, Mapping[str, int]],
 ) -> None:
-    """Of each benchmark, what each rule can find of it. Looked up for all of a run at once."""
-    teller = PartitionReporter(context)
-    seen = visibilities(store, versions, config.policy)
+    """Report for each benchmark how much of it each detector can find."""
+    reporter = PartitionReporter(context)
+    every = visibilities(store, versions, config.policy)  # one call for all benchmarks of the run
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:
-        rows = [one.as_row for one in seen if one.benchmark == version.benchmark]
-        lost = dropped[version.benchmark]
-        told = {
+        rows = [one.told for one in every if one.benchmark == version.benchmark]
+        reasons = dropped[version.benchmark]
+        metadata = {
             "dagster/row_count": version.n_records,
-            "indexed_records": version.n_records - sum(lost.values()),
-            "dropped": dict(lost),
+            "indexed_records": version.n_records - sum(reasons.values()),
+            "dropped": dict(reasons),
             "indexable": preview(rows),
             "version": version.fingerprint,
             "index": fingerprint,
         }
-        teller.tell(version.benchmark, told)
+        reporter.report(version.benchmark, metadata)

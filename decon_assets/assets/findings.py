@@ -1,4 +1,4 @@
-"""Problems as a check tells them; also where Dagster would leave a check out."""
+"""Check results made from problems, and results reported outside of a check's own run."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ from decon_assets.assets.metadata import preview
 from decon_core.errors import Problem
 from decon_core.storage.verification import Inspection
 
-_PROBLEM_WIDTH = 400  # a path or a remedy that is cut off helps nobody
+_PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
 
 
 def result_of(
     problems: Sequence[Problem], *, is_warning: bool = False, **metadata: MetadataValue | int | str
 ) -> AssetCheckResult:
-    """A check's result: it passes when there is no problem."""
+    """Return a check result that passes if there are no problems and lists them otherwise."""
     rows = [
         {
             "where": problem.where,
@@ -42,18 +42,21 @@ def result_of(
     )
 
 
-def result_of_inspection(found: Inspection, *, is_warning: bool = False) -> AssetCheckResult:
-    """The result of a look that leaves out what was right and has not changed."""
-    told = {"looked_at": found.n_inspected, "right_and_unchanged": found.n_unchanged}
-    return result_of(found.problems, is_warning=is_warning, **told)
+def result_of_inspection(inspection: Inspection, *, is_warning: bool = False) -> AssetCheckResult:
+    """Return the result of an incremental check, with how much of it was skipped as unchanged."""
+    counts = {
+        "looked_at": inspection.n_looked_at,
+        "right_and_unchanged": inspection.n_as_before,
+    }
+    return result_of(inspection.problems, is_warning=is_warning, **counts)
 
 
 def report_before_failure(
     context: AssetExecutionContext, check: str, result: AssetCheckResult
 ) -> None:
-    """Tell a check's result from within a step that is going to fail.
+    """Report a check of the current asset from a step that is about to fail.
 
-    Dagster leaves out the checks of such a step, and what it did make would go unchecked.
+    Dagster skips the checks of a failed step, so the results it did produce would stay unchecked.
     """
     report_for_other_asset(context, context.asset_key, check, result)
 
@@ -61,7 +64,7 @@ def report_before_failure(
 def report_for_other_asset(
     context: AssetExecutionContext, asset: AssetKey, check: str, result: AssetCheckResult
 ) -> None:
-    """Report the result of a check of an asset that this step does not make."""
+    """Report the result of a check of an asset that this step does not materialize."""
     context.instance.report_runless_asset_event(
         AssetCheckEvaluation(
             asset_key=asset,

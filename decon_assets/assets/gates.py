@@ -1,8 +1,7 @@
-"""What a check that failed holds back.
+"""Gates: an asset is not made while a blocking check of an upstream asset is failed.
 
-Dagster holds back what comes after it in the same run. But each stage is a run of its own, from the
-command line and the sensor and mostly in a backfill, so stages look for themselves: nothing is made
-while a blocking check before it failed when it was last tried.
+Dagster enforces blocking checks only within one run. Here each stage is usually a run of its own
+(command line, sensor, most backfills), so every asset body checks the last results itself.
 """
 
 from __future__ import annotations
@@ -33,22 +32,20 @@ BLOCKING = {
     "mixture": ("mixture_adds_up",),
     "blend": ("blend_adds_up",),
 }
-_FOUND = ("records", "index", "scan")
+_UP_TO_SCAN = ("records", "index", "scan")
 BEFORE = {
     "idf_snapshot": ("records",),
     "index": ("records",),
     "scan": ("records", "index"),
-    "common_ngrams": _FOUND,
-    "mixture": _FOUND,
-    "clean_benchmark": _FOUND,
-    "blend": (*_FOUND, "mixture"),
-    "report": (*_FOUND, "mixture", "blend"),
-    "report_page": (*_FOUND, "mixture", "blend"),
+    "common_ngrams": _UP_TO_SCAN,
+    "mixture": _UP_TO_SCAN,
+    "clean_benchmark": _UP_TO_SCAN,
+    "blend": (*_UP_TO_SCAN, "mixture"),
+    "report": (*_UP_TO_SCAN, "mixture", "blend"),
+    "report_page": (*_UP_TO_SCAN, "mixture", "blend"),
     "scorecard": ("records",),
 }
-_REMEDY = (
-    "mend it, then execute the check in the UI, or call `decon-assets run`, which tries it again"
-)
+_REMEDY = "fix the cause, then execute the check in the UI or call `decon-assets run`"
 
 
 def require_unblocked(
@@ -58,9 +55,9 @@ def require_unblocked(
     *,
     asset: str = "",
 ) -> None:
-    """Raise while something that an asset is made from failed a check that blocks.
+    """Raise IncompleteError if a blocking check of an upstream asset is failed.
 
-    `asset`: for an op that makes one; of an asset its own name is known.
+    `asset` is needed only in an op; in an asset body the name is taken from the context.
     """
     if not asset:
         (key,) = context.assets_def.keys
@@ -70,14 +67,14 @@ def require_unblocked(
         Problem(f"{check.asset_key.to_user_string()}: {check.name}", "failed", "passed", _REMEDY)
         for check in failed_checks(context.instance, before)
     ]
-    if "index" in before:  # what is demanded may have changed since that was tried
+    if "index" in before:  # the required shares may have changed since that check ran
         problems += required_shortfalls(config, store)
     if problems:
         raise IncompleteError(problems)
 
 
 def failed_checks(instance: Instance, assets: Iterable[str]) -> list[AssetCheckKey]:
-    """The blocking checks of some assets that failed when they were last tried."""
+    """Return the blocking checks of these assets whose last execution failed."""
     checks = [
         AssetCheckKey(AssetKey(asset), name) for asset in assets for name in BLOCKING.get(asset, ())
     ]
@@ -85,10 +82,10 @@ def failed_checks(instance: Instance, assets: Iterable[str]) -> list[AssetCheckK
 
 
 def _has_failed(instance: Instance, check: AssetCheckKey) -> bool:
-    tried = instance.event_log_storage.get_asset_check_execution_history(
+    executions = instance.event_log_storage.get_asset_check_execution_history(
         check, limit=1, status={Status.SUCCEEDED, Status.FAILED}
     )
-    evaluation = tried[0].evaluation if tried else None
+    evaluation = executions[0].evaluation if executions else None
     return bool(
         evaluation and not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
     )

@@ -1,4 +1,4 @@
-"""What comes from outside: benchmark files and training shards, and the list of what there is."""
+"""Inputs: benchmark files, training shards, and the inventory that registers them."""
 
 from dagster import (
     AllPartitionMapping,
@@ -24,8 +24,8 @@ benchmark_files = AssetSpec(
     kinds={"file"},
     code_version="1",
     partitions_def=benchmarks,
-    description="Raw benchmark files, read through their recipe in `evals.yaml`. They come from "
-    "outside: nothing here is materialized.",
+    description="Raw benchmark files, read with the benchmark's recipe in `evals.yaml`. External: "
+    "Dagster does not materialize them.",
 )
 
 corpus = AssetSpec(
@@ -35,8 +35,8 @@ corpus = AssetSpec(
     kinds={"file"},
     code_version="1",
     partitions_def=packs,
-    description="Shards of training text, grouped into packs that never change their members. They "
-    "come from outside: nothing here is materialized.",
+    description="Shards of training text, grouped into packs with fixed members. External: Dagster "
+    "does not materialize them.",
 )
 
 
@@ -45,13 +45,13 @@ class InventoryConfig(Config):
 
     retire: bool = Field(
         default=False,
-        description="Go on although most registered shards are gone: their packs and mixtures go, "
-        "too.",
+        description="Continue although most registered shards are gone: their packs and mixtures "
+        "are removed.",
     )
 
 
-# After the files, which it lists. Were it before the others, every look at unchanged files would
-# make the UI call all of them outdated.
+# Downstream of the files that it lists and upstream of nothing: otherwise every materialization
+# without changes would mark all other assets as outdated in the UI.
 @asset(
     deps=[
         AssetDep(benchmark_files, partition_mapping=AllPartitionMapping()),
@@ -63,10 +63,10 @@ class InventoryConfig(Config):
     code_version="1",
 )
 def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
-    """Which benchmarks, packs, mixtures and blends there are: the partitions of everything else.
+    """Registers benchmarks, packs, mixtures and blends as the partitions of all other assets.
 
-    Materialize it after files were added, changed or removed, or decon.toml was edited. New
-    benchmarks are tried first; one that cannot be read is refused, and nothing changes.
+    Materialize it after input files were added, changed or removed, or decon.toml was edited. It
+    first reads some rows of every benchmark; if one cannot be read, it fails and changes nothing.
     """
     from decon_assets.assets.registration import register
 
@@ -74,4 +74,4 @@ def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryCon
         registered = register(
             decon.path(), context.instance, may_retire=config.retire, echo=context.log.info
         )
-        context.add_asset_metadata(registered.told)
+        context.add_asset_metadata(registered.metadata)

@@ -1,7 +1,7 @@
-"""What the blocking checks of the scan look at, also for a scan that fails.
+"""The blocking checks of the scan, as functions that a failing scan calls as well.
 
-Dagster leaves out the checks of a step that fails. A scan that could not read one shard fails, but
-its other tiles are used: `scan` then reports these results from within its step.
+Dagster skips the checks of a failed step. A scan that cannot read one shard fails, but its other
+tiles are used, so the asset `scan` then reports these results itself.
 """
 
 from dagster import AssetCheckResult
@@ -21,27 +21,27 @@ from decon_core.storage.store import Store
 
 
 def inspect_canaries(config: Config, store: Store) -> AssetCheckResult:
-    """The result of `canaries_are_found`."""
+    """Return the result of `canaries_are_found`."""
     try:
         versions = _indexed(config, store)
-        flight = run_canaries(store, versions, config.policy, workers=wanted_workers())
+        canaries = run_canaries(store, versions, config.policy, workers=wanted_workers())
     except DeconError as error:
         return result_of(error.problems)
-    problems = [*flight.lost]
-    if versions and not flight.planted:
-        found = "no item that any rule can see"
-        problems.append(Problem("all benchmarks", found, "some: else a scan finds nothing"))
-    blind = [{"benchmark": name, "rule": rule} for name, rule in flight.blind]
+    problems = [*canaries.lost]
+    if versions and not canaries.planted:
+        found = "no item that any detector can find"
+        problems.append(Problem("all benchmarks", found, "at least one item"))
+    blind = [{"benchmark": name, "rule": detector} for name, detector in canaries.blind]
     return result_of(
         problems,
-        planted=len(flight.planted),
-        documents=flight.n_documents,
+        planted=len(canaries.planted),
+        documents=canaries.n_documents,
         nothing_to_plant=preview(blind),
     )
 
 
 def inspect_ledgers(config: Config, store: Store) -> AssetCheckResult:
-    """The result of `ledger_is_complete`."""
+    """Return the result of `ledger_is_complete`."""
     fingerprint = scan_fingerprint(store, config.policy)
     versions = _indexed(config, store)
     return result_of_inspection(
@@ -50,7 +50,7 @@ def inspect_ledgers(config: Config, store: Store) -> AssetCheckResult:
 
 
 def _indexed(config: Config, store: Store) -> list[Version]:
-    """The versions that a scan can look for today."""
+    """Return the current benchmark versions that have an index."""
     index = index_fingerprint(store, config.policy)
     names = [name for name in benchmarks_of(config) if store.current_records(name).is_file()]
     versions = [current_version(store, name) for name in names]

@@ -1,6 +1,6 @@
-"""The columns of every asset, and from which column of another asset each comes.
+"""Columns of every asset and their lineage.
 
-Named is only what is carried on or counted from one column; what is made of many has no line.
+A column has lineage only if it is copied or counted from a single upstream column.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from decon_core.schemas import BLENDED, COMMON, FREQUENCIES, INDEX, MATCHES, REC
 Column = tuple[str, str]  # asset, column
 
 
-# Of some 200 columns: those that people ask for first, and that come from elsewhere.
+# The report has some 200 columns: shown are the tables used most, which have upstream columns.
 _REPORT_TABLES = ("items", "removed")
 
 
 def _report_schema() -> pa.Schema:
-    """The report's tables as one: `table.column`."""
+    """Return one schema for several tables of the report, with names `table.column`."""
     return pa.schema(
         [
             column.with_name(f"{name}.{column.name}")
@@ -45,26 +45,26 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 
 _TEXTS = ("question", "answer", "passage")
 _ITEM = ("benchmark", "split", "instance_index")
-_OF_RECORD = (*_ITEM, "config", "is_correct", "fingerprint")
-_OF_LEAK = (*_ITEM, "detector")
+_RECORD = (*_ITEM, "config", "is_correct", "fingerprint")
+_LEAK = (*_ITEM, "detector")
 
 
 def _same(asset: str, *names: str, prefix: str = "") -> dict[str, Column]:
-    """Columns that are those of another asset, under their own names."""
+    """Map columns to columns of the same name in another asset."""
     return {f"{prefix}{name}": (asset, name) for name in names}
 
 
 FROM: Mapping[str, Mapping[str, Column]] = {
     "index": {name: ("records", name.partition(".")[0]) for name in INDEX.names if "." in name},
     "scan": {
-        **_same("records", *_OF_RECORD),
+        **_same("records", *_RECORD),
         **{f"{text}_overlap": ("index", f"{text}.tokens") for text in _TEXTS},
         "question_tokens": ("index", "question.offsets"),
         "matched": ("index", "question.df_offsets"),
     },
     "common_ngrams": {"benchmark": ("records", "benchmark"), "text": ("records", "question")},
     "mixture": {
-        **_same("scan", "row", "doc_id", *_OF_LEAK),
+        **_same("scan", "row", "doc_id", *_LEAK),
         "score": ("scan", "base_score"),
     },
     "blend": _same("records", *_ITEM, "sub_index"),
@@ -78,22 +78,23 @@ FROM: Mapping[str, Mapping[str, Column]] = {
 
 
 def columns(asset: str) -> Mapping[str, Any]:
-    """Metadata of an asset: its columns, and where each comes from.
+    """Return the columns of an asset and their lineage, as Dagster metadata.
 
-    The open UI draws no lineage of columns, so their descriptions name it as well; catalogs that
-    read Dagster's API have it as such.
+    Dagster's open-source UI does not show column lineage, so the column descriptions name it too;
+    catalogs can read it from Dagster's API.
     """
-    came = FROM.get(asset, {})
-    schema = pa.schema([_told(column, came.get(column.name)) for column in SCHEMAS[asset]])
+    origins = FROM.get(asset, {})
+    schema = pa.schema([_described(column, origins.get(column.name)) for column in SCHEMAS[asset]])
     deps = {
         name: [TableColumnDep(asset_key=AssetKey(other), column_name=column)]
-        for name, (other, column) in came.items()
+        for name, (other, column) in origins.items()
     }
     lineage = {"dagster/column_lineage": TableColumnLineage(deps_by_column=deps)} if deps else {}
     return {**column_schema(schema), **lineage}
 
 
-def _told(column: pa.Field, origin: Column | None) -> pa.Field:
+def _described(column: pa.Field, origin: Column | None) -> pa.Field:
+    """Append its origin to the description of a column."""
     if origin is None:
         return column
     about = (column.metadata or {}).get(b"description", b"").decode()

@@ -1,4 +1,4 @@
-"""What materializations say about themselves: counts, fingerprints, previews."""
+"""Metadata of assets and materializations: column schemas, previews, reports per partition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,20 +12,20 @@ from dagster import (
     TableSchema,
 )
 
-OWNERS = ["team:decontamination"]  # whom the UI names beside every asset
+OWNERS = ["team:decontamination"]  # shown by the UI for every asset
 
-# What is said of each partition by itself costs quadratic time: of 1,000 of them 20 to 35 s.
-MOST_PARTITIONS_TOLD = 200
+# Metadata per partition takes Dagster quadratic time: 20 to 35 s for 1,000 partitions.
+MAX_PARTITIONS_REPORTED = 200
 
-RATE = "run_megabytes_per_second"  # metadata of a scan
+RATE = "run_megabytes_per_second"  # metadata key of a scan
 
 PREVIEW_ROWS = 10
 _CELL_WIDTH = 80
-_UNTOLD = {"fingerprint", "extras"}
+_HIDDEN = {"fingerprint", "extras"}
 
 
 def column_schema(schema: pa.Schema) -> Mapping[str, Any]:
-    """Metadata that the UI shows as the asset's columns."""
+    """Return metadata that the UI shows as the asset's columns."""
     columns = [
         TableColumn(
             name=field.name,
@@ -39,34 +39,34 @@ def column_schema(schema: pa.Schema) -> Mapping[str, Any]:
 
 
 class PartitionReporter:
-    """Tells of partitions one by one, until there are too many of them in one run."""
+    """Adds metadata to the first `MAX_PARTITIONS_REPORTED` partitions of a run."""
 
     def __init__(self, context: AssetExecutionContext) -> None:
         self._context = context
-        self._n_left = MOST_PARTITIONS_TOLD
+        self._n_left = MAX_PARTITIONS_REPORTED
 
     @property
-    def is_done(self) -> bool:
+    def is_full(self) -> bool:
         return not self._n_left
 
-    def tell(self, key: str, metadata: Mapping[str, Any]) -> None:
+    def report(self, key: str, metadata: Mapping[str, Any]) -> None:
         if self._n_left:
             self._context.add_asset_metadata(metadata, partition_key=key)
             self._n_left -= 1
 
 
 def record_preview(table: pa.Table) -> MetadataValue:
-    """The first records, without columns that say the same in every row."""
+    """Return the first records as a table, without columns of a single value."""
     first = ["question", "answer", "passage"]
-    names = [*first, *(name for name in table.column_names if name not in {*first, *_UNTOLD})]
-    told = [name for name in names if len(table[name].unique()) > 1]
-    return preview(table.select(told).slice(0, PREVIEW_ROWS + 1).to_pylist())
+    names = [*first, *(name for name in table.column_names if name not in {*first, *_HIDDEN})]
+    shown = [name for name in names if len(table[name].unique()) > 1]
+    return preview(table.select(shown).slice(0, PREVIEW_ROWS + 1).to_pylist())
 
 
 def preview(
     rows: Sequence[Mapping[str, Any]], *, width: int = _CELL_WIDTH, most: int = PREVIEW_ROWS
 ) -> MetadataValue:
-    """The first rows as a Markdown table."""
+    """Return the first rows as a Markdown table."""
     if not rows:
         return MetadataValue.md("*nothing*")
     names = list(rows[0])

@@ -1,6 +1,6 @@
-"""Small plots for the metadata of assets: SVG, as the UI's dialog for Markdown shows it.
+"""Small SVG plots for asset metadata, embedded in Markdown.
 
-Drawn by hand: a charting library would take longer to import than all assets together.
+No charting library: importing one would take longer than importing all assets.
 """
 
 from base64 import b64encode
@@ -10,25 +10,25 @@ from typing import Any
 
 from dagster import MetadataValue
 
-_WIDTH = 900  # of the dialog, which does not fit pictures to itself
+_WIDTH = 900  # of the UI's Markdown dialog, which does not scale images
 _MOST_BENCHMARKS = 30
 _BAR, _GAP, _LEFT, _RIGHT = 16, 6, 190, 210
 _HEIGHT, _FOOT, _TOP = 170, 40, 22
-_BIN = 0.02  # of a score, as the report's view `score_histogram` has them
+_BIN = 0.02  # width of a score bin, as in the report's view `score_histogram`
 _LEAK, _REST, _INK, _LINE = "#c4473a", "#7d94ad", "#3b4754", "#a9b4c0"
 
 
 def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
-    """A bar for each benchmark, with its 95 % interval; the highest rates first.
+    """Plot a bar with its 95 % interval for each benchmark, highest leak rates first.
 
-    Rows have `benchmark`, `n_items`, `n_leaked`, `leak_rate`, `low`, `high`, as a summary has.
+    Rows have `benchmark`, `n_items`, `n_leaked`, `leak_rate`, `low`, `high`, as in a summary.
     """
     known = sorted(
         (row for row in rows if row["leak_rate"] is not None),
         key=lambda row: (-row["leak_rate"], row["benchmark"]),
     )
     if not known:
-        return MetadataValue.md("*no benchmark of which a rate is known*")
+        return MetadataValue.md("*no benchmark has a known leak rate*")
     shown = known[:_MOST_BENCHMARKS]
     most = max([row["high"] for row in shown]) or 1.0
     parts = [part for at, row in enumerate(shown) for part in _rate_row(row, at, most)]
@@ -44,34 +44,35 @@ def _rate_row(row: Mapping[str, Any], at: int, most: float) -> list[str]:
     scale = (_WIDTH - _LEFT - _RIGHT) / most
     ends = [_LEFT + scale * row[name] for name in ("leak_rate", "low", "high")]
     middle = y + _BAR / 2
-    told = f"{row['leak_rate']:.1%}  ({row['n_leaked']:,} of {row['n_items']:,})"
+    label = f"{row['leak_rate']:.1%}  ({row['n_leaked']:,} of {row['n_items']:,})"
     return [
         _text(_LEFT - 8, y + 12, _short(row["benchmark"]), anchor="end"),
         _bar(_LEFT, y, ends[0] - _LEFT, _BAR, _LEAK),
         _line(ends[1], middle, ends[2], middle, _INK),
-        _text(max(ends[0], ends[2]) + 8, y + 12, told),
+        _text(max(ends[0], ends[2]) + 8, y + 12, label),
     ]
 
 
 def scores(bins: Sequence[Mapping[str, Any]], thresholds: Mapping[str, float]) -> MetadataValue:
-    """How many matches have which score, rule by rule, with the threshold from which on they leak.
+    """Plot a histogram of match scores for each detector, with its threshold; leaks are red.
 
-    Bins have `rule`, `score_from`, `n_matches` and `n_contaminated`. What leaks is drawn in red.
+    Bins have `rule` (the detector), `score_from`, `n_matches` and `n_contaminated`.
     """
-    rules = [rule for rule in thresholds if any(one["rule"] == rule for one in bins)]
-    if not rules:
-        return MetadataValue.md("*nothing was found*")
+    detectors = [name for name in thresholds if any(one["rule"] == name for one in bins)]
+    if not detectors:
+        return MetadataValue.md("*no matches*")
     parts: list[str] = []
-    for number, rule in enumerate(rules):
-        own = sorted(
-            (one for one in bins if one["rule"] == rule), key=lambda one: one["score_from"]
+    for number, name in enumerate(detectors):
+        of_detector = sorted(
+            (one for one in bins if one["rule"] == name), key=lambda one: one["score_from"]
         )
-        parts += _histogram(rule, own, thresholds[rule], _TOP + number * (_HEIGHT + _FOOT + _TOP))
-    return _picture("scores", parts, len(rules) * (_HEIGHT + _FOOT + _TOP))
+        top = _TOP + number * (_HEIGHT + _FOOT + _TOP)
+        parts += _histogram(name, of_detector, thresholds[name], top)
+    return _picture("scores", parts, len(detectors) * (_HEIGHT + _FOOT + _TOP))
 
 
 def _histogram(
-    rule: str, bins: Sequence[Mapping[str, Any]], threshold: float, top: float
+    detector: str, bins: Sequence[Mapping[str, Any]], threshold: float, top: float
 ) -> list[str]:
     first = min(float(bins[0]["score_from"]), threshold)
     scale = (_WIDTH - 60) / max(1 - first, _BIN)
@@ -81,7 +82,7 @@ def _histogram(
     def x(score: float) -> float:
         return 30 + scale * (score - first)
 
-    parts = [_text(30, top - 6, f"{rule}: at most {most:,} matches in a bin")]
+    parts = [_text(30, top - 6, f"{detector}: at most {most:,} matches in a bin")]
     for one in bins:
         of_bin = [(one["n_matches"], _REST), (one["n_contaminated"], _LEAK)]
         for n, colour in of_bin:

@@ -1,4 +1,4 @@
-"""What people take away: the mixtures, the blends of them, and the report."""
+"""Assets that people use: mixtures, blends, clean benchmarks and the report."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,10 +33,10 @@ from decon_assets.partitions import (
     PACK,
     benchmarks,
     blends,
-    halves_of_share,
-    in_order,
+    pack_and_mixture,
     share,
     shares,
+    sorted_keys,
 )
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import current_version
@@ -67,21 +67,24 @@ from decon_core.wording import counted
 
 GROUP = "products"
 
-_MOST_BENCHMARKS_TOLD = 100
+_MAX_BENCHMARKS_SHOWN = 100
 _ABOUT_WIDTH = 200
 _REASON_WIDTH = 400
 _RATES = (
     *("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high"),
     *("n_question_only", "n_not_indexable"),
 )
-_LEFT = ("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out")
+_MIXTURE_COLUMNS = (
+    *("mixture", "is_current", "n_documents_in", "n_documents_out"),
+    *("n_cut", "n_tokens_out"),
+)
 
 
 @asset(
     deps=[
         AssetDep(
             scan,
-            # Of every pack its own row of the scan, with all benchmarks.
+            # A share depends on its pack's row of the scan, for all benchmarks.
             partition_mapping=MultiPartitionMapping(
                 {PACK: DimensionPartitionMapping(PACK, IdentityPartitionMapping())}
             ),
@@ -98,21 +101,22 @@ _LEFT = ("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", 
     metadata=columns("mixture"),
 )
 def mixture(context: AssetExecutionContext, decon: Decon) -> None:
-    """The variants of the corpus that decon.toml declares, each with an account of every row.
+    """Filtered variants of the corpus, as declared in decon.toml, with a manifest of every row.
 
-    A mixture of a pack is refused while a shard was not scanned against every benchmark that it
-    asks about, or rows of it could not be read; a control, while any pack of its source was not.
-    What is refused does not keep the others of a run from being built.
+    One partition is the share that a mixture takes from a pack. A share is refused while a shard
+    of the pack is not scanned against every benchmark that the mixture needs, or has rows that
+    could not be read (unless the policy drops such rows); the share of a control, while this holds
+    for any pack of its source. A refused share does not stop the others of the run.
     """
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
-        keys = [halves_of_share(key) for key in in_order(context)]
+        keys = [pack_and_mixture(key) for key in sorted_keys(context)]
         packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
         wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
         errors: list[DeconError] = []
         built: list[str] = []
-        teller = PartitionReporter(context)
+        reporter = PartitionReporter(context)
         summaries: list[Summary] = []
         for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
             try:
@@ -131,33 +135,33 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
                 "scan": builder.reader.scan,
                 "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
             }
-            teller.tell(key, {**_told(summary), **made_from})
+            reporter.report(key, {**_share_metadata(summary), **made_from})
             built.append(key)
         n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
-        of = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
+        scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
         if errors:
-            of = f"{of}, {len(built)} of {counted(len(keys), 'share')} built"
-        context.log.info(f"{of}, {_kept(summaries)}")
+            scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
+        context.log.info(f"{scope}, {_format_kept(summaries)}")
         if errors:
-            for done in built:  # of a step that fails, Dagster would show all partitions as failed
+            for done in built:  # or Dagster shows all partitions of the failed step as failed
                 context.log_event(AssetMaterialization(context.asset_key, partition=done))
-            found = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
-            report_before_failure(context, "mixture_adds_up", result_of_inspection(found))
+            inspection = changed_damage(store, config.mixtures, list_packs(store))
+            report_before_failure(context, "mixture_adds_up", result_of_inspection(inspection))
         if len(errors) == 1:
             raise errors[0]
         if errors:
             raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
 
 
-def _kept(summaries: Sequence[Summary]) -> str:
-    """How many documents all shares of a run keep."""
+def _format_kept(summaries: Sequence[Summary]) -> str:
+    """Format how many documents the shares of a run keep in total."""
     n_in = sum(one.n_documents_in for one in summaries)
     n_out = sum(one.n_documents_out for one in summaries)
     n_cut = sum(one.n_cut for one in summaries)
     return f"{n_out:,} of {counted(n_in, 'document')} kept, {n_cut:,} of them cut"
 
 
-def _told(summary: Summary) -> dict[str, object]:
+def _share_metadata(summary: Summary) -> dict[str, object]:
     return {
         "dagster/row_count": summary.n_documents_out,
         "documents_in": summary.n_documents_in,
@@ -175,7 +179,7 @@ def _told(summary: Summary) -> dict[str, object]:
 @asset(
     deps=[
         AssetDep(mixture, partition_mapping=AllPartitionMapping()),
-        AssetDep(records, partition_mapping=AllPartitionMapping()),  # whose items are put in
+        AssetDep(records, partition_mapping=AllPartitionMapping()),  # for inserted test items
     ],
     partitions_def=blends,
     backfill_policy=BackfillPolicy.single_run(),
@@ -186,33 +190,34 @@ def _told(summary: Summary) -> dict[str, object]:
     metadata=columns("blend"),
 )
 def blend(context: AssetExecutionContext, decon: Decon) -> None:
-    """Streams of documents from the mixtures: in which order, how often, with which test items.
+    """Weighted streams of documents drawn from the mixtures, with test items if asked for.
 
-    Refused while any pack's share of its mixture is not there, or there is no room for the items.
-    What is refused does not keep the others of a run from being built.
+    A blend fixes the order of the documents, how often each is repeated, and where test items are
+    inserted. It is refused while a share of its mixture is missing, or if the test items do not
+    fit. A refused blend does not stop the others of the run.
     """
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         blender = blender_of(config, store)
-        wanted = [blend_named(config.blends, name) for name in in_order(context)]
+        wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
         problems: list[Problem] = []
         built: list[BlendSummary] = []
-        teller = PartitionReporter(context)
-        for one, found in build_blends(blender, wanted, workers=wanted_workers()):
-            if isinstance(found, DeconError):
+        reporter = PartitionReporter(context)
+        for one, result in build_blends(blender, wanted, workers=wanted_workers()):
+            if isinstance(result, DeconError):
                 problems += [
                     replace(each, where=f"blend {one.name!r}: {each.where}")
-                    for each in found.problems
+                    for each in result.problems
                 ]
                 continue
-            built.append(found)
+            built.append(result)
             context.log.debug(
-                f"{one.name}: {counted(found.n_documents, 'document')}, "
-                f"{counted(found.n_tokens, 'token')}, "
-                f"{found.n_test_texts} of them test items; at most {found.most_passes:g} times "
+                f"{one.name}: {counted(result.n_documents, 'document')}, "
+                f"{counted(result.n_tokens, 'token')}, "
+                f"{result.n_test_texts} test items; at most {result.most_passes:g} passes "
                 "through a source"
             )
-            teller.tell(one.name, _told_of_blend(found))
+            reporter.report(one.name, _blend_metadata(result))
         context.log.info(
             f"{counted(len(built), 'blend')}, "
             f"{counted(sum(one.n_documents for one in built), 'document')}, "
@@ -228,7 +233,7 @@ def blend(context: AssetExecutionContext, decon: Decon) -> None:
             raise IncompleteError(dict.fromkeys(problems))
 
 
-def _told_of_blend(summary: BlendSummary) -> dict[str, object]:
+def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
     return {
         "dagster/row_count": summary.n_documents,
         "tokens": summary.n_tokens,
@@ -255,16 +260,17 @@ def _told_of_blend(summary: BlendSummary) -> dict[str, object]:
     metadata=columns("clean_benchmark"),
 )
 def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
-    """A benchmark without the items that leaked, and what was found of each that left.
+    """A benchmark without its leaked items, and the evidence for each removed item.
 
-    Refused while any shard was not scanned against it, or rows could not be read.
+    Refused while any shard is not scanned against the benchmark, or has rows that could not be
+    read.
     """
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         builder = builder_of(config, store)
-        teller = PartitionReporter(context)
+        reporter = PartitionReporter(context)
         n_items = n_left = n_questions = 0
-        versions = (current_version(builder.store, name) for name in in_order(context))
+        versions = (current_version(builder.store, name) for name in sorted_keys(context))
         for summary in build_clean_benchmarks(builder, versions):
             name = summary.benchmark
             context.log.debug(
@@ -273,13 +279,13 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
             n_items += summary.n_items
             n_left += summary.n_items_left
             n_questions += summary.n_question_only
-            told = {
+            metadata = {
                 "items": summary.n_items,
                 "items_left": summary.n_items_left,
                 "was_there_already": summary.was_there,
                 "folder": MetadataValue.path(summary.folder),
             }
-            teller.tell(name, told)
+            reporter.report(name, metadata)
         n_benchmarks = counted(len(context.partition_keys), "benchmark")
         context.log.info(
             f"{n_benchmarks}, {n_left:,} of {counted(n_items, 'item')} left, {n_questions:,} "
@@ -300,9 +306,9 @@ def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
     metadata=columns("report"),
 )
 def report(context: AssetExecutionContext, decon: Decon) -> None:
-    """Everything found, decided and removed, in one DuckDB file.
+    """All matches, decisions and removed documents in one DuckDB file.
 
-    Shards that could not be scanned are listed in it, and it is marked as incomplete.
+    Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
@@ -347,25 +353,28 @@ def report(context: AssetExecutionContext, decon: Decon) -> None:
                 "leaks": summary.n_matches,
                 "unreadable_rows": summary.n_unreadable,
                 "shards_without_mixture": summary.n_shards_without_mixture,
-                **_seen_in_report(store, config),
+                **_report_metadata(store, config),
             }
         )
 
 
-def _seen_in_report(store: Store, config: Config) -> dict[str, object]:
-    """The headlines as tables and plots, and where all that it tells of lies."""
+def _report_metadata(store: Store, config: Config) -> dict[str, object]:
+    """Return the main results as tables and plots, and the paths of tiles and mixtures."""
     from decon_core.report.publish.summary import score_bins, summary_of
 
     summary = summary_of(store.report)
-    thresholds = {rule: config.policy.threshold_of(rule) for rule in config.policy.detectors}
+    thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     rates = [{name: row[name] for name in _RATES} for row in summary["benchmarks"]]
     mixtures = [
-        {**{name: row[name] for name in _LEFT}, "folder": str(store.mixtures(row["mixture"]))}
+        {
+            **{name: row[name] for name in _MIXTURE_COLUMNS},
+            "folder": str(store.mixtures(row["mixture"])),
+        }
         for row in summary["mixtures"]
     ]
     return {
         "leak_rates": leak_rates(rates),
-        "by_benchmark": preview(rates, most=_MOST_BENCHMARKS_TOLD),
+        "by_benchmark": preview(rates, most=_MAX_BENCHMARKS_SHOWN),
         "scores": scores(score_bins(store.report), thresholds),
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
         "tables": preview(
@@ -379,7 +388,7 @@ def _seen_in_report(store: Store, config: Config) -> dict[str, object]:
 
 @asset(deps=[report], group_name=GROUP, owners=OWNERS, kinds={"html"}, code_version="1")
 def report_page(context: AssetExecutionContext, decon: Decon) -> None:
-    """The report for eyes: one page that needs nothing else, a section for a card, a summary."""
+    """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page
     from decon_core.report.publish.files import CARD, SUMMARY, write_published
     from decon_core.report.publish.summary import summary_of

@@ -1,4 +1,4 @@
-"""What the configuration names today, made known to Dagster as partitions."""
+"""Registers the benchmarks, packs, mixtures and blends of the configuration with Dagster."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from decon_core.text.tokenizers import load_tokenizer
 
 Echo = Callable[[str], None]
 
-# Enough rows to see that a recipe fits its file; the rest is read when records are materialized.
+# Enough rows to see whether a recipe fits its file; all are read when records are materialized.
 _ROWS_TRIED = 50
 
 
 @dataclass(frozen=True)
 class Registration:
-    """What the configuration names today, known to Dagster from now on."""
+    """The benchmarks and packs that were registered, with their configuration and store."""
 
     config: Config
     store: Store
@@ -35,8 +35,8 @@ class Registration:
     packs: tuple[Pack, ...]
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What the UI shows of it."""
+    def metadata(self) -> dict[str, Any]:
+        """Counts and a preview, as metadata of `inventory`."""
         shards = [shard for pack in self.packs for shard in pack.shards]
         rows = [
             {"pack": pack.name, "source": pack.source.name, "shards": len(pack.shards)}
@@ -58,10 +58,10 @@ def register_outside(
     may_retire: bool = False,
     echo: Echo = print,
 ) -> Registration:
-    """The same as a run of the asset `inventory`, without one; the UI shows it as such."""
+    """Register without a run, and record a materialization of `inventory` for the UI."""
     registered = register(config_path, instance, may_retire=may_retire, echo=echo)
-    # Also where it is what it was: the sensor waits for one where its own was refused.
-    event = AssetMaterialization("inventory", metadata=registered.told)
+    # Recorded even without changes: the sensor waits for it after its own `inventory` failed.
+    event = AssetMaterialization("inventory", metadata=registered.metadata)
     instance.report_runless_asset_event(event)
     return registered
 
@@ -73,15 +73,16 @@ def register(
     may_retire: bool = False,
     echo: Echo = print,
 ) -> Registration:
-    """Tell Dagster which benchmarks and packs there are.
+    """Bring Dagster's partitions and the packs in the store in line with the configuration.
 
-    A benchmark is tried first: once registered, a bad one would fail every run that covers it.
+    Raises RecordError if the first rows of any benchmark cannot be read: once registered, it would
+    fail every run that covers it.
     """
     config = load_config(config_path)
     load_tokenizer(config.policy.tokenizer_str)
-    found = benchmarks_of(config)
+    by_name = benchmarks_of(config)
     problems: list[Problem] = []
-    for benchmark in found.values():
+    for benchmark in by_name.values():
         try:
             benchmark.normalized(limit=_ROWS_TRIED)
         except DeconError as error:
@@ -92,13 +93,13 @@ def register(
         store.sweep_drafts()
         plan = register_packs(config, store, may_retire=may_retire)
     for pack in plan.retired:
-        echo(f"{pack.name}: shards are gone or changed; the pack and its mixture are removed")
+        echo(f"{pack.name}: shards are gone or changed; the pack and its mixtures are removed")
     for old, new in plan.renamed:
-        echo(f"{old}: renamed to {new}; its pack and what was found in it stay")
+        echo(f"{old}: renamed to {new}; its pack and its matches are kept")
     if warning := grid_warning(config, plan.current):
         echo(f"warning: {warning}")
-    align(instance, benchmarks, list(found))
+    align(instance, benchmarks, list(by_name))
     align(instance, packs, [pack.name for pack in plan.current])
     align(instance, mixtures, [mixture.name for mixture in config.mixtures])
     align(instance, blends, [blend.name for blend in config.blends])
-    return Registration(config, store, tuple(found), tuple(plan.current))
+    return Registration(config, store, tuple(by_name), tuple(plan.current))

@@ -1,7 +1,7 @@
-"""The report's page over HTTP, on this machine only, while `decon-assets dev` runs.
+"""Serves the report's page over HTTP on localhost while `decon-assets dev` runs.
 
-A browser that shows the Dagster UI refuses to follow a link to a file. So the link in the metadata
-of `report_page` leads here; on a server, to where its proxy serves the folder of the report.
+Browsers do not follow links from the Dagster UI to local files. So the link in the metadata of
+`report_page` points here; on a server it points to the report folder behind the server's proxy.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-URL_VARIABLE = "DECON_REPORT_URL"  # the address of the folder that the report is in
+URL_VARIABLE = "DECON_REPORT_URL"  # the URL of the report's folder
 
 _HOST = "127.0.0.1"
-_AWAY = 90  # from the port of the UI
+_PORT_OFFSET = 90  # added to the port of the UI
 _NAMES = ("report.html", "card.md", "summary.json")
 
 
 def link_to(page: Path) -> str:
-    """Where a browser finds a page of the report."""
-    served = os.environ.get(URL_VARIABLE)
-    return f"{served.rstrip('/')}/{page.name}" if served else page.resolve().as_uri()
+    """Return the URL of a page of the report; a `file:` URL if it is not served."""
+    base = os.environ.get(URL_VARIABLE)
+    return f"{base.rstrip('/')}/{page.name}" if base else page.resolve().as_uri()
 
 
-def serve_beside(folder: Path, *, port: int) -> str:
-    """Serve a folder's report from a thread, until this process ends; its address."""
-    server = _bound(folder, port + _AWAY)
+def serve_report(folder: Path, *, port: int) -> str:
+    """Serve a report folder from a daemon thread and return its URL; `port` is that of the UI."""
+    server = _bind(folder, port + _PORT_OFFSET)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://{_HOST}:{server.server_port}"
 
 
-def _bound(folder: Path, port: int) -> ThreadingHTTPServer:
+def _bind(folder: Path, port: int) -> ThreadingHTTPServer:
     handler = partial(_Handler, directory=str(folder))
     try:
         return ThreadingHTTPServer((_HOST, port), handler)
-    except OSError:  # somebody else's
+    except OSError:  # the port is taken: let the system choose one
         return ThreadingHTTPServer((_HOST, 0), handler)
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Three files, to whoever asks for them by this machine's own name."""
+    """Serves the three files of the report, for requests to localhost only."""
 
     def send_head(self):  # type: ignore[no-untyped-def] # the base class has no types for it
         name = self.headers.get("Host", "").rpartition(":")[0]
-        # Another name may be one that a page elsewhere made point here, to read along.
+        # Against DNS rebinding: a foreign page may point a host name of its own to this address.
         if name not in (_HOST, "localhost") or self.path.partition("?")[0][1:] not in _NAMES:
             self.send_error(404)
             return None
@@ -57,4 +57,4 @@ class _Handler(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - its name there
-        """Nothing: the terminal belongs to Dagster."""
+        """Log nothing: the terminal shows the output of Dagster."""

@@ -1,4 +1,4 @@
-"""The scan: every pack against every benchmark, each shard read once."""
+"""Assets of the scan: matches of packs with benchmarks, and common n-grams."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -23,7 +23,14 @@ from decon_assets.assets.lineage import columns
 from decon_assets.assets.metadata import OWNERS, RATE, PartitionReporter, preview
 from decon_assets.assets.plots import scores
 from decon_assets.failures import dagster_failures
-from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, cells, halves, in_order
+from decon_assets.partitions import (
+    BENCHMARK,
+    MOST_CELLS,
+    PACK,
+    cells,
+    pack_and_benchmark,
+    sorted_keys,
+)
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import Config
@@ -49,9 +56,9 @@ from decon_core.wording import counted
 
 GROUP = "scan"
 
-_SECONDS_BETWEEN_LINES = 10.0
-_MOST_ROWS_TOLD = 20
-_MOST_SHARDS_PLOTTED = 500
+_SECONDS_BETWEEN_LOG_LINES = 10.0
+_MAX_NGRAMS_SHOWN = 20
+_MAX_SHARDS_PLOTTED = 500
 
 
 @asset(
@@ -64,7 +71,7 @@ _MOST_SHARDS_PLOTTED = 500
     ],
     partitions_def=cells,
     backfill_policy=BackfillPolicy.multi_run(MOST_CELLS),
-    pool="scan",  # each uses all cores by itself
+    pool="scan",  # limits concurrent runs: each one uses all cores
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet"},
@@ -72,12 +79,12 @@ _MOST_SHARDS_PLOTTED = 500
     metadata=columns("scan"),
 )
 def scan(context: AssetExecutionContext, decon: Decon) -> None:
-    """Matches of every shard with every benchmark, as tiles.
+    """Matches of every shard with every benchmark, stored as tiles.
 
-    Tiles that are there already are kept. A shard that has to be read is scanned against all
-    benchmarks that have an index, so that it is read once, however Dagster cut a backfill into
-    runs. A cell whose index is missing fails: it never counts as clean. One that fails takes no
-    other with it.
+    A tile holds the matches of one shard with one benchmark version; existing tiles are kept. A
+    shard that has to be read is scanned against all benchmarks that have an index, so it is read
+    only once, however Dagster splits a backfill into runs. A cell without an index fails and never
+    counts as clean. A failed cell does not stop the others.
     """
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
@@ -95,19 +102,19 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
             total.n_bytes += part.n_bytes
             total.seconds += part.seconds
         if problems:
-            _tell_of_whole_cells(context, config, store)
+            _report_complete_cells(context, config, store)
             report_before_failure(context, "canaries_are_found", inspect_canaries(config, store))
             report_before_failure(context, "ledger_is_complete", inspect_ledgers(config, store))
             raise CorpusError(dict.fromkeys(problems))
         _describe(context, config, store, total)
 
 
-def _tell_of_whole_cells(context: AssetExecutionContext, config: Config, store: Store) -> None:
-    """Of a run that fails Dagster would take all cells for failed, also those that are done."""
+def _report_complete_cells(context: AssetExecutionContext, config: Config, store: Store) -> None:
+    """Materialize the complete cells of a failing run, or Dagster shows all its cells as failed."""
     packs = {pack.name: pack for pack in list_packs(store)}
     fingerprint = scan_fingerprint(store, config.policy)
-    for key in in_order(context):
-        pack, benchmark = halves(key)
+    for key in sorted_keys(context):
+        pack, benchmark = pack_and_benchmark(key)
         version = current_version(store, benchmark)
         if not missing_tiles(store, [packs[pack]], [version], fingerprint):
             context.log_event(AssetMaterialization(context.asset_key, partition=key))
@@ -115,14 +122,14 @@ def _tell_of_whole_cells(context: AssetExecutionContext, config: Config, store: 
 
 def _benchmarks_by_pack(context: AssetExecutionContext) -> dict[str, set[str]]:
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for key in in_order(context):
-        pack, benchmark = halves(key)
+    for key in sorted_keys(context):
+        pack, benchmark = pack_and_benchmark(key)
         wanted[pack].add(benchmark)
     return wanted
 
 
 def _groups(wanted: dict[str, set[str]]) -> list[tuple[list[str], list[str]]]:
-    """Packs that want the same benchmarks, together."""
+    """Group the packs for which the same benchmarks are requested."""
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for pack in sorted(wanted):
         groups[tuple(sorted(wanted[pack]))].append(pack)
@@ -136,19 +143,20 @@ def _scan_group(
     packs: list[Pack],
     benchmarks: list[str],
 ) -> ScanSummary:
-    told_at = -_SECONDS_BETWEEN_LINES
+    logged_at = -_SECONDS_BETWEEN_LOG_LINES
 
     def log_progress(
-        done: int, n_shards: int, n_bytes: int, n_bytes_in_all: int, seconds: float
+        n_done: int, n_shards: int, n_bytes: int, n_bytes_total: int, seconds: float
     ) -> None:
-        nonlocal told_at
-        if not n_bytes or (done < n_shards and seconds - told_at < _SECONDS_BETWEEN_LINES):
+        nonlocal logged_at
+        is_soon = seconds - logged_at < _SECONDS_BETWEEN_LOG_LINES
+        if not n_bytes or (n_done < n_shards and is_soon):
             return
-        told_at = seconds
+        logged_at = seconds
         rate = n_bytes / max(seconds, 1e-9)
-        left = (n_bytes_in_all - n_bytes) / rate
+        left = (n_bytes_total - n_bytes) / rate
         context.log.debug(
-            f"shard {done} of {n_shards}: {rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
+            f"shard {n_done} of {n_shards}: {rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
         )
 
     return scan_packs(
@@ -163,7 +171,7 @@ def _scan_group(
 
 
 def _others(config: Config, store: Store, benchmarks: Collection[str]) -> list[Version]:
-    """Benchmarks that nobody asked for here, and will: what is read is scanned for them, too."""
+    """Return the other benchmark versions, to scan shards for them too while they are read."""
     return [
         current_version(store, name)
         for name in benchmarks_of(config)
@@ -183,20 +191,20 @@ def _describe(
     context.log.info(
         f"read {counted(total.n_shards_read, 'shard')}, wrote "
         f"{counted(total.n_tiles_written, 'tile')}, "
-        f"{total.n_tiles_present} were there already"
+        f"{total.n_tiles_present} existed already"
     )
     fingerprint = scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
-    keys = in_order(context)
-    told = [halves(key) for key in keys]
-    scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in told)]
-    plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in told})
-    teller = PartitionReporter(context)
-    for key, (pack, benchmark) in zip(keys, told, strict=True):
-        if teller.is_done:
+    keys = sorted_keys(context)
+    pairs = [pack_and_benchmark(key) for key in keys]
+    scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
+    plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
+    reporter = PartitionReporter(context)
+    for key, (pack, benchmark) in zip(keys, pairs, strict=True):
+        if reporter.is_full:
             break
         counts = count_cell(store, packs[pack], current_version(store, benchmark), config.policy)
-        teller.tell(
+        reporter.report(
             key,
             {
                 "documents": counts.n_documents,
@@ -213,12 +221,12 @@ def _describe(
 def _plot_of_scores(
     config: Config, store: Store, packs: Collection[Pack], benchmarks: Collection[str]
 ) -> dict[str, MetadataValue]:
-    """How many matches of a run have which score; of a large run not, as all tiles are read."""
-    if sum(len(pack.shards) for pack in packs) > _MOST_SHARDS_PLOTTED:
+    """Plot the scores of a run's matches; nothing for a large run, as it reads all tiles."""
+    if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
         return {}
     versions = [current_version(store, name) for name in sorted(benchmarks)]
     fingerprint = scan_fingerprint(store, config.policy)
-    thresholds = {rule: config.policy.threshold_of(rule) for rule in config.policy.detectors}
+    thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
     return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
 
@@ -232,19 +240,19 @@ def _plot_of_scores(
     metadata=columns("common_ngrams"),
 )
 def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
-    """n-grams of the benchmarks that so many documents of a source hold that they are no evidence.
+    """Benchmark n-grams that are in too many documents of a source to be evidence of a leak.
 
-    Shards that could not be read are left out.
-    Frozen here; with `leave_out_common` in the policy they do not count in what is decided.
+    The list is frozen here. With `leave_out_common` in the policy, these n-grams are ignored when
+    leaks are decided. Shards that could not be read are not counted.
     """
     with dagster_failures(), decon.writable_store() as (config, store):
         require_unblocked(context, config, store)
         versions = current_versions(config, store)
-        name = scan_fingerprint(store, config.policy)
-        reader = MatchReader(store, tuple(versions), config.policy, name)
-        gaps = gaps_of(store, list_packs(store), versions, name)
+        fingerprint = scan_fingerprint(store, config.policy)
+        reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
+        gaps = gaps_of(store, list_packs(store), versions, fingerprint)
         for gap in gaps:
-            if not gap.is_refused:  # it will be scanned, and then the counts would be others
+            if not gap.is_refused:  # a later scan of it would change the counts
                 require_scanned(reader, gap.pack, versions)
         table = freeze_common(
             store,
@@ -252,11 +260,11 @@ def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
             versions,
             config.policy,
             index=index_fingerprint(store, config.policy),
-            scan=name,
-            lacking=missing_by_shard(gaps),
+            scan=fingerprint,
+            missing=missing_by_shard(gaps),
         )
-        most = table.sort_by([("share", "descending")]).slice(0, _MOST_ROWS_TOLD)
-        context.log.info(f"{table.num_rows} n-grams are common")
+        most = table.sort_by([("share", "descending")]).slice(0, _MAX_NGRAMS_SHOWN)
+        context.log.info(f"{table.num_rows} common n-grams")
         context.add_asset_metadata(
             {
                 "dagster/row_count": table.num_rows,

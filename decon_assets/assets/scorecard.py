@@ -1,4 +1,4 @@
-"""What each rule can see of these benchmarks in this corpus: planted on purpose, and found."""
+"""The scorecard: how many leaks planted on purpose each detector finds in this corpus."""
 
 import base64
 from dataclasses import replace
@@ -31,24 +31,26 @@ from decon_core.inventory import current_versions, list_packs
 if TYPE_CHECKING:
     from decon_core.quality.scorecard.marks import Marks
 
-_DIALOG_WIDTH = 940  # of the UI's dialog for Markdown, which does not fit pictures to itself
+_DIALOG_WIDTH = 940  # of the UI's Markdown dialog, which does not scale images
 
 
 class ScorecardConfig(Config):
     """Run configuration of `scorecard`."""
 
     detectors: list[str] = Field(
-        default=list(RULES), description="The rules to compare, whichever the policy chooses."
+        default=list(RULES),
+        description="The detectors to compare, independent of the policy's choice.",
     )
     per_transformation: int = Field(
-        default=8, description="Plantings of each transformation and of each hard negative."
+        default=8,
+        description="Number of plantings of each transformation and of each hard negative.",
     )
-    background: int = Field(default=100, description="Documents that stay as they are.")
-    seed: int = Field(default=0, description="Another one plants other items in other places.")
+    background: int = Field(default=100, description="Number of documents left unchanged.")
+    seed: int = Field(default=0, description="Seed for the choice of items and places.")
 
 
-# Not executable as an asset: "Materialize all" would make it with everything else, although nothing
-# depends on it and `decon-assets run` leaves it out. The job of the same name makes it.
+# An external asset: otherwise "Materialize all" would include it, although nothing depends on it
+# and `decon-assets run` leaves it out. The job of the same name makes it.
 scorecard = AssetSpec(
     "scorecard",
     deps=[
@@ -59,19 +61,18 @@ scorecard = AssetSpec(
     owners=OWNERS,
     kinds={"csv"},
     code_version="1",
-    description="What each detector finds of leaks that were planted on purpose, and what it flags "
-    "without reason. Items of the registered benchmarks, changed in some forty ways, go into "
-    "documents of the registered corpus; every detector scans them. Nothing depends on it, so "
-    '"Materialize all" leaves it out: the job `scorecard` makes it.',
+    description="Recall and false alarms of each detector on leaks planted on purpose. Items of "
+    "the registered benchmarks, transformed in some forty ways, are inserted into documents of the "
+    "registered corpus, and every detector scans these documents. Nothing depends on this asset, "
+    'so "Materialize all" leaves it out: the job `scorecard` makes it.',
 )
 
 
 @op
 def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardConfig) -> None:
-    """What each rule finds of leaks that were planted on purpose, and what it flags for nothing.
+    """Plant transformed benchmark items into documents of the corpus and scan with all detectors.
 
-    Items of the registered benchmarks, in some forty ways changed, go into documents of the
-    registered corpus; every rule scans them. Nothing else depends on it.
+    Records recall and false alarms of each detector as the asset `scorecard`.
     """
     from decon_core.quality.scorecard.corpora import hosts_of_packs
     from decon_core.quality.scorecard.page import recall_table
@@ -108,9 +109,8 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
         )
 
 
-@job(name="scorecard", description="Make the asset `scorecard` anew.")
+@job(name="scorecard", description="Make the asset `scorecard`.")
 def scorecard_job() -> None:
-    """A job of one op."""
     plant_and_scan()
 
 

@@ -1,9 +1,9 @@
-"""Asset checks: what must hold after a stage, said where the UI shows it. One file per stage.
+"""Asset checks, one file per stage.
 
-Each looks at what lies on disk, for all partitions: in a run over a range a check has one result
-for the whole range. Those that read every record, ledger, tile, mixture or blend leave out what was
-right and did not change since. The others look at everything each time: an index part is mapped to
-memory, of a mixture with a control only manifests are read, of a report its tables.
+Each check examines all partitions on disk, as a run over a range of partitions has only one result
+per check. Checks that read every record, ledger, tile, mixture or blend skip what passed before and
+has not changed since. The others examine everything each time, which is cheap: they map index parts
+into memory and read only manifests of mixtures and tables of the report.
 """
 
 from decon_assets.checks.benchmarks import (

@@ -1,4 +1,4 @@
-"""Checks of the benchmarks: what records say, what an index holds, what can be found of them."""
+"""Checks of benchmarks: records, the idf snapshot, and index parts."""
 
 from dagster import AssetCheckResult, asset_check
 
@@ -17,9 +17,9 @@ from decon_core.quality.store_faults import changed_faults_of_records
 
 @asset_check(asset=records, blocking=True)
 def records_are_valid(decon: Decon) -> AssetCheckResult:
-    """Records have the declared form, a text each, and the counts and content they were saved with.
+    """Records have the declared schema, and each has a text.
 
-    No number is that of two items.
+    Their counts and content are as saved, and no two items share a number.
     """
     with decon.writable_store() as (config, store):
         return result_of_inspection(changed_faults_of_records(store, [*benchmarks_of(config)]))
@@ -27,9 +27,10 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=idf_snapshot)
 def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
-    """The benchmarks that idf was counted over are in the versions that they had then.
+    """The idf snapshot was counted from the current benchmark versions.
 
-    A snapshot that is not stays in force until it is frozen anew. Also checked with `records`.
+    A snapshot of older versions stays in use until it is frozen again. This check also runs when
+    `records` is materialized.
     """
     _, store = decon.open_store()
     return result_of(outdated_members(store), is_warning=True)
@@ -37,7 +38,7 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
-    """Every benchmark that has an index accounts for every record, and can see at least one."""
+    """Every index accounts for each record of its benchmark, and at least one is indexable."""
     config, store = decon.open_store()
     fingerprint = index_fingerprint(store, config.policy)
     problems, blind = [], []
@@ -53,21 +54,21 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
             problems.append(Problem(name, found, str(version.n_records)))
         if not entries.records.size:
             blind.append(Problem(name, "no indexable record", "at least one"))
-    # Lost records must not flow on. A benchmark that no rule can see is reported as such: nothing
-    # of it is ever called clean.
+    # Missing records are an error. A benchmark without an indexable record is only a warning: the
+    # report shows it as not indexable and never as clean.
     return result_of([*problems, *blind], is_warning=not problems)
 
 
 @asset_check(asset=index, blocking=True)
 def enough_is_indexable(decon: Decon) -> AssetCheckResult:
-    """Every chosen rule can see as large a share of each required benchmark as is demanded.
+    """Each detector can find at least the configured share of every required benchmark.
 
-    Of a benchmark that is not required, a smaller share is a warning.
+    For a benchmark that is not required, a smaller share is a warning.
     """
     config, store = decon.open_store()
-    seen = visibilities_of(config, store, benchmarks_of(config))
-    blocking = shortfalls(config, (one for one in seen if one.benchmark in config.required))
-    others = shortfalls(config, (one for one in seen if one.benchmark not in config.required))
-    rows = [one.as_row for one in sorted(seen, key=lambda one: one.share)]
+    every = visibilities_of(config, store, benchmarks_of(config))
+    blocking = shortfalls(config, (one for one in every if one.benchmark in config.required))
+    others = shortfalls(config, (one for one in every if one.benchmark not in config.required))
+    rows = [one.told for one in sorted(every, key=lambda one: one.share)]
     problems = [*blocking, *others]
     return result_of(problems, is_warning=not blocking, indexability=preview(rows))

@@ -1,4 +1,4 @@
-"""Checks of what people take away: accounts that add up, and a report that covers everything."""
+"""Checks of mixtures, blends and the report."""
 
 from dagster import AssetCheckResult, asset_check
 
@@ -22,7 +22,7 @@ from decon_core.wording import counted
 
 @asset_check(asset=mixture, blocking=True)
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
-    """Documents in are documents out plus documents removed, and the bytes are those written."""
+    """Documents read equal documents kept plus documents removed, and no file was changed."""
     with decon.writable_store() as (config, store):
         return result_of_inspection(
             inspect_changed_mixtures(store, config.mixtures, list_packs(store))
@@ -31,18 +31,18 @@ def mixture_adds_up(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=mixture)
 def controls_match(decon: Decon) -> AssetCheckResult:
-    """Every control loses as many documents as its treatment, and as many tokens to half a percent.
+    """Every control loses as many documents as its treatment, and as many tokens within 0.5 %.
 
-    Where leaks are longer than anything else in a source, that cannot be.
+    This is impossible where the leaked documents are longer than all others of a source.
     """
     config, store = decon.open_store()
     problems = {}
     for declared in (one for one in config.mixtures if one.take == "control"):
         for pack in list_packs(store):
             path = store.mixture(declared.name, pack.name) / MANIFEST
-            for told in (read_json(path)["control"] or ()) if path.is_file() else ():
-                matched = Matched(**told)
-                if not matched.is_near:  # all packs of a source say the same
+            for value in (read_json(path)["control"] or ()) if path.is_file() else ():
+                matched = Matched(**value)
+                if not matched.is_near:  # the same in all packs of a source
                     problems[declared.name, matched.source] = Problem(
                         f"{declared.name}, {matched.source}",
                         f"{counted(matched.n_drawn, 'document')}, "
@@ -54,21 +54,24 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=blend, blocking=True)
 def blend_adds_up(decon: Decon) -> AssetCheckResult:
-    """Texts written are documents drawn, less those replaced, plus test items; bytes as written."""
+    """Texts written equal documents drawn, minus those replaced, plus test items.
+
+    No file was changed since.
+    """
     with decon.writable_store() as (config, store):
         return result_of_inspection(inspect_changed_blends(store, config.blends))
 
 
 @asset_check(asset=report)
 def coverage_is_complete(decon: Decon) -> AssetCheckResult:
-    """All of today's shards are registered, scanned against all benchmarks, and in the report.
+    """All current shards are registered, scanned against all benchmarks, and in the report.
 
-    So are all items and shares of mixtures, and what was found adds up.
+    The report also contains all items and all shares of mixtures, and its counts add up.
     """
     config, store = decon.open_store()
-    today = plan_registration(config, store)
-    problems = [Problem(path, "gone or changed", "as it was registered") for path in today.gone]
-    problems += [Problem(path, "not registered", "a registered shard") for path in today.new]
+    plan = plan_registration(config, store)
+    problems = [Problem(path, "gone or changed", "as it was registered") for path in plan.gone]
+    problems += [Problem(path, "not registered", "a registered shard") for path in plan.new]
     try:
         versions = current_versions(config, store)
         scan = scan_fingerprint(store, config.policy)
@@ -95,9 +98,9 @@ def _faults_of_report(config: Config, store: Store) -> list[Problem]:
 
 @asset_check(asset=report)
 def report_is_todays(decon: Decon) -> AssetCheckResult:
-    """The report is that of today's files, settings, verdicts and products, however old it is.
+    """The report was built from the current files, settings, verdicts and products.
 
-    A clock could not tell: a report is right as long as nothing moved that it tells of.
+    Its age does not matter: a report stays valid until one of these changes.
     """
     config, store = decon.open_store()
     return result_of(changes_since_report(config, store), is_warning=True)
@@ -105,11 +108,11 @@ def report_is_todays(decon: Decon) -> AssetCheckResult:
 
 @asset_check(asset=report)
 def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
-    """No benchmark's leak rate is far from that of the report before."""
+    """No benchmark's leak rate differs much from that in the previous report."""
     with decon.writable_store() as (config, store):
         try:
-            found = drift_of(store, config.drift)
+            drift = drift_of(store, config.drift)
         except DeconError as error:
             return result_of(error.problems, is_warning=True)
-        compared = found.n_compared if found.has_before else "no report before"
-        return result_of(found.problems, is_warning=True, benchmarks_compared=compared)
+        compared = drift.n_compared if drift.has_before else "no previous report"
+        return result_of(drift.problems, is_warning=True, benchmarks_compared=compared)

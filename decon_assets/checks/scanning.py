@@ -1,4 +1,4 @@
-"""Checks of the scan: that it finds what is there, and accounts for what it read."""
+"""Checks of the scan: it finds planted items and accounts for every row that it read."""
 
 from dagster import AssetCheckResult, asset_check
 
@@ -13,31 +13,34 @@ from decon_core.scan.tiles import scan_fingerprint
 
 @asset_check(asset=scan, blocking=True)
 def canaries_are_found(decon: Decon) -> AssetCheckResult:
-    """Items planted on purpose into shards of their own are found by the scan, by every rule."""
+    """The scan finds benchmark items planted into synthetic shards, with every detector."""
     with decon.writable_store() as (config, store):
         return inspect_canaries(config, store)
 
 
 @asset_check(asset=scan, blocking=True)
 def ledger_is_complete(decon: Decon) -> AssetCheckResult:
-    """Of every shard with tiles all rows are accounted for, and the tiles are that shard's."""
+    """The ledger of every scanned shard accounts for all rows, and its tiles belong to it."""
     with decon.writable_store() as (config, store):
         return inspect_ledgers(config, store)
 
 
 @asset_check(asset=scan)
 def every_row_was_read(decon: Decon) -> AssetCheckResult:
-    """No shard that was scanned has rows that could not be read. They block its mixture."""
+    """All rows of the scanned shards could be read.
+
+    Unreadable rows block the mixtures of their pack, unless the policy drops such rows.
+    """
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
-        found = changed_unread_rows(store, list_packs(store), fingerprint)
-        return result_of_inspection(found, is_warning=config.policy.unreadable == "drop")
+        inspection = changed_unread_rows(store, list_packs(store), fingerprint)
+        return result_of_inspection(inspection, is_warning=config.policy.unreadable == "drop")
 
 
 @asset_check(asset=scan)
 def text_is_utf8(decon: Decon) -> AssetCheckResult:
-    """No row of a scanned shard has bytes that are not UTF-8. They are scanned as U+FFFD."""
+    """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
-        found = changed_invalid_rows(store, list_packs(store), fingerprint)
-        return result_of_inspection(found, is_warning=config.policy.invalid_utf8 != "block")
+        inspection = changed_invalid_rows(store, list_packs(store), fingerprint)
+        return result_of_inspection(inspection, is_warning=config.policy.invalid_utf8 != "block")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from decon_assets.cli.command import Command, Say, add_config
 from decon_assets.cli.terminal.tables import text_table
-from decon_assets.freshness import NOT_TODAYS, is_report_current
+from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
@@ -141,7 +141,7 @@ def card(options: argparse.Namespace, say: Say) -> int:
 
     summary = _summary(options)
     if not options.report and not is_report_current(load_config(options.config)):
-        sys.stderr.write(f"note: {NOT_TODAYS}\n")
+        sys.stderr.write(f"note: {REPORT_IS_STALE}\n")
     code = _code_of(summary)
     if not options.out:
         say(card_from(summary))

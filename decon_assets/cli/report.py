@@ -8,7 +8,7 @@ from pathlib import Path
 
 from decon_assets.cli.command import Command, Say, add_config
 from decon_assets.cli.terminal.tables import text_table
-from decon_assets.freshness import NOT_TODAYS, is_report_current
+from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.runner.active_run import active_run
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
@@ -69,7 +69,7 @@ def report(options: argparse.Namespace, say: Say) -> int:
         sys.stderr.write(f"no report yet at {path}: {run or '`decon-assets run` makes one'}\n")
         return 1
     if not options.database and not is_report_current(load_config(options.config)):
-        sys.stderr.write(f"note: {NOT_TODAYS}\n")
+        sys.stderr.write(f"note: {REPORT_IS_STALE}\n")
     coverage = _coverage(path)
     if coverage and (options.page or options.query):
         sys.stderr.write(f"{coverage.notice}\n")

@@ -338,7 +338,7 @@ def _status_of_products(
 
 
 def dev(options: argparse.Namespace, say: Say) -> int:
-    from decon_assets.assets.report_server import URL_VARIABLE, serve_beside
+    from decon_assets.assets.report_server import URL_VARIABLE, serve_report
     from decon_assets.instance.home import (
         HOME_VARIABLE,
         LOCATION,
@@ -358,7 +358,7 @@ def dev(options: argparse.Namespace, say: Say) -> int:
     hand_down_workers(options)
     if URL_VARIABLE not in os.environ:
         folder = Store(config.store).report.parent
-        os.environ[URL_VARIABLE] = serve_beside(folder, port=options.port)
+        os.environ[URL_VARIABLE] = serve_report(folder, port=options.port)
     command = [
         sys.executable, "-W", _NO_OTHER_PROGRAM, "-m", "dagster", "dev",
         "-m", LOCATION, "-h", "127.0.0.1", "-p", str(options.port),

@@ -1,1 +1,1 @@
-"""Matches to leaks: thresholds, common n-grams, verdicts."""
+"""Decides which matches are leaks: thresholds, common n-grams, verdicts."""

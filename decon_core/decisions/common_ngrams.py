@@ -1,9 +1,8 @@
-"""n-grams of benchmarks that many documents hold: boilerplate, not evidence.
+"""Common n-grams: benchmark n-grams in so many documents that they are boilerplate, not evidence.
 
-A scan counts in how many documents each indexed n-gram stands (`gram_counts.py`); a file for every
-shard and benchmark version keeps that, beside the tile. Here they are added up by source. What is
-common at the policy's share is frozen, as idf is: what counts as a leak must not move while it is
-decided.
+A scan counts the documents that contain each indexed n-gram (`gram_counts.py`) and stores the
+counts beside each tile. This module adds them up by source. The list of n-grams above the policy's
+share is frozen, like idf, so that decisions do not shift while they are made.
 """
 
 from __future__ import annotations
@@ -44,11 +43,12 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-Lacking = Mapping[str, Collection[str]]  # by fingerprint of a shard, benchmarks without a tile
+# Benchmarks without a tile, by fingerprint of a shard.
+MissingByShard = Mapping[str, Collection[str]]
 
-_NONE: Lacking = MappingProxyType({})
+_NONE: MissingByShard = MappingProxyType({})
 _TABLE_MB = 16
-_TILES_AT_ONCE = 500  # whose content is in memory
+_TILES_AT_ONCE = 500  # files held in memory at the same time
 
 
 # Frozen -------------------------------------------------------------------------------------------
@@ -62,31 +62,31 @@ def freeze_common(
     *,
     index: str,
     scan: str,
-    lacking: Lacking = _NONE,
+    missing: MissingByShard = _NONE,
 ) -> pa.Table:
-    """Add up over all shards, and make what is common the list that counts from now on.
+    """Add up the counts of all shards, and store the common n-grams as the current list.
 
-    `lacking`: the benchmarks that shards could not be scanned against; those are left out.
+    `missing` has the benchmarks that a shard could not be scanned against; they are left out.
     """
     tables = [COMMON.empty_table()]
     sources: dict[str, list[Pack]] = defaultdict(list)
     for pack in packs:
         sources[pack.source.name].append(pack)
-    for source, own in sorted(sources.items()):
-        shards = [shard.fingerprint for pack in own for shard in pack.shards]
+    for source, members in sorted(sources.items()):
+        shards = [shard.fingerprint for pack in members for shard in pack.shards]
         sizes = {
             shard: read_json(store.ledger(scan, shard))["n_documents"]
             for shard in shards
-            if len(lacking.get(shard, ())) < max(len(versions), 1)
+            if len(missing.get(shard, ())) < max(len(versions), 1)
         }
         for version in sorted(versions, key=lambda version: version.benchmark):
-            read = [one for one in shards if version.benchmark not in lacking.get(one, ())]
+            read = [one for one in shards if version.benchmark not in missing.get(one, ())]
             n_documents = sum(sizes[shard] for shard in read)
             paths = [store.gram_counts(scan, shard, version.fingerprint) for shard in read]
-            counted = _total(paths)
-            common = counted.filter(_are_common(counted["n_documents"], n_documents, policy))
-            told = _told(store, version, common, policy, index=index)
-            tables.append(_named(told, source, version.benchmark, n_documents))
+            totals = _add_counts(paths)
+            common = totals.filter(_are_common(totals["n_documents"], n_documents, policy))
+            described = _with_texts(store, version, common, policy, index=index)
+            tables.append(_with_names(described, source, version.benchmark, n_documents))
     table = pa.concat_tables(tables)
     fingerprint = sha256(repr(table.to_pydict()).encode()).hexdigest()[:16]
     write_parquet(store.common(fingerprint), table)
@@ -96,14 +96,14 @@ def freeze_common(
             "fingerprint": fingerprint,
             "scan": scan,
             "share": _limits(policy),
-            "inputs": _inputs(packs, versions, lacking),
+            "inputs": _inputs(packs, versions, missing),
         },
     )
     return table
 
 
 def _are_common(counts: pa.ChunkedArray, n_documents: int, policy: Policy) -> pa.ChunkedArray:
-    # 0.29 * 100 is 28.999999999999996, and 29 documents are not more than that.
+    # 0.29 * 100 is 28.999999999999996, but 29 documents must not count as more than 29 %.
     limit = math.floor(policy.common_share * n_documents + TOLERANCE)
     return pc.and_(
         pc.greater(counts, limit),
@@ -117,29 +117,29 @@ def has_common(
     versions: Sequence[Version],
     policy: Policy,
     scan: str,
-    lacking: Lacking = _NONE,
+    missing: MissingByShard = _NONE,
 ) -> bool:
-    """Whether the list that counts was added up from these very packs and versions."""
+    """Whether the current list was made from exactly these packs, versions and settings."""
     if not store.current_common.is_file():
         return False
     value = read_json(store.current_common)
-    today = (scan, _limits(policy), _inputs(packs, versions, lacking))
-    return (value["scan"], value["share"], value["inputs"]) == today
+    expected = (scan, _limits(policy), _inputs(packs, versions, missing))
+    return (value["scan"], value["share"], value["inputs"]) == expected
 
 
 def _limits(policy: Policy) -> list[float]:
     return [policy.common_share, policy.common_least_documents]
 
 
-def _inputs(packs: Sequence[Pack], versions: Sequence[Version], lacking: Lacking) -> str:
+def _inputs(packs: Sequence[Pack], versions: Sequence[Version], missing: MissingByShard) -> str:
     shards = sorted(shard.fingerprint for pack in packs for shard in pack.shards)
     named = sorted(f"{version.benchmark} {version.fingerprint}" for version in versions)
-    absent = sorted(f"{shard} without {sorted(names)}" for shard, names in lacking.items())
+    absent = sorted(f"{shard} without {sorted(names)}" for shard, names in missing.items())
     return sha256("\n".join([*shards, *named, *absent]).encode()).hexdigest()[:16]
 
 
-def _total(paths: Sequence[Path]) -> pa.Table:
-    """Counts of many shards, summed by n-gram. One file after the other takes six times as long."""
+def _add_counts(paths: Sequence[Path]) -> pa.Table:
+    """Sum the counts of many shards by n-gram, in batches: file by file takes six times as long."""
     n_documents = pl.col("n_documents").cast(pl.Int64).sum()
     sums = [pl.LazyFrame(GRAM_COUNTS.empty_table())]
     for first in range(0, len(paths), _TILES_AT_ONCE):
@@ -151,19 +151,20 @@ def _total(paths: Sequence[Path]) -> pa.Table:
     return every.group_by("place").agg(n_documents).sort("place").collect().to_arrow()
 
 
-def _named(told: pa.Table, source: str, benchmark: str, n_documents: int) -> pa.Table:
-    n = told.num_rows
-    columns = {name: told[name] for name in told.column_names}
+def _with_names(described: pa.Table, source: str, benchmark: str, n_documents: int) -> pa.Table:
+    n = described.num_rows
+    columns = {name: described[name] for name in described.column_names}
     columns["source"] = pa.repeat(pa.scalar(source), n)
     columns["benchmark"] = pa.repeat(pa.scalar(benchmark), n)
-    columns["share"] = pc.divide(told["n_documents"].cast(pa.float64()), float(n_documents or 1))
+    counts = described["n_documents"].cast(pa.float64())
+    columns["share"] = pc.divide(counts, float(n_documents or 1))
     return pa.table({name: columns[name] for name in COMMON.names}).cast(COMMON)
 
 
-def _told(
+def _with_texts(
     store: Store, version: Version, common: pa.Table, policy: Policy, *, index: str
 ) -> pa.Table:
-    """How the n-grams read, cut out of a question that holds each, and how many others do."""
+    """Add the text of each n-gram, cut from a question, and the number of questions with it."""
     places = common["place"].to_numpy().astype(np.int64)
     grams, part = _grams(store.root, version, index, policy.ngram_size)
     numbers = np.searchsorted(grams.first, places)
@@ -205,7 +206,10 @@ def _grams(root: Path, version: Version, index: str, size: int) -> tuple[Grams, 
 
 
 def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Table]:
-    """The list that counts, and its fingerprint. Refused when it was frozen from something else."""
+    """Return the fingerprint and table of the current list of common n-grams.
+
+    Raises MissingError if there is none, or if it was made from another scan or for another share.
+    """
     remedy = (
         "`decon-assets run`, or materialize the asset `common_ngrams`; "
         "or set policy.leave_out_common = false"
@@ -217,16 +221,17 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
     value: dict[str, Any] = read_json(store.current_common)
     if (value["scan"], value["share"]) != (scan, _limits(policy)):
         found = "a list of common n-grams of another scan or share"
-        raise MissingError(Problem(str(store.current_common), found, "one of today's", remedy))
+        expected = "one of the current scan and policy"
+        raise MissingError(Problem(str(store.current_common), found, expected, remedy))
     fingerprint = value["fingerprint"]
     return fingerprint, read_parquet(store.common(fingerprint), schema=COMMON)
 
 
 def places_of(common: pa.Table, source: str) -> dict[str, Integers]:
-    """The places of what is common in a source, by benchmark."""
-    own = common.filter(pc.equal(common["source"], source))
-    benchmarks = np.asarray(own["benchmark"].to_numpy(zero_copy_only=False))
-    places = own["place"].to_numpy().astype(np.int64)
+    """Return the places of the n-grams that are common in a source, by benchmark."""
+    rows = common.filter(pc.equal(common["source"], source))
+    benchmarks = np.asarray(rows["benchmark"].to_numpy(zero_copy_only=False))
+    places = rows["place"].to_numpy().astype(np.int64)
     return {name: places[benchmarks == name] for name in sorted({*benchmarks.tolist()})}
 
 
@@ -242,9 +247,9 @@ def without_common(
     *,
     index: str,
 ) -> pa.Table:
-    """The matches of `decon` with a benchmark as if the n-grams at these places were not there.
+    """Rescore the `decon` matches with a benchmark without the n-grams at these places.
 
-    A match must have reached the evidence floor with them: this only ever takes matches away.
+    A match was kept only if it reached the evidence floor with them, so scores only decrease.
     """
     is_decon = pc.equal(matches["detector"], "decon").to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(is_decon)
@@ -267,7 +272,7 @@ def _rescored(
     policy: Policy,
     index: str,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Overlap of the question and base score, without the n-grams at these places."""
+    """Return question overlap and base score without the n-grams at these places."""
     grams, part = _grams(store.root, version, index, policy.ngram_size)
     is_common = np.zeros(len(grams), np.bool_)
     is_common[np.searchsorted(grams.first, places)] = True
@@ -300,7 +305,7 @@ def _rescored(
 def _share(
     n_records: int, df: Sequence[int], is_matched: Sequence[bool], is_common: Sequence[bool]
 ) -> float:
-    """Summed in order, as the kernels do."""
+    """Return the matched share of idf weights, summed in the same order as in the kernels."""
     part = whole = 0.0
     for records, matched, common in zip(df, is_matched, is_common, strict=True):
         if not common:

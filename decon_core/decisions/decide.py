@@ -1,11 +1,10 @@
-"""Matches to calls: which of them are leaks, at a threshold, without scanning again.
+"""Decides which matches are leaks at a threshold, without scanning again.
 
-A match carries its overlaps and lengths, so every gate and the length penalty can be applied anew
-for any threshold at or above the evidence floor. The formulas are those of `reference.py`, over
-columns; a property test holds the two together. What a person said of a pair comes before its
-score.
+A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
+any threshold at or above the evidence floor. The formulas are those of `reference.py`, over
+columns; a property test compares the two. A verdict on a pair overrides its score.
 
-A `decon` match that is no leak may still be *question-only*: the question was found, and not enough
+A `decon` match that is not a leak may be *question-only*: the question was found, but not enough
 of the answer or passage for a leak (docs/detector.md, section 6).
 """
 
@@ -31,21 +30,21 @@ Integers = npt.NDArray[np.int64]
 
 _PARTS = ("question", "answer", "passage")
 
-# One entry per rule, document, benchmark item and place; of several records the best, then the
-# correct choice, then the first. Each record is a pair of its own: one that a person cleared must
-# not speak for one that leaked, and one that a person confirmed must not be hidden by any other.
+# One entry per detector, document, benchmark item and place: among several records the best, then
+# the correct choice, then the first. Every record is a pair of its own: a cleared one must not
+# represent one that leaked, and a confirmed one must not be hidden by another.
 _BEST_FIRST = (
     *("is_contaminated", "is_question_only", "is_confirmed"),
-    *("is_enough", "score", "is_said", "is_correct"),
+    *("reaches_threshold", "score", "has_verdict", "is_correct"),
 )
-_ELSE_FIRST = ("record", "question_stop")
+_TIE_BREAKERS = ("record", "question_stop")
 _ITEM = [
     *("shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for"),
     "place",
 ]
-# Records of an item that were found at one place by the very same words: choices, mostly, of none
-# of which anything stands there. Whoever cleared the best of them has seen what the others show.
-_SAME = [*_ITEM, *(f"{part}_{edge}" for part in _PARTS for edge in ("start", "stop"))]
+# Records of an item found at one place by the same words: mostly choices whose answer was not
+# found. A verdict that clears the best of them applies to the others as well.
+_SAME_WORDS = [*_ITEM, *(f"{part}_{edge}" for part in _PARTS for edge in ("start", "stop"))]
 
 
 def decide(
@@ -55,75 +54,81 @@ def decide(
     *,
     holds_to: Floats | None = None,
 ) -> pa.Table:
-    """One entry per document, item and place, with its score and whether it counts as a leak.
+    """Return one entry per document, item and place, with its score and whether it is a leak.
 
-    `holds_to`: of every match the highest threshold at which it would be one. An entry has the
-    highest of all that it was chosen from.
+    `holds_to` is the highest threshold at which each match would be a leak. An entry gets the
+    highest value of all matches that it was chosen from.
     """
-    score, is_enough, is_without_answer = judge(matches, policy)
+    score, is_leak, is_question_only = judge(matches, policy)
     highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
-    said = verdict_column(matches["pair"], verdicts)
-    # Only `decon` tells places of a document apart.
+    verdict = verdict_column(matches["pair"], verdicts)
+    # Only `decon` distinguishes several places in a document.
     place = pl.when(pl.col("detector") == "decon").then(pl.col("question_start"))
     frame = pl.DataFrame(matches).with_columns(
         place.alias("place"),
         pl.Series("score", score),
-        pl.Series("is_enough", is_enough),
-        pl.Series("is_question_only", is_without_answer),
-        pl.Series("verdict", said),
+        pl.Series("reaches_threshold", is_leak),
+        pl.Series("is_question_only", is_question_only),
+        pl.Series("verdict", verdict),
         pl.Series("holds_to", highest).cast(pl.Float64),
     )
     if holds_to is not None:
         frame = frame.with_columns(pl.col("holds_to").max().over(_ITEM))
-    return _chosen(_called(frame, verdicts)).select(ENTRIES.names).to_arrow().cast(ENTRIES)
-
-
-def _called(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
-    """Which matches are leaks or question-only; and of which items and places some leak by score.
-
-    A person who clears a pair clears it of both.
-    """
-    is_enough = pl.col("is_enough")
-    if not verdicts:
-        return frame.with_columns(
-            is_enough.alias("is_contaminated"),
-            is_enough.alias("is_by_score"),
-            pl.lit(value=False).alias("is_confirmed"),
-            pl.lit(value=False).alias("is_said"),
-        )
-    said = pl.col("verdict")
-    is_confirmed, is_clearing = said == LEAK, said.is_in(verdicts.clears)
-    best_cleared = pl.col("score").filter(is_clearing).max().over(_SAME)
-    is_cleared = is_clearing | (said.is_null() & (pl.col("score") <= best_cleared))
-    is_open = ~is_cleared.fill_null(value=False)
-    is_leak = is_confirmed.fill_null(value=False) | (is_enough & is_open)
-    return frame.with_columns(
-        is_leak.alias("is_contaminated"),
-        (pl.col("is_question_only") & is_open & ~is_leak).alias("is_question_only"),
-        is_enough.max().over(_ITEM).alias("is_by_score"),
-        is_confirmed.alias("is_confirmed"),
-        said.is_not_null().alias("is_said"),
+    return (
+        _best_entries(_apply_verdicts(frame, verdicts))
+        .select(ENTRIES.names)
+        .to_arrow()
+        .cast(ENTRIES)
     )
 
 
-def _chosen(frame: pl.DataFrame) -> pl.DataFrame:
+def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
+    """Add whether each match is a leak or question-only, and whether its item leaks by score.
+
+    A verdict that clears a pair clears it of both.
+    """
+    reaches_threshold = pl.col("reaches_threshold")
+    if not verdicts:
+        return frame.with_columns(
+            reaches_threshold.alias("is_contaminated"),
+            reaches_threshold.alias("is_by_score"),
+            pl.lit(value=False).alias("is_confirmed"),
+            pl.lit(value=False).alias("has_verdict"),
+        )
+    verdict = pl.col("verdict")
+    is_confirmed, is_clearing = verdict == LEAK, verdict.is_in(verdicts.clears)
+    best_cleared = pl.col("score").filter(is_clearing).max().over(_SAME_WORDS)
+    is_cleared = is_clearing | (verdict.is_null() & (pl.col("score") <= best_cleared))
+    is_open = ~is_cleared.fill_null(value=False)
+    is_leak = is_confirmed.fill_null(value=False) | (reaches_threshold & is_open)
+    return frame.with_columns(
+        is_leak.alias("is_contaminated"),
+        (pl.col("is_question_only") & is_open & ~is_leak).alias("is_question_only"),
+        reaches_threshold.max().over(_ITEM).alias("is_by_score"),
+        is_confirmed.alias("is_confirmed"),
+        verdict.is_not_null().alias("has_verdict"),
+    )
+
+
+def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
+    """Keep the best match of each document, item and place."""
     best_first = (pl.col(name).fill_null(False) for name in _BEST_FIRST)
-    descending = [False] * len(_ITEM) + [True] * len(_BEST_FIRST) + [False] * len(_ELSE_FIRST)
-    in_order = frame.sort([*_ITEM, *best_first, *_ELSE_FIRST], descending=descending)
-    return in_order.unique(_ITEM, keep="first", maintain_order=True)
+    descending = [False] * len(_ITEM) + [True] * len(_BEST_FIRST) + [False] * len(_TIE_BREAKERS)
+    ordered = frame.sort([*_ITEM, *best_first, *_TIE_BREAKERS], descending=descending)
+    return ordered.unique(_ITEM, keep="first", maintain_order=True)
 
 
 def verdict_column(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
-    """What a person said of each pair; null of most."""
+    """Return the verdict on each pair; null where there is none."""
     if not verdicts:
         return pa.nulls(len(pairs), pa.string())
     known = pa.array(verdicts.by_pair, pa.string())
-    said = pa.array([one.verdict for one in verdicts.by_pair.values()], pa.string())
-    return said.take(pc.index_in(pairs.combine_chunks(), known))
+    values = pa.array([one.verdict for one in verdicts.by_pair.values()], pa.string())
+    return values.take(pc.index_in(pairs.combine_chunks(), known))
 
 
 class Judged(NamedTuple):
-    """What each match amounts to by its score alone."""
+    """Score and class of each match, by score alone, without verdicts."""
 
     score: Floats
     is_leak: Booleans
@@ -131,19 +136,20 @@ class Judged(NamedTuple):
 
 
 def judge(matches: pa.Table, policy: Policy) -> Judged:
-    """Score and class of every match, by the thresholds of its benchmark."""
+    """Score and classify every match by the thresholds of its benchmark."""
     judged = _judge(matches, policy)
-    for rows, own in by_threshold(matches, policy):
-        for column, found in zip(judged, _judge(matches.take(pa.array(rows)), own), strict=True):
-            column[rows] = found
+    for rows, benchmark_policy in by_threshold(matches, policy):
+        of_rows = _judge(matches.take(pa.array(rows)), benchmark_policy)
+        for column, values in zip(judged, of_rows, strict=True):
+            column[rows] = values
     return judged
 
 
 def by_threshold(matches: pa.Table, policy: Policy) -> Iterator[tuple[Integers, Policy]]:
-    """The rows of benchmarks that have thresholds of their own, with the policy for them."""
+    """Yield the rows of each benchmark with its own thresholds, and the policy for them."""
     for name in policy.benchmark:
-        is_own = pc.equal(matches["benchmark"], name).to_numpy(zero_copy_only=False)
-        if (rows := np.flatnonzero(is_own)).size:
+        is_of_benchmark = pc.equal(matches["benchmark"], name).to_numpy(zero_copy_only=False)
+        if (rows := np.flatnonzero(is_of_benchmark)).size:
             yield rows, policy.for_benchmark(name)
 
 
@@ -152,15 +158,16 @@ def _judge(matches: pa.Table, policy: Policy) -> Judged:
     score, is_leak, is_question_only = _judge_decon(matches, policy)
     is_question_only = is_question_only & (detector == "decon")
     base = _column(matches, "base_score")
-    for rule in RULES[1:]:
-        is_own = detector == rule
-        of_rule = base
-        if rule == "ngram_any":
-            of_rule = np.minimum(_column(matches, "n_matched") / policy.ngram_any_size, 1.0)
-        threshold = policy.threshold_of(rule)
-        is_enough = (exceeds if rule == "longest_match" else reaches)(of_rule, threshold)
-        score = np.where(is_own, of_rule, score)
-        is_leak = np.where(is_own, is_enough, is_leak)
+    for name in RULES[1:]:
+        is_of_detector = detector == name
+        values = base
+        if name == "ngram_any":
+            values = np.minimum(_column(matches, "n_matched") / policy.ngram_any_size, 1.0)
+        is_enough = (exceeds if name == "longest_match" else reaches)(
+            values, policy.threshold_of(name)
+        )
+        score = np.where(is_of_detector, values, score)
+        is_leak = np.where(is_of_detector, is_enough, is_leak)
     return Judged(score, is_leak, is_question_only)
 
 
@@ -177,7 +184,7 @@ def _judge_decon(matches: pa.Table, policy: Policy) -> Judged:
 
 
 def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
-    """The length penalty: a short text must score higher, unless it scores exactly 1."""
+    """Apply the length penalty: a short text needs a higher score, unless it is exactly 1."""
     threshold = policy.contamination_score_threshold
     required = policy.decay(lengths, threshold)
     is_penalized = (base != 1.0) & (required > threshold)
@@ -187,7 +194,7 @@ def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
 def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
     """Whether the record would be a leak if it had only its question, or no answer.
 
-    Twin of `reference.is_question_only`, without the gates.
+    Vectorized version of `reference.is_question_only`, without the gates.
     """
     question = _column(matches, "question_overlap")
     passage = _column(matches, "passage_overlap")  # nan: the record has none
@@ -198,13 +205,13 @@ def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
     confidence = np.minimum(0.5 + 0.5 * _column(matches, "n_grams") / 20, 1.0)
     score = 0.85 * confidence * question + (0.15 + 0.85 * (1 - confidence)) * passage
     both = np.where((question == 1.0) & (passage == 1.0), 1.0, np.minimum(1.0, score))
-    # Where no passage was found, its length is nan, and no comparison with that is true.
+    # Without a passage match its length is nan, for which every comparison is false.
     with_passage = has_answer & has_passage & _is_leak_of_length(both, n_both, policy)
     return ((has_answer | has_passage) & alone) | with_passage
 
 
 def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Booleans:
-    """Whether a text of so many tokens would be indexed, and reach the threshold."""
+    """Whether a text of this many tokens would be indexed and reach the threshold."""
     is_indexed = lengths >= policy.eval_min_token_length
     score = _penalized(base, lengths, policy)
     return is_indexed & reaches(score, policy.contamination_score_threshold)

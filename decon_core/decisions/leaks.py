@@ -1,4 +1,4 @@
-"""What was found in a shard, and what counts as a leak today: tiles and settings to entries."""
+"""Reads tiles and decides which matches are leaks under the current settings: the entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
 from decon_core.decisions.decide import decide
-from decon_core.decisions.thresholds import holds_to
+from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.schemas import ENTRIES, MATCHES
@@ -33,7 +33,7 @@ def entries_of_shard(
     source: str,
     verdicts: Verdicts,
 ) -> pa.Table:
-    """What was found in a shard, with today's threshold and verdicts."""
+    """Return the entries of a shard under the current thresholds and verdicts."""
     return entries_of_shards(
         store, [shard.fingerprint], versions, policy, scan, source=source, verdicts=verdicts
     )
@@ -51,10 +51,10 @@ def entries_of_shards(
     is_swept: bool = False,
     lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> pa.Table:
-    """The same of several shards of one source, by their fingerprints.
+    """Return the entries of several shards of one source, given by their fingerprints.
 
-    `is_swept`: with the highest threshold at which each entry would be a leak.
-    `lacking`: for each shard, the benchmarks that it has no tile of. Any other absent tile raises.
+    `is_swept`: also compute the highest threshold at which each entry would be a leak.
+    `lacking`: benchmarks without a tile, by shard. Any other missing tile raises an error.
     """
     tiles = (
         (
@@ -75,7 +75,7 @@ def entries_of_shards(
 
 
 def by_shard(entries: pa.Table) -> dict[str, pa.Table]:
-    """Entries of several shards apart: they stand one shard after the other."""
+    """Split entries, which are sorted by shard, into one table per shard."""
     counted = entries["shard"].value_counts()
     shards = counted.field("values").to_pylist()
     counts = counted.field("counts").to_pylist()
@@ -96,7 +96,7 @@ def entries_of(
     verdicts: Verdicts,
     is_swept: bool = False,
 ) -> pa.Table:
-    """The same for matches that are at hand, by benchmark."""
+    """Return the entries of matches that are given by benchmark version."""
     with_rows = [(version, rows) for version, rows in matches if rows.num_rows]
     if not with_rows:
         return no_rows(ENTRIES)
@@ -105,19 +105,19 @@ def entries_of(
     if policy.leave_out_common:
         common = places_of(current_common(store, scan, policy)[1], source)
     tables = []
-    for version, found in with_rows:
-        rows = found
+    for version, table in with_rows:
+        rows = table
         if version.benchmark in common:
             places = common[version.benchmark]
-            rows = without_common(found, places, store, version, policy, index=index)
-        tables += [rows, _of_twins(rows, twins_of(store.root, version, index))]
+            rows = without_common(table, places, store, version, policy, index=index)
+        tables += [rows, _repeat_for_twins(rows, twins_of(store.root, version, index))]
     every = pa.concat_tables(tables)
-    highest = holds_to(every, policy) if is_swept else None
+    highest = highest_thresholds(every, policy) if is_swept else None
     return decide(every, policy, verdicts, holds_to=highest)
 
 
 def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str] | None:
-    """The pairs of a benchmark that were found in a shard; None before it was scanned."""
+    """Return the pairs of a benchmark that were found in a shard; None if it is not scanned."""
     path = store.tile(scan, shard.fingerprint, version.fingerprint)
     if not path.is_file():
         return None
@@ -127,17 +127,17 @@ def pairs_of(store: Store, shard: Shard, version: Version, scan: str) -> set[str
 
 
 def _read(tiles: list[Path]) -> pa.Table:
-    """Tiles one after the other. One by one they would take four times as long."""
+    """Read tiles into one table, in one call: one by one takes four times as long."""
     contents = tiles_with_rows(tiles, MATCHES)
     if not contents:
         return no_rows(MATCHES)
     return pl.scan_parquet(contents).collect().to_arrow().cast(MATCHES)
 
 
-def _of_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
-    """The same matches once more, for records that were left out of the index as repeats.
+def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
+    """Repeat matches for records that the index left out as exact repeats of another record.
 
-    Only `decon` leaves any out. Their texts are the same, so the pair is theirs as well.
+    Only `decon` leaves records out. Their texts are equal, so they have the same pair.
     """
     rows = [
         {**match, **twin}

@@ -1,4 +1,4 @@
-"""Matches of a scan, read from its tiles and decided under today's settings."""
+"""Reads the matches of a scan from its tiles and decides them under the current settings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from decon_core.decisions.leaks import by_shard, entries_of_shards
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.storage.store import Store
 
-_SHARDS_AT_ONCE = 64  # of which what was found is in memory
+_SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 
 
 @dataclass(frozen=True)
 class MatchReader:
-    """Reads the tiles of shards, and decides under today's settings what of them is a leak."""
+    """Reads the tiles of shards and decides which matches are leaks."""
 
     store: Store
     versions: tuple[Version, ...]
@@ -30,29 +30,29 @@ class MatchReader:
     verdicts: Verdicts = NO_VERDICTS
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
-        """The benchmark versions that a mixture cannot be told without."""
+        """Return the benchmark versions that a shard must be scanned against for a mixture."""
         if not mixture.needs_leaks:
             return []
         return [version for version in self.versions if mixture.leaks.needs(version.benchmark)]
 
     def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
-        """What was found of these benchmarks in a shard, as it counts today."""
+        """Return the entries of these benchmarks in a shard."""
         return self._entries([shard.fingerprint], versions, source=source)
 
-    def found(
+    def iter_entries(
         self, packs: Iterable[Pack], versions: Sequence[Version]
     ) -> Iterator[tuple[Pack, Shard, pa.Table]]:
-        """The same of every shard in which something was found, in the order of packs.
+        """Yield the entries of every shard that has any, in the order of packs.
 
-        Tiles of many shards are read at once: one by one they take several times as long.
+        Tiles of many shards are read in one call: one by one takes several times as long.
         """
         for source, group in groupby(packs, key=lambda pack: pack.source.name):
             shards = [(pack, shard) for pack in group for shard in pack.shards]
             for at in range(0, len(shards), _SHARDS_AT_ONCE):
-                own = shards[at : at + _SHARDS_AT_ONCE]
-                fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in own)]
+                batch = shards[at : at + _SHARDS_AT_ONCE]
+                fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in batch)]
                 tables = by_shard(self._entries(fingerprints, versions, source=source))
-                for pack, shard in own:  # of which two may hold the same bytes
+                for pack, shard in batch:  # two shards may have the same content
                     if shard.fingerprint in tables:
                         yield pack, shard, tables[shard.fingerprint]
 

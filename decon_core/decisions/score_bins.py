@@ -1,4 +1,4 @@
-"""How many matches have which score: what a threshold would let through, or keep out."""
+"""Histograms of match scores, to judge the effect of a threshold."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _BINS = 50  # as in the report's view `score_histogram`: steps of 0.02, and 1 in
 def score_bins(
     reader: MatchReader, packs: Iterable[Pack], versions: Sequence[Version]
 ) -> list[dict[str, Any]]:
-    """What was found of benchmarks in packs, by rule and score; empty bins are left out.
+    """Count matches and leaks by detector and score bin; empty bins are left out.
 
-    Reads every tile of them: for the cells of a run, not for those of a grid.
+    Reads every tile of these cells: use it for the cells of a run, not for a whole grid.
     """
-    entries = [table for _, _, table in reader.found(packs, versions)]
+    entries = [table for _, _, table in reader.iter_entries(packs, versions)]
     frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
     number = (pl.col("score") * _BINS + TOLERANCE).floor().clip(upper_bound=_BINS - 1)
-    counted = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))
-    bins = counted.agg(
+    grouped = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))
+    bins = grouped.agg(
         pl.len().alias("n_matches"), pl.col("is_contaminated").sum().alias("n_contaminated")
     )
     return bins.sort("rule", "score_from").to_dicts()

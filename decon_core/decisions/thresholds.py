@@ -1,7 +1,7 @@
-"""How far the threshold could be raised until a match is no leak any more, by score alone.
+"""Finds the highest threshold at which a match is still a leak, by score alone.
 
-Of decon the score itself moves with the threshold, by the length penalty: so every step is judged.
-A stricter policy never adds a leak, and the last step that still calls one is the answer.
+The score of `decon` itself depends on the threshold through the length penalty, so every step is
+evaluated. A stricter policy never adds a leak, so the last step with a leak is the result.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ Floats = npt.NDArray[np.float64]
 _STEPS = 100  # from 0 to 1
 
 
-def holds_to(matches: pa.Table, policy: Policy) -> Floats:
-    """Of every match the highest step at which it counts as a leak; nan: none does.
+def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
+    """Return for each match the highest step at which it is a leak; nan if there is none.
 
-    Steps are hundredths from the rule's floor on, and the threshold of today; of `ngram_any`, whose
-    threshold is a length, the tokens that it found.
+    Steps are hundredths, starting at the detector's floor, and the current threshold. For
+    `ngram_any`, whose threshold is a length, the result is the number of matched tokens.
     """
-    highest = _holds_to(matches, replace(policy, benchmark={}))
-    for rows, own in by_threshold(matches, policy):
-        highest[rows] = _holds_to(matches.take(pa.array(rows)), own)
+    highest = _highest(matches, replace(policy, benchmark={}))
+    for rows, benchmark_policy in by_threshold(matches, policy):
+        highest[rows] = _highest(matches.take(pa.array(rows)), benchmark_policy)
     return highest
 
 
-def _holds_to(matches: pa.Table, policy: Policy) -> Floats:
+def _highest(matches: pa.Table, policy: Policy) -> Floats:
     highest = np.full(matches.num_rows, np.nan)
     detectors = matches["detector"].to_numpy(zero_copy_only=False)
-    for rule in RULES:
-        of_rule = np.flatnonzero(detectors == rule)
-        if of_rule.size:
-            highest[of_rule] = _of_rule(rule, matches.take(pa.array(of_rule)), policy)
+    for name in RULES:
+        rows = np.flatnonzero(detectors == name)
+        if rows.size:
+            highest[rows] = _highest_of_detector(name, matches.take(pa.array(rows)), policy)
     return highest
 
 
-def _of_rule(rule: str, matches: pa.Table, policy: Policy) -> Floats:
-    if rule == "ngram_any":
+def _highest_of_detector(detector: str, matches: pa.Table, policy: Policy) -> Floats:
+    if detector == "ngram_any":
         return np.asarray(matches["n_matched"].to_numpy(), np.float64)
-    if rule == "decon":
-        return _of_decon(matches, policy)
-    # longest_match asks for more than its threshold, the others for as much.
-    is_leak_at = exceeds if rule == "longest_match" else reaches
+    if detector == "decon":
+        return _highest_of_decon(matches, policy)
+    # longest_match must exceed its threshold, the others must reach it.
+    is_leak_at = exceeds if detector == "longest_match" else reaches
     scores = matches["base_score"].to_numpy()
     highest = np.full(scores.size, np.nan)
-    for step in _steps(0.0, policy.threshold_of(rule)).tolist():
+    for step in _steps(0.0, policy.threshold_of(detector)).tolist():
         highest[is_leak_at(scores, step)] = step
     return highest
 
 
-def _of_decon(matches: pa.Table, policy: Policy) -> Floats:
+def _highest_of_decon(matches: pa.Table, policy: Policy) -> Floats:
     highest = np.full(matches.num_rows, np.nan)
     for step in _steps(policy.evidence_floor, policy.contamination_score_threshold).tolist():
         judged = judge(matches, replace(policy, contamination_score_threshold=step))

@@ -1,11 +1,12 @@
-"""What people said of single findings: a file of lines that only ever grows, and what it comes to.
+"""Reads and appends the verdicts file: decisions of reviewers on single pairs.
 
     {"pair": "4f0c…", "fingerprint": "91ab…", "verdict": "template", "note": "a form letter"}
 
-One JSON object a line. `pair` names what was found (schemas.py), wherever it stands, so a verdict
-outlives scans; `fingerprint` is that of the record. Both and `verdict` have to be there. Beside
-them may stand `note`, `by`, `at`, the place where the pair was seen, and anything else: no call
-depends on those. Of several lines about a pair the last one counts; "none" takes a verdict back.
+One JSON object per line; lines are only appended. `pair` is the name of a record and the words
+found of it (schemas.py), independent of the document, so a verdict stays valid after new scans;
+`fingerprint` is that of the record. These two and `verdict` are required. Optional are `note`,
+`by`, `at`, the place where the pair was seen, and any other key; no decision depends on them. The
+last line about a pair counts; the verdict "none" withdraws an earlier one.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from typing import IO, Any
 from decon_core.config.verdicts import CLEARING, LEAK, TAKEN_BACK, VERDICTS
 from decon_core.errors import InputError, Problem
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some editors write
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors write it
 _KEY = re.compile(r"[0-9a-f]{16}")
 _MERGE_MARKS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 _MERGE_REMEDY = (
-    "git could not merge two sides: remove the lines of marks and keep the others, of both sides; "
-    "of several lines about a pair the last one counts"
+    "git could not merge the file: remove the conflict markers and keep the lines of both sides; "
+    "the last line about a pair counts"
 )
 _CUT_OFF_REMEDY = (
-    "a program was stopped while it wrote: add the newline if the line is whole, else remove it"
+    "a program was stopped while writing: add the newline if the line is complete, else remove it"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What stands of one pair."""
+    """The current verdict on one pair."""
 
     pair: str
     fingerprint: str
@@ -52,7 +53,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All that stands, by pair, and which verdicts clear a match that reaches the threshold."""
+    """The current verdicts by pair; `clears` lists those that clear a match above the threshold."""
 
     by_pair: Mapping[str, Verdict] = field(default_factory=dict)
     clears: tuple[str, ...] = CLEARING
@@ -61,8 +62,8 @@ class Verdicts:
         return bool(self.by_pair)
 
     @cached_property
-    def weighty(self) -> dict[str, bool]:
-        """Per pair of which a person decided: whether it is a leak."""
+    def decisive(self) -> dict[str, bool]:
+        """Whether a pair is a leak, for each pair with a deciding verdict."""
         deciding = {LEAK, *self.clears}
         return {
             pair: one.verdict == LEAK
@@ -71,14 +72,14 @@ class Verdicts:
         }
 
     def digest_of(self, pairs: Iterable[str]) -> str | None:
-        """Of all that decides about these pairs; nothing, where nobody did. Doubts do not."""
-        decided = {pair: self.weighty[pair] for pair in pairs if pair in self.weighty}
+        """Return a digest of the deciding verdicts on these pairs; None if there are none."""
+        decided = {pair: self.decisive[pair] for pair in pairs if pair in self.decisive}
         return _digest(decided) if decided else None
 
     @property
     def digest(self) -> str:
-        """Of all that stands, whether or not it decides: a report shows it with its notes."""
-        return _digest([self.weighty, {pair: asdict(one) for pair, one in self.by_pair.items()}])
+        """Digest of all verdicts with their notes, deciding or not, as a report shows them all."""
+        return _digest([self.decisive, {pair: asdict(one) for pair, one in self.by_pair.items()}])
 
 
 NO_VERDICTS = Verdicts()
@@ -89,13 +90,16 @@ def _digest(value: object) -> str:
 
 
 def read_verdicts(path: Path, *, clears: Sequence[str] = CLEARING) -> Verdicts:
-    """What stands in a file; nothing, if there is none. All that is wrong is said in one error."""
-    standing: dict[str, Verdict] = {}
+    """Read the current verdicts of a file, which may be missing.
+
+    Raises InputError with all problems of the file.
+    """
+    current: dict[str, Verdict] = {}
     for line in read_lines(path) if path.exists() else ():
-        standing.pop(line["pair"], None)
+        current.pop(line["pair"], None)
         if line["verdict"] != TAKEN_BACK:
-            standing[line["pair"]] = _verdict(line)
-    return Verdicts(standing, tuple(clears))
+            current[line["pair"]] = _verdict(line)
+    return Verdicts(current, tuple(clears))
 
 
 def _verdict(line: Mapping[str, Any]) -> Verdict:
@@ -108,40 +112,40 @@ def _verdict(line: Mapping[str, Any]) -> Verdict:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of verdicts, each checked; raises what is wrong with any of them."""
+    """Read and validate the lines of a verdicts file; raise InputError with all problems."""
     lines = _content(path).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
     problems: list[Problem] = []
-    found = []
+    values = []
     if lines[-1]:
         where = f"{path}: line {len(lines)}"
-        end = "no newline at its end"
-        problems.append(Problem(where, end, "a whole line", _CUT_OFF_REMEDY))
+        found = "no newline at its end"
+        problems.append(Problem(where, found, "a complete line", _CUT_OFF_REMEDY))
     for number, line in enumerate(lines[:-1], 1):
         where = f"{path}: line {number}"
-        value = _parsed(where, line, problems)
+        value = _parse(where, line, problems)
         if value is None:
             continue
-        wrong = [*_wrong(where, value)]
-        problems += wrong
-        if not wrong:
-            found.append(value)
+        invalid = [*_problems_of(where, value)]
+        problems += invalid
+        if not invalid:
+            values.append(value)
     if problems:
         raise InputError(problems)
-    return found
+    return values
 
 
 def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)  # or it may be seen with half a line
+            fcntl.flock(file, fcntl.LOCK_SH)  # avoids reading a line while it is written
             return file.read()
     except OSError as error:
         found = error.strerror or str(error)
-        raise InputError(Problem(str(path), found, "a file of verdicts")) from None
+        raise InputError(Problem(str(path), found, "a verdicts file")) from None
 
 
-def _parsed(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] | None:
-    """The object of a line; None where there is none, which may be a problem."""
+def _parse(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] | None:
+    """Return the object of a line; None if it is empty or invalid, which adds a problem."""
     try:
         text = line.decode("utf-8").strip()
         if not text:
@@ -150,8 +154,8 @@ def _parsed(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] 
     except ValueError as error:
         mark = line[:7].decode("ascii", "replace")
         remedy = _MERGE_REMEDY if mark in _MERGE_MARKS else ""
-        told = f"a mark of a merge ({mark})" if remedy else f"no JSON in UTF-8 ({error})"
-        problems.append(Problem(where, told, "a JSON object", remedy))
+        found = f"a merge conflict marker ({mark})" if remedy else f"no JSON in UTF-8 ({error})"
+        problems.append(Problem(where, found, "a JSON object", remedy))
         return None
     if not isinstance(value, dict):
         problems.append(Problem(where, f"JSON, but {value!r:.60}", "a JSON object"))
@@ -159,49 +163,49 @@ def _parsed(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] 
     return value
 
 
-def _wrong(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems_of(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
     for name in ("pair", "fingerprint"):
         key = value.get(name)
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            yield Problem(f"{where}: {name}", _shown(key), "16 hex digits, as in the report")
+            yield Problem(f"{where}: {name}", _format(key), "16 hex digits, as in the report")
     known = (*VERDICTS, TAKEN_BACK)
-    said = value.get("verdict")
-    if said not in known:
-        close = difflib.get_close_matches(str(said), known, n=1)
+    verdict = value.get("verdict")
+    if verdict not in known:
+        close = difflib.get_close_matches(str(verdict), known, n=1)
         remedy = f"did you mean {close[0]!r}?" if close else ""
-        yield Problem(f"{where}: verdict", _shown(said), f"one of {', '.join(known)}", remedy)
+        yield Problem(f"{where}: verdict", _format(verdict), f"one of {', '.join(known)}", remedy)
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     return "nothing" if value is None else f"{value!r:.60}"
 
 
 def append_verdicts(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Put lines at the end of a file of verdicts, whole and on the disk when this returns.
+    """Append lines to a verdicts file, synced to disk when this returns.
 
-    Raises, and writes nothing, where a line is wrong or the last one of the file is cut off.
+    Raises InputError and writes nothing if a line is invalid or the file ends within a line.
     """
     values = [*lines]
-    problems = [one for value in values for one in _wrong(f"{path}: a new line", value)]
+    problems = [one for value in values for one in _problems_of(f"{path}: a new line", value)]
     if problems:
         raise InputError(problems)
     text = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
-    content = text.encode("utf-8", "backslashreplace")  # of half a character: an escape of JSON
+    content = text.encode("utf-8", "backslashreplace")  # lone surrogates become JSON escapes
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        _require_whole(file, path)
-        # In one call: who is killed meanwhile has written all of it or nothing.
+        _require_complete(file, path)
+        # A single call: a process that is killed has written everything or nothing.
         if file.write(content) < len(content):
-            raise OSError(errno.ENOSPC, "no space left for a whole line", str(path))
+            raise OSError(errno.ENOSPC, "no space left for a complete line", str(path))
         os.fsync(file.fileno())
 
 
-def _require_whole(file: IO[bytes], path: Path) -> None:
-    """Raise where a file ends within a line: what is put behind it would be lost with it."""
+def _require_complete(file: IO[bytes], path: Path) -> None:
+    """Raise InputError if the file ends within a line: the next line would be lost with it."""
     if not file.seek(0, os.SEEK_END):
         return
     file.seek(-1, os.SEEK_END)
     if file.read(1) != b"\n":
         found = "a last line without a newline"
-        raise InputError(Problem(str(path), found, "whole lines", _CUT_OFF_REMEDY))
+        raise InputError(Problem(str(path), found, "complete lines", _CUT_OFF_REMEDY))

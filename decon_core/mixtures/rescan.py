@@ -16,7 +16,7 @@ from decon_core.decisions.leaks import entries_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.index.parts import index_fingerprint
 from decon_core.scan.matches import Columns
-from decon_core.scan.scanner import Scanner, build_search_files, in_order
+from decon_core.scan.scanner import Scanner, build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
 from decon_core.storage.store import Store
 
@@ -46,7 +46,7 @@ class Rescan:
     ) -> None:
         self._store, self._policy, self._scan, self._source = store, policy, scan, source
         self._verdicts = verdicts
-        self._versions = in_order(versions)
+        self._versions = sort_versions(versions)
         index = index_fingerprint(store, policy)
         build_search_files(store, self._versions, policy, index=index, scan=scan)
         self._scanner = Scanner(store, self._versions, policy, index, scan)

@@ -1,1 +1,1 @@
-"""Shards in, tiles out: every document is compared with every indexed benchmark."""
+"""The scan: compares every document of a shard with every indexed benchmark and writes tiles."""

@@ -1,4 +1,4 @@
-"""The chosen rules over a batch: one reading, one tokenization, one screening for all of them."""
+"""Runs the chosen detectors on a batch; they share its tokens and its screening."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from decon_core.detectors.ratcliff import align
 from decon_core.detectors.sharing import Screened, Sharing
 from decon_core.index.union import Search
 from decon_core.index.verbatim import Verbatim
-from decon_core.scan.matches import Columns, Locate, match_columns, rule_columns
+from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, Ragged
 
 
 class DetectorSet:
-    """All that one thread needs to judge documents. It holds scratch arrays."""
+    """The chosen detectors, for use in one thread: it holds scratch arrays."""
 
     def __init__(
         self, search: Search, verbatim: Verbatim | None, policy: Policy, tokenizer: Tokenizer
@@ -40,7 +40,7 @@ class DetectorSet:
             self._ngram_any = NgramAny(verbatim, policy)
 
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
-        """What each rule finds, in the documents' order. `tokens` are their canonical ones."""
+        """Return the matches of each detector in document order; `tokens` are canonical tokens."""
         tables = []
         if self._decon:
             matches = self._decon.detect(tokens)
@@ -49,8 +49,8 @@ class DetectorSet:
         if self._sharing:
             tables += self._compare(batch, self._sharing)
         if self._ngram_any:
-            found = [*self._ngram_any.find(tokens)]
-            tables += self._table(batch, found, "ngram_any", _Words(encoder).locate)
+            findings = [*self._ngram_any.find(tokens)]
+            tables += self._table(batch, findings, "ngram_any", _TokenLocator(encoder).locate)
         return tables
 
     def _compare(self, batch: Batch, sharing: Sharing) -> list[Columns]:
@@ -58,34 +58,36 @@ class DetectorSet:
         if verbatim is None:
             return []
         screened = sharing.look(batch)
-        found: dict[str, list[Finding]] = {"ratcliff": [], "longest_match": [], "exact": []}
+        findings: dict[str, list[Finding]] = {"ratcliff": [], "longest_match": [], "exact": []}
         for document in sharing.shared(screened) if policy.compares_tokens else ():
             if "ratcliff" in policy.detectors:
-                found["ratcliff"] += align(document, verbatim, policy)
+                findings["ratcliff"] += align(document, verbatim, policy)
             if "longest_match" in policy.detectors:
-                found["longest_match"] += measure(document, verbatim, policy)
+                findings["longest_match"] += measure(document, verbatim, policy)
         if "exact" in policy.detectors:
-            found["exact"] += count(screened, verbatim)
-        locate = _Bytes(sharing, screened).locate
+            findings["exact"] += count(screened, verbatim)
+        locate = _ByteLocator(sharing, screened).locate
         return [
             table
-            for rule, rows in found.items()
-            for table in self._table(batch, rows, rule, locate)
+            for detector, rows in findings.items()
+            for table in self._table(batch, rows, detector, locate)
         ]
 
     def _table(
-        self, batch: Batch, found: Sequence[Finding], rule: str, locate: Locate
+        self, batch: Batch, findings: Sequence[Finding], detector: str, locate: Locate
     ) -> Iterable[Columns]:
-        return [rule_columns(batch, found, rule, locate, self._policy.form)] if found else []
+        if not findings:
+            return []
+        return [finding_columns(batch, findings, detector, locate, self._policy.form)]
 
     def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """The indexed n-grams met since this was last asked for, and in how many documents."""
+        """Return indexed n-grams and their document counts since the last call, and reset them."""
         if self._decon:
             return self._decon.take_counts()
         return np.empty(0, np.uint32), np.empty(0, np.int64)
 
     def compile(self, batch: Batch, documents: Ragged, encoder: Encoder) -> None:
-        """Have all kernels compiled, whatever the documents hold."""
+        """Compile all kernels, independent of what the documents contain."""
         self.compile_all_but_judging(documents)
         self.compile_judging(documents)
         self.find(batch, documents, encoder)
@@ -108,8 +110,8 @@ class DetectorSet:
         return self._decon is None or self._decon.is_ready_to_judge
 
 
-class _Words:
-    """Characters behind canonical tokens."""
+class _TokenLocator:
+    """Maps canonical tokens of a document to its characters."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -121,8 +123,8 @@ class _Words:
         return [(places.characters(*row.question) if row.question else None, None) for row in rows]
 
 
-class _Bytes:
-    """Characters behind bytes of the form in which documents were compared."""
+class _ByteLocator:
+    """Maps bytes of the form in which a document was compared to its characters."""
 
     def __init__(self, sharing: Sharing, screened: Screened) -> None:
         self._sharing, self._screened = sharing, screened

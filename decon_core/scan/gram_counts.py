@@ -1,4 +1,4 @@
-"""In how many documents of a shard each indexed n-gram stands, as a scan counts it."""
+"""Document counts of indexed n-grams in a shard, per benchmark."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from decon_core.index.union import Search
 from decon_core.kernels import clusters
 from decon_core.schemas import GRAM_COUNTS
 
-# n-grams of a union, ascending, and how many documents hold each.
+# Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
 GramCounts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 
 
 def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) -> list[pa.Table]:
-    """What several threads counted in a shard, for each benchmark by itself.
+    """Add the counts of several threads and split them into one table per benchmark.
 
-    An n-gram is named by its first place in the questions of the benchmark's index part, one after
-    the other: that is the same whatever it was scanned together with.
+    An n-gram is identified by its first place in the concatenated questions of the benchmark's
+    index part, which does not depend on the other benchmarks of the scan.
     """
     grams, where = np.unique(np.concatenate([grams for grams, _ in counts]), return_inverse=True)
     n_documents = np.zeros(grams.size, np.int64)
@@ -34,9 +34,9 @@ def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) ->
     rows, parts, places = rows[:n], parts[:n], places[:n]
     tables = []
     for part in range(n_parts):
-        own = np.flatnonzero(parts == part)
-        own = own[np.argsort(places[own])]
-        columns = {"place": places[own], "n_documents": n_documents[rows[own]]}
+        of_part = np.flatnonzero(parts == part)
+        of_part = of_part[np.argsort(places[of_part])]
+        columns = {"place": places[of_part], "n_documents": n_documents[rows[of_part]]}
         tables.append(
             pa.table(
                 {name: pa.array(values, pa.uint32()) for name, values in columns.items()}

@@ -1,4 +1,4 @@
-"""What a detector found in a batch, as rows of tiles, with the characters behind every token."""
+"""Converts the matches of detectors in a batch to rows of tiles, with character positions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
 from decon_core.text.word_cache import Encoder
 
-_NOWHERE = -1
+_ABSENT = -1
 _TEXTS = ("question", "answer", "passage")
 LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
 
@@ -34,55 +34,56 @@ Columns = dict[str, Any]  # arrays of equal length
 
 
 def match_columns(
-    batch: Batch, found: Matches, search: Search, encoder: Encoder, policy: Policy
+    batch: Batch, matches: Matches, search: Search, encoder: Encoder, policy: Policy
 ) -> Columns:
-    """What tiles say of the matches in a batch, less what its records and the shard say."""
-    columns = _columns(found, search, ngram_size=policy.ngram_size)
-    columns |= _places(batch, found, columns, encoder, policy.form)
-    columns["row"] = batch.rows[found.whole[:, clusters.DOCUMENT]]
-    columns["part"] = search.entry_part[found.whole[:, clusters.ENTRY]]
-    columns["detector"] = _repeated("decon", len(found))
-    columns["looked_for"] = _repeated(None, len(found))
-    columns["matched"] = np.array([*found.matched, None], object)[:-1]
+    """Return tile columns of `decon` matches, without labels of the record and shard."""
+    columns = _columns(matches, search, ngram_size=policy.ngram_size)
+    columns |= _places(batch, matches, columns, encoder, policy.form)
+    columns["row"] = batch.rows[matches.whole[:, clusters.DOCUMENT]]
+    columns["part"] = search.entry_part[matches.whole[:, clusters.ENTRY]]
+    columns["detector"] = _repeated("decon", len(matches))
+    columns["looked_for"] = _repeated(None, len(matches))
+    columns["matched"] = np.array([*matches.matched, None], object)[:-1]
     return columns
 
 
-# Characters of a document behind its rows: of each one's question and answer.
+# Returns the characters of question and answer for each finding of a document.
 Locate = Callable[[int, str, Sequence[Finding]], list[tuple[Span | None, Span | None]]]
 
 
-def rule_columns(
-    batch: Batch, found: Sequence[Finding], detector: str, locate: Locate, form: Form
+def finding_columns(
+    batch: Batch, findings: Sequence[Finding], detector: str, locate: Locate, form: Form
 ) -> Columns:
-    """The same for rules that say what they found row by row, document after document."""
+    """Return the same columns for the findings of another detector, sorted by document."""
+    n = len(findings)
     columns: Columns = {
-        "part": np.array([one.part for one in found], np.int32),
-        "record": np.array([one.record for one in found], np.int64),
-        "row": batch.rows[np.array([one.document for one in found], np.int64)],
-        "detector": _repeated(detector, len(found)),
-        "looked_for": np.array([one.looked_for for one in found], object),
-        "matched": _repeated(None, len(found)),
-        "base_score": np.array([one.score for one in found]),
-        "question_overlap": _or_nowhere([one.question_overlap for one in found]),
-        "answer_overlap": _or_nowhere([one.answer_overlap for one in found]),
-        "passage_overlap": np.full(len(found), float(_NOWHERE)),
-        "n_matched": np.array([one.n_matched for one in found], np.int64),
-        "n_grams": np.array([one.question_tokens for one in found], np.int64),
-        "question_tokens": np.array([one.question_tokens for one in found], np.int64),
-        "total_tokens": np.array([one.total_tokens for one in found], np.int64),
+        "part": np.array([one.part for one in findings], np.int32),
+        "record": np.array([one.record for one in findings], np.int64),
+        "row": batch.rows[np.array([one.document for one in findings], np.int64)],
+        "detector": _repeated(detector, n),
+        "looked_for": np.array([one.looked_for for one in findings], object),
+        "matched": _repeated(None, n),
+        "base_score": np.array([one.score for one in findings]),
+        "question_overlap": _or_absent([one.question_overlap for one in findings]),
+        "answer_overlap": _or_absent([one.answer_overlap for one in findings]),
+        "passage_overlap": np.full(n, float(_ABSENT)),
+        "n_matched": np.array([one.n_matched for one in findings], np.int64),
+        "n_grams": np.array([one.question_tokens for one in findings], np.int64),
+        "question_tokens": np.array([one.question_tokens for one in findings], np.int64),
+        "total_tokens": np.array([one.total_tokens for one in findings], np.int64),
     }
     spans: dict[str, list[Span | None]] = {
-        "question": [one.question for one in found],
-        "answer": [one.answer for one in found],
-        "passage": [None] * len(found),
+        "question": [one.question for one in findings],
+        "answer": [one.answer for one in findings],
+        "passage": [None] * n,
         "question_char": [],
         "answer_char": [],
-        "passage_char": [None] * len(found),
+        "passage_char": [None] * n,
     }
     ids: list[str | None] = []
     words: list[str] = []
     parts: dict[str, list[str | None]] = {name: [] for name in _TEXTS}
-    for number, rows in groupby(found, key=lambda one: one.document):
+    for number, rows in groupby(findings, key=lambda one: one.document):
         document, group = batch.document(number), list(rows)
         ids += [document.id] * len(group)
         digests = _Digests(document.text, form)
@@ -96,15 +97,15 @@ def rule_columns(
     columns["words"] = np.array([*words, None], object)[:-1]
     for name, of_rows in spans.items():
         for at, edge in enumerate(("start", "stop")):
-            edges = [span[at] if span else _NOWHERE for span in of_rows]
+            edges = [span[at] if span else _ABSENT for span in of_rows]
             columns[f"{name}_{edge}"] = np.array(edges, np.int64)
     for name, values in parts.items():
         columns[f"{name}_part"] = np.array([*values, None], object)[:-1]
     return columns
 
 
-def _or_nowhere(shares: Sequence[float | None]) -> npt.NDArray[np.float64]:
-    return np.array([_NOWHERE if share is None else share for share in shares], np.float64)
+def _or_absent(shares: Sequence[float | None]) -> npt.NDArray[np.float64]:
+    return np.array([_ABSENT if share is None else share for share in shares], np.float64)
 
 
 def _repeated(value: str | None, n: int) -> npt.NDArray[np.object_]:
@@ -121,16 +122,16 @@ def tile_of(
     shard: str,
     scan: str,
 ) -> pa.Table:
-    """The rows of one benchmark. `labels` gives its record table."""
-    # In the order of rules, then of documents: blocks leave no trace.
+    """Return the tile of one benchmark; `labels` loads its record table if there are matches."""
+    # Sorted by detector, then document, so that the split into blocks does not change a tile.
     batches = sorted(batches, key=lambda columns: RULES.index(columns["detector"][0]))
-    own = [np.flatnonzero(columns["part"] == number) for columns in batches]
-    n = sum(rows.size for rows in own)
+    rows_of = [np.flatnonzero(columns["part"] == number) for columns in batches]
+    n = sum(rows.size for rows in rows_of)
     if not n:
         return no_rows(MATCHES)
     joined = {
         name: np.concatenate(
-            [columns[name][rows] for columns, rows in zip(batches, own, strict=True)]
+            [columns[name][rows] for columns, rows in zip(batches, rows_of, strict=True)]
         )
         for name in batches[0]
     }
@@ -149,10 +150,7 @@ def tile_of(
 
 
 class _Digests:
-    """What stands in spans of a document, as digests.
-
-    Records that differ in little else are found in the very same place.
-    """
+    """Digests of the text in spans of a document, cached: similar records match the same spans."""
 
     def __init__(self, text: str, form: Form) -> None:
         self._text, self._form = text, form
@@ -168,32 +166,32 @@ class _Digests:
 
 
 def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
-    """Numbers say that there is nothing by a number that cannot be; texts by being None."""
+    """Return the null mask: negative numbers mean absent, while absent texts are None already."""
     if values.dtype == object or not MATCHES.field(name).nullable:
         return None
     return values < 0
 
 
-def _columns(found: Matches, search: Search, *, ngram_size: int) -> Columns:
-    """All that needs no document."""
+def _columns(matches: Matches, search: Search, *, ngram_size: int) -> Columns:
+    """Return the columns that do not depend on the text of documents."""
     index = search.index
-    entry = found.whole[:, clusters.ENTRY]
+    entry = matches.whole[:, clusters.ENTRY]
     question = search.entry_question[entry]
     answer, passage = index.entry_answer[entry], index.entry_passage[entry]
     n_tokens = np.diff(index.question_offsets)[question]
     n_answer = np.append(index.answer_different, 0)[answer]
     n_passage = np.append(np.diff(index.passage_offsets), 0)[passage]
-    whole, scores = found.whole, found.scores
+    whole, scores = matches.whole, matches.scores
     start, stop = whole[:, clusters.START], whole[:, clusters.END] + ngram_size
     answer_start = whole[:, clusters.ANSWER_START]
-    # A cluster that runs on into the answer ends where the answer begins.
+    # A cluster that extends into the answer is cut off where the answer begins.
     stop = np.where((start < answer_start) & (answer_start < stop), answer_start, stop)
     return {
         "record": search.entry_record[entry],
         "base_score": scores[:, clusters.BASE],
         "question_overlap": scores[:, clusters.QUESTION],
-        "answer_overlap": np.where(answer < 0, _NOWHERE, scores[:, clusters.ANSWER]),
-        "passage_overlap": np.where(passage < 0, _NOWHERE, scores[:, clusters.PASSAGE]),
+        "answer_overlap": np.where(answer < 0, _ABSENT, scores[:, clusters.ANSWER]),
+        "passage_overlap": np.where(passage < 0, _ABSENT, scores[:, clusters.PASSAGE]),
         "n_matched": whole[:, clusters.N_MATCHED],
         "n_grams": np.diff(index.question_gram_offsets)[question],
         "question_tokens": n_tokens,
@@ -208,17 +206,17 @@ def _columns(found: Matches, search: Search, *, ngram_size: int) -> Columns:
 
 
 def _places(
-    batch: Batch, found: Matches, columns: Columns, encoder: Encoder, form: Form
+    batch: Batch, matches: Matches, columns: Columns, encoder: Encoder, form: Form
 ) -> Columns:
-    """Characters and parts of the documents, and their ids; one document after the other."""
-    n = len(found)
+    """Return document ids, character spans and parts of the matches, document by document."""
+    n = len(matches)
     ids, words = np.empty(n, object), np.empty(n, object)
     made: Columns = {"doc_id": ids, "words": words}
     for name in _TEXTS:
-        made[f"{name}_char_start"] = np.full(n, _NOWHERE)
-        made[f"{name}_char_stop"] = np.full(n, _NOWHERE)
+        made[f"{name}_char_start"] = np.full(n, _ABSENT)
+        made[f"{name}_char_stop"] = np.full(n, _ABSENT)
         made[f"{name}_part"] = np.empty(n, object)
-    numbers, first = np.unique(found.whole[:, clusters.DOCUMENT], return_index=True)
+    numbers, first = np.unique(matches.whole[:, clusters.DOCUMENT], return_index=True)
     edges = [*first.tolist(), n]
     for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):
         document = batch.document(number)
@@ -227,7 +225,7 @@ def _places(
         for name in _TEXTS:
             starts, stops = columns[f"{name}_start"], columns[f"{name}_stop"]
             for at in range(begin, end):
-                if starts[at] == _NOWHERE:
+                if starts[at] == _ABSENT:
                     continue
                 start, stop = places.characters(starts[at], stops[at])
                 made[f"{name}_char_start"][at] = start
@@ -241,11 +239,11 @@ def _places(
 
 def _span_of(columns: Columns, name: str, at: int) -> Span | None:
     start, stop = columns[f"{name}_char_start"][at], columns[f"{name}_char_stop"][at]
-    return None if start == _NOWHERE else (int(start), int(stop))
+    return None if start == _ABSENT else (int(start), int(stop))
 
 
 def _part_at(document: Document, character: int) -> str | None:
-    """The field or message in which a character stands; None in a plain text."""
+    """Return the path of the field or message that contains a character; None for plain text."""
     if not document.parts:
         return None
     at = bisect_right(document.parts, character, key=lambda part: part.start)

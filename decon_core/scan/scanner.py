@@ -1,9 +1,9 @@
-"""Documents and index parts to tiles: the matches of one shard with one benchmark version.
+"""Scans packs and writes tiles: the matches of one shard with one benchmark version.
 
-A tile that is present says "scanned"; an empty one says "scanned, nothing found"; an absent one
-says nothing. So a scan looks up which tiles are missing, reads each shard that misses any exactly
-once, for all benchmarks that it misses, and writes whole tiles. How the work was cut into runs,
-and on how many processes, leaves no trace in them.
+A tile exists only if the shard was scanned against that version; a tile without rows means that
+nothing was found. A scan looks up the missing tiles, reads each shard with missing tiles exactly
+once, for all benchmarks it needs, and writes complete tiles. Their content does not depend on how
+the work was split into runs and processes.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged
 
 _log = logging.getLogger(__name__)
 
-# Loading compiled kernels takes less; so when this has passed, they are being compiled.
+# Loading compiled kernels takes less time; after this they are being compiled.
 _LOADING_SECONDS = 3.0
 _FILES_PER_TILE = 2  # matches, and counts of n-grams
 
 
 @dataclass(frozen=True)
 class ShardJob:
-    """One shard and the benchmark versions that it lacks tiles for.
+    """One shard and the benchmark versions for which it has no tiles.
 
-    Holds paths and small values only, so that it runs in any process on any machine that sees the
-    store and the corpus.
+    Holds only paths and small values, so that it can run in any process on any machine that can
+    read the store and the corpus.
     """
 
     root: Path
@@ -68,14 +68,14 @@ class ShardJob:
     source: Source
     versions: tuple[Version, ...]
     policy: Policy
-    index: str  # fingerprints: of the index parts,
-    scan: str  # and what the tiles and their union are named by
+    index: str  # fingerprint of the index parts
+    scan: str  # fingerprint that names the tiles and the union of index parts
     threads: int = 1
 
 
 @dataclass
 class ShardScan:
-    """What reading one shard came to."""
+    """Counts and unreadable rows of one shard."""
 
     shard: str
     n_documents: int = 0
@@ -84,7 +84,7 @@ class ShardScan:
     unreadable: list[Unreadable] = field(default_factory=list)
     invalid: list[InvalidUtf8] = field(default_factory=list)
 
-    def add(self, block: _Scanned) -> None:
+    def add(self, block: _ScannedBlock) -> None:
         self.n_documents += block.documents.num_rows
         self.n_characters += block.n_characters
         self.n_too_short += block.n_too_short
@@ -92,7 +92,7 @@ class ShardScan:
         self.invalid += block.invalid
 
     def ledger(self) -> dict[str, Any]:
-        """Nothing about benchmarks in it: every scan of a shard writes the same."""
+        """Return the ledger. It has nothing about benchmarks: every scan writes the same one."""
         return {
             "shard": self.shard,
             "n_rows": self.n_documents + len(self.unreadable),
@@ -103,7 +103,7 @@ class ShardScan:
                 {"row": row.row, "offset": row.offset, "reason": row.reason, "detail": row.detail}
                 for row in self.unreadable
             ],
-            # Documents, unlike the rows above: scanned with replacement characters in their text.
+            # Unlike the rows above, these are documents: scanned with replacement characters.
             "invalid_utf8": [
                 {"row": row.row, "offset": row.offset, "detail": row.detail} for row in self.invalid
             ],
@@ -112,7 +112,7 @@ class ShardScan:
 
 @dataclass
 class ScanSummary:
-    """What a scan did, and what it found already done."""
+    """Counts of a scan: what it read and wrote, and which tiles existed before."""
 
     n_shards_read: int = 0
     n_tiles_written: int = 0
@@ -121,7 +121,7 @@ class ScanSummary:
     seconds: float = 0.0
 
 
-# Shards done, of; bytes of their files that were read, of; seconds.
+# Shards done, all shards; bytes read, all bytes; seconds.
 Progress = Callable[[int, int, int, int, float], None]
 
 
@@ -135,35 +135,35 @@ def scan_packs(
     on_progress: Progress | None = None,
     along: Sequence[Version] = (),
 ) -> ScanSummary:
-    """Write every tile that these packs and benchmark versions still lack.
+    """Write all missing tiles of these packs and benchmark versions.
 
-    A shard that has to be read is scanned against versions `along`, too, as far as it lacks them:
-    they will be asked for, and reading is what costs. One that cannot be read does not stop the
-    others; all such are reported at the end.
+    A shard that has to be read is also scanned against the versions in `along` for which it has no
+    tiles: they will be needed later, and reading is the expensive part. A shard that cannot be read
+    does not stop the others; a CorpusError at the end reports all of them.
     """
-    todo = _jobs(store, packs, versions, policy, along)
+    jobs = _jobs(store, packs, versions, policy, along)
     n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
-    asked = set(versions)
-    n_lacking = sum(version in asked for job in todo for version in job.versions)
-    summary = ScanSummary(n_tiles_present=n_tiles - n_lacking)
+    requested = set(versions)
+    n_missing = sum(version in requested for job in jobs for version in job.versions)
+    summary = ScanSummary(n_tiles_present=n_tiles - n_missing)
     problems: list[Problem] = []
-    n_files = sum(_FILES_PER_TILE * len(job.versions) for job in todo)
-    n_workers = useful_workers(workers, [job.shard for job in todo], n_files=n_files)
-    if n_workers <= 1:  # too little for processes, or a single shard: threads share its blocks
-        todo = [replace(job, threads=max(workers, 1)) for job in todo]
-    if todo:
-        compile_kernels(todo[0])
+    n_files = sum(_FILES_PER_TILE * len(job.versions) for job in jobs)
+    n_workers = useful_workers(workers, [job.shard for job in jobs], n_files=n_files)
+    if n_workers <= 1:  # too little work for processes, or one shard: threads share its blocks
+        jobs = [replace(job, threads=max(workers, 1)) for job in jobs]
+    if jobs:
+        compile_kernels(jobs[0])
     started = time.monotonic()
     n_done = 0
-    n_bytes_in_all = sum(job.shard.n_bytes for job in todo)
+    n_bytes_total = sum(job.shard.n_bytes for job in jobs)
 
     def report(n_bytes: int) -> None:
         summary.n_bytes = n_bytes
         summary.seconds = time.monotonic() - started
         if on_progress:
-            on_progress(n_done, len(todo), n_bytes, n_bytes_in_all, summary.seconds)
+            on_progress(n_done, len(jobs), n_bytes, n_bytes_total, summary.seconds)
 
-    for job, future in run_jobs(scan_shard, todo, workers=n_workers, on_advance=report):
+    for job, future in run_jobs(scan_shard, jobs, workers=n_workers, on_advance=report):
         n_done += 1
         try:
             if future.result() is not None:
@@ -184,8 +184,8 @@ def _jobs(
     policy: Policy,
     along: Sequence[Version],
 ) -> list[ShardJob]:
-    """A job per shard that lacks a tile. Refuses when an index part that is needed is missing."""
-    # The snapshot's pointer is read once: all shards of a scan are named and weighed by one.
+    """Return a job per shard with missing tiles; raise MissingError if an index part is missing."""
+    # Read the pointer to the snapshot once, so that all shards of a scan use the same snapshot.
     snapshot = current_snapshot_fingerprint(store)
     tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
     index = policy.index_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
@@ -196,11 +196,11 @@ def _jobs(
             missing_part(name, str(store.index_part(index, name, "*"))) for name in absent
         )
     wanted = [*versions, *(v for v in along if v not in versions and has_part(store, v, index))]
-    asked = set(versions)
+    requested = set(versions)
     jobs = [
-        ShardJob(store.root, shard, pack.source, in_order(lacking), policy, index, scan)
-        for pack, shard, lacking in missing_tiles(store, packs, wanted, scan)
-        if not asked.isdisjoint(lacking)
+        ShardJob(store.root, shard, pack.source, sort_versions(missing), policy, index, scan)
+        for pack, shard, missing in missing_tiles(store, packs, wanted, scan)
+        if not requested.isdisjoint(missing)
     ]
     for together in {job.versions for job in jobs}:
         build_search_files(store, together, policy, index=index, scan=scan)
@@ -210,20 +210,20 @@ def _jobs(
 def build_search_files(
     store: Store, versions: tuple[Version, ...], policy: Policy, *, index: str, scan: str
 ) -> None:
-    """Have what scanners map to memory built, unless it is there."""
+    """Build the files that scanners map into memory, unless they exist."""
     build_search(store, versions, policy.at_floor, index=index, scan=scan)
     if policy.needs_texts:
         ids = open_search(store, versions, policy.at_floor, index=index, scan=scan).ids
         build_verbatim(store, versions, ids, policy, scan=scan)
 
 
-def in_order(versions: Sequence[Version]) -> tuple[Version, ...]:
-    """Any way to name the same versions is one search index."""
+def sort_versions(versions: Sequence[Version]) -> tuple[Version, ...]:
+    """Sort by benchmark, so that the same versions in any order share one search index."""
     return tuple(sorted(versions, key=lambda version: version.benchmark))
 
 
 def compile_kernels(job: ShardJob) -> None:
-    """Have all kernels compiled before workers start: once, or each of them would do it."""
+    """Compile all kernels before workers start; otherwise each worker would compile them."""
     notice = Timer(
         _LOADING_SECONDS,
         lambda: _log.info("compiling the kernels: up to a minute, once on this machine"),
@@ -232,26 +232,26 @@ def compile_kernels(job: ShardJob) -> None:
     try:
         scanner = _scanners_for(job)[0]
         tokens = scanner.compile_words()
-        if is_new(word_stream.look_up) and not scanner.rules.is_ready_to_judge:
+        if is_new(word_stream.look_up) and not scanner.detectors.is_ready_to_judge:
             with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
                 compile_reader(job.source)
-                scanner.rules.compile_all_but_judging(tokens)
+                scanner.detectors.compile_all_but_judging(tokens)
         compile_reader(job.source)
-        scanner.rules.compile(_SOME, tokens, scanner.encoder)
+        scanner.detectors.compile(_SAMPLE, tokens, scanner.encoder)
     finally:
         notice.cancel()
 
 
 def _compile_judging(job: ShardJob) -> None:
-    """In a process beside the first one: half of all that has to be compiled."""
+    """Compile about half of the kernels, in a subprocess in parallel with the rest."""
     tokens = Ragged(np.zeros(2, np.uint32), np.array([0, 2]))
-    _scanners_for(job)[0].rules.compile_judging(tokens)
+    _scanners_for(job)[0].detectors.compile_judging(tokens)
 
 
 def scan_shard(job: ShardJob) -> ShardScan | None:
-    """Read a shard once and write its tiles for these benchmark versions, then what was read.
+    """Read a shard once and write its tiles for these benchmark versions, then its ledger.
 
-    Nothing is read when another run wrote all of them in the meantime.
+    Returns None without reading if another run has written all of them in the meantime.
     """
     store = Store(job.root)
     with store.locked_shard(job.scan, job.shard.fingerprint):
@@ -259,31 +259,31 @@ def scan_shard(job: ShardJob) -> ShardScan | None:
             advance(job.shard.n_bytes)
             return None
         try:
-            seen = _scan_alone(store, job)
+            result = _scan_locked(store, job)
         except CorpusError as error:
             write_refusal(store, job.shard, error)
             raise
         remove(store.refusal(job.shard.fingerprint))
-        return seen
+        return result
 
 
-def _scan_alone(store: Store, job: ShardJob) -> ShardScan:
-    seen = ShardScan(job.shard.fingerprint)
-    found: list[Columns] = []
+def _scan_locked(store: Store, job: ShardJob) -> ShardScan:
+    result = ShardScan(job.shard.fingerprint)
+    matches: list[Columns] = []
     position = 0
     scanners = _scanners_for(job)
     for each in scanners:
-        each.take_counts()  # of a shard that broke off
-    # Of every document a row: written while they are read, or memory would grow with the shard.
+        each.take_counts()  # drop the counts of a shard whose scan failed
+    # One row per document, written while reading, so that memory does not grow with the shard.
     documents = store.documents(job.scan, job.shard.fingerprint)
     with growing_parquet(documents, DOCUMENTS) as write:
-        for scanned in _scanned(job):
-            seen.add(scanned)
+        for scanned in _scan_blocks(job):
+            result.add(scanned)
             write(scanned.documents)
             ahead = min(max(scanned.position, position), job.shard.n_bytes)
             advance(ahead - position)
             position = ahead
-            found += scanned.matches
+            matches += scanned.matches
     scanner = scanners[0]
     counts = gram_counts([each.take_counts() for each in scanners], scanner.search, job.policy)
     for number, version in enumerate(job.versions):
@@ -291,15 +291,15 @@ def _scan_alone(store: Store, job: ShardJob) -> ShardScan:
             store.gram_counts(job.scan, job.shard.fingerprint, version.fingerprint), counts[number]
         )
         path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
-        write_tile(path, scanner.tile(found, number, job.shard.fingerprint))
-    # Last: where there is a ledger, there is all of it.
-    write_json(store.ledger(job.scan, job.shard.fingerprint), seen.ledger())
+        write_tile(path, scanner.tile(matches, number, job.shard.fingerprint))
+    # The ledger is written last: it marks a complete scan.
+    write_json(store.ledger(job.scan, job.shard.fingerprint), result.ledger())
     advance(job.shard.n_bytes - position)
-    return seen
+    return result
 
 
-def _scanned(job: ShardJob) -> Iterator[_Scanned]:
-    """The blocks of a shard in their order, each scanned in one of several threads."""
+def _scan_blocks(job: ShardJob) -> Iterator[_ScannedBlock]:
+    """Scan the blocks of a shard in several threads and yield the results in order."""
     blocks = read_blocks(job.shard, job.source)
     scanners = _scanners_for(job)
     if len(scanners) == 1:
@@ -309,7 +309,7 @@ def _scanned(job: ShardJob) -> Iterator[_Scanned]:
     for scanner in scanners:
         free.put(scanner)
 
-    def scan(block: Block) -> _Scanned:
+    def scan(block: Block) -> _ScannedBlock:
         scanner = free.get()
         try:
             return scanner.scan(block)
@@ -317,8 +317,8 @@ def _scanned(job: ShardJob) -> Iterator[_Scanned]:
             free.put(scanner)
 
     with ThreadPoolExecutor(len(scanners)) as pool:
-        # Two blocks ahead for each thread: enough to keep it busy, and memory stays bounded.
-        waiting: deque[Future[_Scanned]] = deque()
+        # Two blocks ahead per thread keep the threads busy and memory bounded.
+        waiting: deque[Future[_ScannedBlock]] = deque()
         for block in blocks:
             waiting.append(pool.submit(scan, block))
             if len(waiting) > 2 * len(scanners):
@@ -328,8 +328,8 @@ def _scanned(job: ShardJob) -> Iterator[_Scanned]:
 
 
 @dataclass
-class _Scanned:
-    """What one block came to."""
+class _ScannedBlock:
+    """Documents, matches and unreadable rows of one block."""
 
     position: int
     documents: pa.Table
@@ -340,7 +340,7 @@ class _Scanned:
     matches: list[Columns]
 
 
-_SOME = Batch(
+_SAMPLE = Batch(
     text=np.frombuffer(b"two words", np.uint8).copy(),
     starts=np.zeros(1, np.int64),
     stops=np.array([9]),
@@ -352,7 +352,7 @@ _SOME = Batch(
 
 
 class Scanner:
-    """All that one thread needs: the index is shared, tables of words and scratch are its own."""
+    """Scans blocks in one thread; scanners share the index but not word tables and scratch."""
 
     def __init__(
         self, store: Store, versions: Sequence[Version], policy: Policy, index: str, scan: str
@@ -366,7 +366,7 @@ class Scanner:
         verbatim = None
         if policy.needs_texts:
             verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
-        self.rules = DetectorSet(self.search, verbatim, policy, tokenizer)
+        self.detectors = DetectorSet(self.search, verbatim, policy, tokenizer)
         self.encoder = Encoder(
             tokenizer,
             FixedVocabulary(self.search.ids),
@@ -375,12 +375,12 @@ class Scanner:
         )
         self._labels: dict[int, pa.Table] = {}
 
-    def scan(self, block: Block) -> _Scanned:
+    def scan(self, block: Block) -> _ScannedBlock:
         batch = block.read()
         tokens = self.encoder.encode(batch.text, batch.starts, batch.stops)
-        matches = self.rules.find(batch, tokens, self.encoder)
+        matches = self.detectors.find(batch, tokens, self.encoder)
         n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
-        return _Scanned(
+        return _ScannedBlock(
             position=block.position,
             documents=pa.table(
                 [batch.rows, batch.stops - batch.starts, tokens.lengths], schema=DOCUMENTS
@@ -393,20 +393,20 @@ class Scanner:
         )
 
     def take_counts(self) -> GramCounts:
-        return self.rules.take_counts()
+        return self.detectors.take_counts()
 
     def compile_words(self) -> Ragged:
-        """Have every kernel compiled that texts become tokens by; the tokens of a text."""
-        tokens = self.encoder.encode(_SOME.text, _SOME.starts, _SOME.stops)
+        """Compile the kernels that tokenize text, and return the tokens of a sample."""
+        tokens = self.encoder.encode(_SAMPLE.text, _SAMPLE.starts, _SAMPLE.stops)
         self.encoder.places(0, "two words")
         if self._strips_markup:
             compile_markup()
         return tokens
 
-    def tile(self, found: Sequence[Columns], number: int, shard: str) -> pa.Table:
-        """All rows of one benchmark in a shard."""
+    def tile(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
+        """Return the tile of one benchmark, given by its number in the union, and a shard."""
         return tile_of(
-            found,
+            matches,
             number,
             labels=lambda: self._records(number),
             shard=shard,
@@ -421,7 +421,7 @@ class Scanner:
 
 
 class _Scanners:
-    """Those of one union of benchmarks; a table of words is worth keeping between shards."""
+    """The scanners of one union of benchmarks, kept between shards for their word tables."""
 
     def __init__(
         self, root: Path, versions: tuple[Version, ...], policy: Policy, index: str, scan: str
@@ -443,7 +443,7 @@ def _scanners(
 
 
 def clear_scanners() -> None:
-    """Give up what is kept for a next scan: tables of words, above all."""
+    """Clear the scanners kept for the next scan; their word tables take most of the memory."""
     _scanners.cache_clear()
 
 

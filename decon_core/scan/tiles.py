@@ -1,7 +1,7 @@
-"""Which cells were scanned: present tiles say so, absent ones say nothing.
+"""Finds out which shards were scanned against which benchmark versions, and why others were not.
 
 A tile holds the matches of one shard with one benchmark version under one scan fingerprint; a
-ledger holds what was read of the shard. Both are written by `scan.py`, and only there.
+ledger counts the rows that were read of the shard. Only `scanner.py` writes them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from decon_core.text.tokenizers import load_tokenizer
 
 
 def scan_fingerprint(store: Store, policy: Policy) -> str:
-    """What today's tiles are named by."""
+    """Return the fingerprint that names the tiles of the current policy, tokenizer and snapshot."""
     return policy.scan_fingerprint(
         tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint,
         snapshot=current_snapshot_fingerprint(store),
@@ -30,28 +30,28 @@ def scan_fingerprint(store: Store, policy: Policy) -> str:
 def missing_tiles(
     store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
 ) -> list[tuple[Pack, Shard, list[Version]]]:
-    """Each shard that was not scanned against every version yet, with those that it misses."""
-    missing = []
+    """Return the shards that are not scanned against all versions, each with the missing ones."""
+    incomplete = []
     for pack in packs:
         for shard in pack.shards:
-            lacking = missing_of_shard(store, shard, versions, scan)
-            if lacking:
-                missing.append((pack, shard, lacking))
-    return missing
+            missing = missing_of_shard(store, shard, versions, scan)
+            if missing:
+                incomplete.append((pack, shard, missing))
+    return incomplete
 
 
 def missing_of_shard(
     store: Store, shard: Shard, versions: Sequence[Version], scan: str
 ) -> list[Version]:
-    """The versions that a shard was not scanned against yet.
+    """Return the versions that a shard is not scanned against.
 
-    One look into its folder, however many versions there are: a grid has a million tiles.
+    Lists the shard's folder once for all versions, as a grid may have a million tiles.
     """
     present = store.tile_names(scan, shard.fingerprint)
     if store.ledger(scan, shard.fingerprint).name not in present:
-        return list(versions)  # cut off before it was all written
+        return list(versions)  # interrupted before everything was written
     if store.documents(scan, shard.fingerprint).name not in present:
-        return list(versions)  # removed since, as files are that are damaged
+        return list(versions)  # removed later, like every damaged file
     return [
         version
         for version in versions
@@ -69,22 +69,22 @@ _NOT_TRIED = Problem("", "not scanned yet", "a tile for every benchmark", "`deco
 
 @dataclass(frozen=True)
 class Gap:
-    """A shard that was not scanned against some benchmark versions, and the cause."""
+    """A shard that is not scanned against some benchmark versions, and the cause."""
 
     pack: Pack
     shard: Shard
-    lacking: tuple[str, ...]  # names of benchmarks
-    is_read: bool  # it was scanned against other benchmarks
+    lacking: tuple[str, ...]  # names of the missing benchmarks
+    is_read: bool  # whether the shard was scanned against other benchmarks
     cause: Problem
 
     @property
     def is_refused(self) -> bool:
-        """Whether a scan of the shard failed; else none was tried."""
+        """Whether a scan of the shard failed; if not, no scan was tried yet."""
         return self.cause != _NOT_TRIED
 
     @property
     def reason(self) -> str:
-        """What the reader found, without the path of the shard."""
+        """The cause as text, without the path of the shard."""
         place = self.cause.where.removeprefix(self.shard.path).lstrip(": ")
         return f"{place}: {self.cause.found}" if place else self.cause.found
 
@@ -92,39 +92,39 @@ class Gap:
 def gaps_of(
     store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
 ) -> list[Gap]:
-    """Each shard that was not scanned against every version, with the reason where it is known."""
-    found = []
+    """Return the shards that are not scanned against every version, with the known causes."""
+    gaps = []
     for pack in packs:
         for shard in pack.shards:
-            lacking = missing_of_shard(store, shard, versions, scan)
+            missing = missing_of_shard(store, shard, versions, scan)
             has_ledger = bool(versions) or store.ledger(scan, shard.fingerprint).is_file()
-            if lacking or not has_ledger:
-                names = tuple(version.benchmark for version in lacking)
-                is_read = len(lacking) < len(versions)
-                found.append(Gap(pack, shard, names, is_read, read_refusal(store, shard)))
-    return found
+            if missing or not has_ledger:
+                names = tuple(version.benchmark for version in missing)
+                is_read = len(missing) < len(versions)
+                gaps.append(Gap(pack, shard, names, is_read, read_refusal(store, shard)))
+    return gaps
 
 
 def missing_by_shard(gaps: Iterable[Gap]) -> dict[str, frozenset[str]]:
-    """The benchmarks that shards lack, by the fingerprint of the shard."""
+    """Return the missing benchmarks by fingerprint of the shard."""
     return {gap.shard.fingerprint: frozenset(gap.lacking) for gap in gaps}
 
 
 def write_refusal(store: Store, shard: Shard, error: DeconError) -> None:
     """Record why a shard could not be scanned. A later scan that succeeds removes the record."""
     first = error.problems[0]
-    told = {"where": first.where, "found": first.found, "expected": first.expected}
-    write_json(store.refusal(shard.fingerprint), {**told, "remedy": first.remedy})
+    value = {"where": first.where, "found": first.found, "expected": first.expected}
+    write_json(store.refusal(shard.fingerprint), {**value, "remedy": first.remedy})
 
 
 def read_refusal(store: Store, shard: Shard) -> Problem:
-    """Why a shard has no tiles: what the last scan of it reported, or that none was tried."""
+    """Return why a shard has no tiles: the error of its last scan, or that it was not scanned."""
     path = store.refusal(shard.fingerprint)
     return Problem(**read_json(path)) if path.is_file() else _NOT_TRIED
 
 
 def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Problem]]:
-    """The shards whose last scan failed."""
+    """Yield the shards whose last scan failed, with the cause."""
     for pack in packs:
         for shard in pack.shards:
             if store.refusal(shard.fingerprint).is_file():
@@ -133,7 +133,7 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
 
 @dataclass(frozen=True)
 class CellCounts:
-    """What one pack and one benchmark version came to, whichever run scanned them."""
+    """Counts of one pack and one benchmark version, from all runs that scanned them."""
 
     n_documents: int
     n_unreadable: int
@@ -141,7 +141,7 @@ class CellCounts:
 
 
 def count_cell(store: Store, pack: Pack, version: Version, policy: Policy) -> CellCounts:
-    """Read off the ledgers and tiles of a scanned cell."""
+    """Read the counts of a scanned cell from its ledgers and tiles."""
     scan = scan_fingerprint(store, policy)
     ledgers = [read_json(store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
     tiles = [store.tile(scan, shard.fingerprint, version.fingerprint) for shard in pack.shards]

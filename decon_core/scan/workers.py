@@ -1,4 +1,4 @@
-"""Jobs over shards: in this process when that is quicker, else in a process per core."""
+"""Runs jobs over shards, in this process if there is little to do, else in worker processes."""
 
 from __future__ import annotations
 
@@ -26,33 +26,38 @@ Advance = Callable[[int], None]
 
 WORKERS_VARIABLE = "DECON_WORKERS"
 
-# A worker takes about 2 s to start, and gets through some 50 MB of compressed shards in that time.
+# A worker takes about 2 s to start; in that time it could scan some 50 MB of compressed shards.
 _BYTES_PER_WORKER = 200_000_000
-# Writing a small file takes some 2 ms, as much as getting through these.
+# Writing a small file takes some 2 ms, as long as scanning this many bytes.
 _BYTES_PER_FILE = 100_000
 _TICK_SECONDS = 1.0
 
 
 def usable_cores() -> int:
-    """How many cores this process may use: schedulers and containers often leave it fewer."""
+    """Return the number of cores this process may use; a scheduler may allow fewer than exist."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def wanted_workers() -> int:
-    """As many as the environment says, for whoever has no other way to be told; else all cores."""
-    told = os.environ.get(WORKERS_VARIABLE)
-    if not told:
+    """Return the number of workers from $DECON_WORKERS; if unset, the number of usable cores."""
+    value = os.environ.get(WORKERS_VARIABLE)
+    if not value:
         return usable_cores()
-    if not told.isdecimal() or int(told) < 1:
-        remedy = "unset it, and every core that may be used has a worker"
-        raise ConfigError(Problem(f"${WORKERS_VARIABLE}", repr(told), "a number from 1 on", remedy))
-    return int(told)
+    if not value.isdecimal() or int(value) < 1:
+        remedy = "unset it to use one worker per core"
+        raise ConfigError(
+            Problem(f"${WORKERS_VARIABLE}", repr(value), "an integer of at least 1", remedy)
+        )
+    return int(value)
 
 
 def useful_workers(workers: int, shards: Sequence[Shard], *, n_files: int = 0) -> int:
-    """No more than there is work for. `n_files` are written: of many small shards, most of it."""
+    """Limit `workers` to the amount of work; 0 or 1 means that processes are not worth starting.
+
+    `n_files` is the number of files to write, which dominates for many small shards.
+    """
     n_bytes = sum(shard.n_bytes for shard in shards) + n_files * _BYTES_PER_FILE
     return min(workers, len(shards), n_bytes // _BYTES_PER_WORKER)
 
@@ -60,9 +65,9 @@ def useful_workers(workers: int, shards: Sequence[Shard], *, n_files: int = 0) -
 def run_jobs(
     fn: Callable[[Job], Any], jobs: Sequence[Job], *, workers: int, on_advance: Advance
 ) -> Iterator[tuple[Job, Future[Any]]]:
-    """Each job and what became of it, as they end. Whoever stops early leaves none running.
+    """Yield each job with its future when it ends; closing the iterator early stops the workers.
 
-    `on_advance` hears how far all jobs have come together, as they say it with `advance`.
+    `on_advance` receives the total progress of all jobs, as reported with `advance`.
     """
     if workers <= 1:
         yield from _run_here(fn, jobs, on_advance)
@@ -71,16 +76,16 @@ def run_jobs(
 
 
 def advance(n: int) -> None:
-    """Said by a job: so much more is done."""
+    """Report progress from within a job: `n` more units are done."""
     _advance(n)
 
 
 @contextmanager
 def in_subprocess(fn: Callable[[Job], None], job: Job) -> Iterator[None]:
-    """Have a job done in a process of its own meanwhile, and wait for it.
+    """Run a job in a subprocess while the block runs, and wait for it at the end.
 
-    For what others find on the disk later: nothing comes back, and a failure is only lost time. Not
-    a worker: those begin by importing the program that was started, which may not expect it.
+    For jobs that leave their result on disk: nothing is returned and failures are ignored. Not a
+    worker process: those import the main program first, which may not be written for that.
     """
     code = "import pickle, sys; fn, job = pickle.load(sys.stdin.buffer); fn(job)"
     command, silent = [sys.executable, "-c", code], subprocess.DEVNULL
@@ -102,15 +107,15 @@ def _ignore(n: int) -> None:
 _advance: Advance = _ignore
 
 
-def _hear(advance: Advance) -> None:
-    global _advance  # noqa: PLW0603 - a job is a plain function and has nowhere else to look
+def _set_advance(advance: Advance) -> None:
+    global _advance  # noqa: PLW0603 - a job is a plain function without access to the pool
     _advance = advance
 
 
 def _run_here(
     fn: Callable[[Job], Any], jobs: Sequence[Job], on_advance: Advance
 ) -> Iterator[tuple[Job, Future[Any]]]:
-    """One after the other: no start-up cost, plain tracebacks."""
+    """Run jobs one after the other: no start-up cost, plain tracebacks."""
     n_done = 0
 
     def add(n: int) -> None:
@@ -120,26 +125,26 @@ def _run_here(
 
     for job in jobs:
         future: Future[Any] = Future()
-        _hear(add)
+        _set_advance(add)
         try:
             future.set_result(fn(job))
         except DeconError as error:
             future.set_exception(error)
         finally:
-            _hear(_ignore)
+            _set_advance(_ignore)
         yield job, future
 
 
 def _run_in_processes(
     fn: Callable[[Job], Any], jobs: Sequence[Job], workers: int, on_advance: Advance
 ) -> Iterator[tuple[Job, Future[Any]]]:
-    # Spawned, not forked: Dagster and Arrow hold threads, which a fork would leave half-dead.
+    # Spawned, not forked: Dagster and Arrow have threads, which do not survive a fork.
     context = get_context("spawn")
     done = context.Value("q", 0)
     others = {*active_children()}
     with ProcessPoolExecutor(workers, context, _begin_worker, (done,)) as pool:
         try:
-            with _interrupts_held_back():
+            with _interrupts_blocked():
                 running = {pool.submit(fn, job): job for job in jobs}
             while running:
                 ended, _ = wait_for(running, _TICK_SECONDS, FIRST_COMPLETED)
@@ -148,18 +153,18 @@ def _run_in_processes(
                     yield running.pop(future), future
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            # Without this a Ctrl-C would wait for every shard that is being read.
+            # Otherwise Ctrl-C would wait until all shards in progress are read.
             for worker in {*active_children()} - others:
                 worker.terminate()
             raise
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Deliver SIGINT after the block, and never to the processes that it starts.
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT until the end of the block, and in the processes that it starts.
 
-    They inherit the mask. Without it a worker that is still importing modules would answer a
-    Ctrl-C with a traceback of its own.
+    They inherit the mask. Without it, a worker that is still importing modules would print its own
+    traceback on Ctrl-C.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -169,13 +174,13 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 def _begin_worker(done: Any) -> None:
-    """In a worker: leave Ctrl-C to the parent, and end when it does, even if it was killed."""
+    """Set up a worker: ignore Ctrl-C, and exit when the parent exits, even if it was killed."""
 
     def add(n: int) -> None:
         with done.get_lock():
             done.value += n
 
-    _hear(add)
+    _set_advance(add)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:

@@ -193,7 +193,7 @@ def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_n
     new = old.with_name("t1.jsonl.gz")
     old.rename(new)
     world.run()
-    assert f"{old}: renamed to {new}; its pack and what was found in it stay" in world.said
+    assert f"{old}: renamed to {new}; its pack and its matches are kept" in world.said
     assert world.tiles() == before
     assert shards_read(world) == 0
     assert [pack.name for pack in list_packs(world.store)] == ["web-0000", "web-0001", "web-0002"]

@@ -310,7 +310,7 @@ def test_canary_check_fails_when_the_settings_find_nothing(world):
     with pytest.raises(PipelineError, match="canaries_are_found"):
         world.run()
     result = run_check(canaries_are_found, world)
-    assert "no item that any rule can see" in said(result)
+    assert "no item that any detector can find" in said(result)
     assert "| harbor | decon |" in result.metadata["nothing_to_plant"].value
 
 
@@ -619,7 +619,7 @@ def test_report_check_warns_of_a_benchmark_that_changed_and_of_a_report_that_is_
 def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(world):
     world.start()
     assert run_check(leak_rate_is_steady, world).metadata["benchmarks_compared"].value == (
-        "no report before"
+        "no previous report"
     )
     harbor = world.benchmarks["harbor"]
     world.add_shard("s7", leaks=harbor[3:])

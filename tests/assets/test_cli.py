@@ -57,7 +57,7 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
 def test_the_number_of_workers_reaches_the_assets(at_home, capsys, monkeypatch):
     monkeypatch.setenv("DECON_WORKERS", "many")
     assert main(["run"]) == 1
-    assert "a number from 1 on" in capsys.readouterr().err
+    assert "an integer of at least 1" in capsys.readouterr().err
     assert main(["run", "--workers", "1"]) == 0
 
 
@@ -104,7 +104,7 @@ def test_status_and_report_say_when_files_have_moved_on(reported, capsys):
     assert "s7.jsonl.gz: not registered as it is" in said
     assert "ledger: recipe or files changed" in said
     assert main(["report"]) == 0
-    assert "no longer those of this report" in capsys.readouterr().err
+    assert "changed after this report was built" in capsys.readouterr().err
     main(["run"])
     capsys.readouterr()
     assert main(["report"]) == 0
@@ -131,7 +131,7 @@ def test_a_benchmark_too_short_to_look_for_is_told_and_stops_nothing(at_home, ca
     at_home.write_benchmarks()
     assert main(["run"]) == 0
     out = capsys.readouterr().out
-    assert "short: nothing to look for; left out: {'too few tokens': 1}" in out
+    assert "short: no indexable record; dropped: {'too few tokens': 1}" in out
     query = "SELECT n_not_indexable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0
     assert "1" in capsys.readouterr().out
@@ -153,7 +153,7 @@ def test_another_snapshot_in_the_configuration_is_never_called_complete(reported
     assert main(["status"]) == 1
     assert "run --refreeze" in capsys.readouterr().out
     main(["report"])
-    assert "no longer those of this report" in capsys.readouterr().err
+    assert "changed after this report was built" in capsys.readouterr().err
 
 
 def test_what_is_damaged_in_the_store_is_named_with_a_remedy(reported, capsys):
@@ -263,7 +263,7 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     at_home.write_config()
     assert main(["run"]) == 0
     assert main(["report"]) == 0
-    assert "no longer those of this report" not in capsys.readouterr().err
+    assert "changed after this report was built" not in capsys.readouterr().err
     assert main(["mixture", "list"]) == 0
     said = capsys.readouterr().out
     assert "3 of 3" in said

@@ -121,7 +121,7 @@ def test_a_name_that_two_folders_give_is_refused_before_anything_is_written(bare
     before = sorted(bare.rglob("*"))
     assert main(["init", "--corpus", "shards", "--evals", "b", "b2"]) == 2
     told = capsys.readouterr().err
-    assert f"{bare / 'b2' / 'evals.yaml'}: evals.quiz: found the name a second time" in told
+    assert f"{bare / 'b2' / 'evals.yaml'}: evals.quiz: found a duplicate name" in told
     assert sorted(bare.rglob("*")) == before
 
 

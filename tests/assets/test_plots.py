@@ -85,5 +85,5 @@ def test_scores_are_drawn_rule_by_rule_with_the_threshold_where_it_is():
 
 
 def test_without_anything_to_draw_it_says_so():
-    assert leak_rates([rate("unknown", 0, 0)]).value == "*no benchmark of which a rate is known*"
-    assert scores([], {"decon": 0.8}).value == "*nothing was found*"
+    assert leak_rates([rate("unknown", 0, 0)]).value == "*no benchmark has a known leak rate*"
+    assert scores([], {"decon": 0.8}).value == "*no matches*"

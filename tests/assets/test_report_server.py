@@ -15,8 +15,8 @@ from decon_assets.assets.report_server import URL_VARIABLE, link_to
 _PARENT = """
 import sys, time
 from pathlib import Path
-from decon_assets.assets.report_server import serve_beside
-print(serve_beside(Path(sys.argv[1]), port=int(sys.argv[2])), flush=True)
+from decon_assets.assets.report_server import serve_report
+print(serve_report(Path(sys.argv[1]), port=int(sys.argv[2])), flush=True)
 sys.stdin.readline()
 """
 

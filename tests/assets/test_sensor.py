@@ -29,7 +29,7 @@ def daemon(world):
 
 
 def test_everything_is_made_from_nothing_stage_by_stage(world, daemon):
-    assert daemon.tick() == "files changed; waiting for a tick"
+    assert daemon.tick() == "files changed; waiting one tick in case more changes follow"
     assert daemon.settle() == [
         "inventory", "records", "idf_snapshot", "index", "scan", "common_ngrams", "mixture",
         "clean_benchmark", "report", "report_page",
@@ -69,7 +69,7 @@ def test_files_that_still_change_are_waited_for(world, daemon):
     daemon.settle()
     for number in range(3):
         world.add_shard("growing", n_documents=12 + number)
-        assert daemon.tick() == "files changed; waiting for a tick"
+        assert daemon.tick() == "files changed; waiting one tick in case more changes follow"
     assert daemon.tick() == ["inventory"]
 
 
@@ -81,7 +81,7 @@ def test_a_benchmark_that_cannot_be_read_is_refused_once_and_nothing_else_is_tou
     daemon.tick()
     assert daemon.tick() == ["inventory"]
     for _ in range(2):
-        assert daemon.tick().startswith("`inventory` refused these files; its last run says why")
+        assert daemon.tick().startswith("`inventory` failed on these files; its last run shows why")
     assert world.tiles() == before
     (world.folder / "harbor.jsonl").write_text(good)
     assert daemon.settle()[0] == "inventory"
@@ -95,7 +95,7 @@ def refused(world, daemon):
         (world.folder / "corpus" / f"{name}.jsonl.gz").unlink()
     daemon.tick()
     assert daemon.tick() == ["inventory"]
-    assert daemon.tick().startswith("`inventory` refused these files")
+    assert daemon.tick().startswith("`inventory` failed on these files")
     return daemon
 
 
@@ -117,7 +117,7 @@ def test_an_inventory_that_was_cancelled_is_said_to_be_and_waited_for(world, dae
     assert daemon.tick(end=world.instance.report_run_canceled) == ["inventory"]
     for _ in range(2):
         assert daemon.tick() == (
-            "`inventory` of these files was cancelled; materialize it to go on"
+            "`inventory` was cancelled for these files; materialize it to continue"
         )
     daemon.press("inventory")
     assert daemon.settle()[:3] == ["records", "index", "scan"]
@@ -140,7 +140,7 @@ def test_a_shard_that_is_damaged_is_asked_for_once_and_does_not_keep_the_others(
     assert asked.count("scan") == 1
     assert asked.count("report") == 1  # of the other shards, marked as incomplete
     assert not coverage_of(world.store.report).is_complete
-    assert daemon.tick().startswith("still missing, though asked for: `scan`, `mixture`")
+    assert daemon.tick().startswith("requested but still missing: `scan`, `mixture`")
 
 
 def test_what_was_asked_for_too_early_is_asked_for_again_when_a_second_try_scanned(world, daemon):
@@ -156,7 +156,7 @@ def test_what_somebody_mends_by_hand_after_all_was_tried_is_gone_on_from(world, 
     daemon.settle()
     cut_off_scan(world, daemon)
     daemon.settle()
-    assert daemon.tick().startswith("still missing, though asked for: `scan`")
+    assert daemon.tick().startswith("requested but still missing: `scan`")
     daemon.press("scan")
     assert daemon.settle() == AFTER_THE_SCAN
 
@@ -166,7 +166,7 @@ def test_what_fails_is_not_asked_for_again_because_a_run_ended_that_changed_noth
     cut_off_scan(world, daemon)
     daemon.settle()
     daemon.press("idf_snapshot")
-    assert daemon.tick().startswith("still missing, though asked for: `scan`")
+    assert daemon.tick().startswith("requested but still missing: `scan`")
 
 
 def test_a_configuration_that_cannot_be_read_is_told_of_by_the_tick(world, daemon):
@@ -219,7 +219,7 @@ def test_runs_at_work_are_waited_for(world, daemon):
     run = world.instance.create_run_for_job(
         daemon.jobs.get_job("keep_up_scan"), status=DagsterRunStatus.STARTED
     )
-    assert daemon.tick() == "at work or waiting: 1 run"
+    assert daemon.tick() == "waiting for 1 unfinished run"
     world.instance.report_run_failed(run)
     assert daemon.tick() == ["inventory"]
 
@@ -228,13 +228,13 @@ def test_runs_at_work_are_waited_for(world, daemon):
     "text", [None, "", "no json", "[]", '{"other": 1}', '"text"', '{"asked": ["scan x y"]}']
 )
 def test_a_cursor_that_nobody_can_read_is_begun_anew(text):
-    assert Cursor.read(text) == Cursor()
+    assert Cursor.from_json(text) == Cursor()
 
 
 def test_a_cursor_is_read_as_it_was_written():
     cursor = Cursor(seen="a", registered="b", asked={"scan x y": "c"}, settled="d")
-    assert Cursor.read(cursor.written()) == cursor
-    assert json.loads(cursor.written())["asked"] == {"scan x y": "c"}
+    assert Cursor.from_json(cursor.to_json()) == cursor
+    assert json.loads(cursor.to_json())["asked"] == {"scan x y": "c"}
 
 
 def test_the_state_of_a_hundred_thousand_files_takes_seconds_of_a_processor(world):

@@ -28,7 +28,7 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported,
     with duckdb.connect(str(store.report), read_only=True) as connection:
         calls = "SELECT DISTINCT verdict, is_by_score, is_contaminated FROM matches WHERE pair = ?"
         assert connection.execute(calls, [pair]).fetchall() == [("template", True, False)]
-    assert builder_of(config, store).verdicts.weighty == {pair: False}
+    assert builder_of(config, store).verdicts.decisive == {pair: False}
     assert main(["status"]) == 0
 
 

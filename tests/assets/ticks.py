@@ -10,9 +10,9 @@ from decon_assets.sensors import keep_up
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
 
-ALL_DONE = "no file changed since all was done"
+ALL_DONE = "everything is up to date"
 AFTER_SCAN = ["common_ngrams", "mixture", "clean_benchmark", "report", "report_page"]
-SETTLED = (ALL_DONE, "still missing, though asked for")
+SETTLED = (ALL_DONE, "requested but still missing")
 
 
 class Daemon:

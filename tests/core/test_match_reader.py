@@ -55,7 +55,10 @@ def test_many_shards_at_once_tell_what_each_tells(seen, monkeypatch, at_once, n_
         for shard in pack.shards
         if (entries := reader.entries(shard, versions, source=pack.source.name)).num_rows
     ]
-    found = [(pack.name, shard.name, table) for pack, shard, table in reader.found(packs, versions)]
+    found = [
+        (pack.name, shard.name, table)
+        for pack, shard, table in reader.iter_entries(packs, versions)
+    ]
     assert found == one_by_one
     with_any = ["a.jsonl", "c.jsonl", "d.jsonl"] + ["e.jsonl"] * (n_benchmarks == 2)
     assert [name for _, name, _ in found] == with_any
@@ -64,5 +67,5 @@ def test_many_shards_at_once_tell_what_each_tells(seen, monkeypatch, at_once, n_
 def test_nothing_is_found_where_nothing_is(seen):
     reader, packs = seen
     clean = replace(packs[0], shards=packs[0].shards[1:])
-    assert list(reader.found([clean], reader.versions)) == []
-    assert list(reader.found([], reader.versions)) == []
+    assert list(reader.iter_entries([clean], reader.versions)) == []
+    assert list(reader.iter_entries([], reader.versions)) == []

@@ -66,7 +66,7 @@ def test_a_grid_that_is_too_large_is_told_with_the_pack_size_that_makes_it_small
 def test_of_more_sources_than_packs_can_be_no_pack_size_is_proposed(tmp_path):
     config = config_of(tmp_path, n_benchmarks=5_000)
     said = grid_warning(config, [pack_of(name, 0, 1) for name in ("a", "b", "c")])
-    assert "packs by fewer sources" in said
+    assert "fewer sources would make fewer packs" in said
 
 
 def test_all_files_that_a_configuration_reads_are_listed_with_what_changes_when_they_do(tmp_path):

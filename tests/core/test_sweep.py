@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.policy import RULES, Policy
 from decon_core.decisions.decide import judge
-from decon_core.decisions.thresholds import holds_to
+from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.schemas import MATCHES
 
 SETTING = {
@@ -49,7 +49,7 @@ def matches(draw):
 @given(matches(), st.sampled_from([0.6, 0.8, 0.805, 0.9]))
 def test_a_match_is_a_leak_up_to_there_and_not_beyond(found, threshold):
     policy = Policy(detectors=RULES, contamination_score_threshold=threshold)
-    highest = holds_to(found, policy)
+    highest = highest_thresholds(found, policy)
     for at, row in enumerate(found.to_pylist()):
         one = found.slice(at, 1)
         tried = [step for step in steps(row["detector"], policy) if is_leak(one, step, policy)]
@@ -80,4 +80,4 @@ def test_of_decon_the_floor_itself_is_a_step():
     row |= {"detector": "decon", "base_score": 0.658, "question_overlap": 0.9}
     row |= {"question_tokens": 60, "total_tokens": 60}
     found = pa.Table.from_pylist([row], schema=MATCHES)
-    assert holds_to(found, policy).tolist() == [0.655]
+    assert highest_thresholds(found, policy).tolist() == [0.655]

@@ -10,7 +10,7 @@ import pytest
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import RULES, Policy
 from decon_core.decisions.decide import judge
-from decon_core.decisions.thresholds import holds_to
+from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.errors import ConfigError
 from decon_core.folder_scan.run import Request, load_policy, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
@@ -131,10 +131,11 @@ def test_every_rule_s_matches_are_decided_by_the_threshold_of_their_benchmark(
     found = matches(*({"detector": rule, "benchmark": name, **values} for name in ("a", "b", "c")))
     judged = judge(found, policy)
     assert judged.is_leak.tolist() == [False, True, False]
-    highest = holds_to(found, policy)
+    highest = highest_thresholds(found, policy)
     assert highest[1] >= threshold
     apart = [
-        holds_to(found.slice(n, 1), policy.for_benchmark(name)) for n, name in enumerate("abc")
+        highest_thresholds(found.slice(n, 1), policy.for_benchmark(name))
+        for n, name in enumerate("abc")
     ]
     assert json.dumps(highest.tolist()) == json.dumps([one[0] for one in apart])
 

@@ -96,10 +96,10 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
         read_verdicts(path)
     said = "\n".join(problems(error))
     for number, part in (
-        (1, "a mark of a merge"),
+        (1, "a merge conflict marker"),
         (3, "git could not merge"),
         (4, "did you mean 'template'"),
-        (5, "keep the others, of both sides"),
+        (5, "keep the lines of both sides"),
         (6, "found nothing; expected one of leak, template"),
         (6, "expected 16 hex digits"),
         (7, "a JSON object"),
@@ -124,7 +124,7 @@ def test_nothing_is_put_behind_a_line_that_is_cut_off(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     path.write_text(json.dumps(line(0)))
     before = path.read_bytes()
-    with pytest.raises(InputError, match="add the newline if the line is whole"):
+    with pytest.raises(InputError, match="add the newline if the line is complete"):
         append_verdicts(path, [line(1)])
     assert path.read_bytes() == before
 
@@ -320,5 +320,5 @@ def test_prop_calls_with_verdicts_are_those_of_a_plain_reading(rows, said, clear
         place = one["row"], one["detector"], one["question_start"] if is_decon else None
         told = one["record"], one["is_by_score"], one["verdict"], one["is_contaminated"]
         assert told == expected[place]
-    leaks = {m["row"] for m in matches if verdicts.weighty.get(m["pair"])}
+    leaks = {m["row"] for m in matches if verdicts.decisive.get(m["pair"])}
     assert leaks <= {one["row"] for one in found if one["verdict"] == "leak"}

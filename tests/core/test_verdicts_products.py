@@ -241,7 +241,7 @@ def test_verdicts_lie_beside_the_configuration(tmp_path):
     append_verdicts(
         found.verdicts, [{"pair": "0" * 16, "fingerprint": "1" * 16, "verdict": "leak"}]
     )
-    assert verdicts_of(found).weighty == {"0" * 16: True}
+    assert verdicts_of(found).decisive == {"0" * 16: True}
     found = config(tmp_path, '[review]\nverdicts = "mine/v.jsonl"\nclears = []\n')
     assert (found.verdicts, found.clears) == (tmp_path / "mine" / "v.jsonl", ())
 

@@ -39,7 +39,7 @@ def test_the_environment_may_say_how_many_workers_there_are(monkeypatch):
     assert wanted_workers() == 17
     for wrong in ("0", "many", "-1", "1.5"):
         monkeypatch.setenv(WORKERS_VARIABLE, wrong)
-        with pytest.raises(ConfigError, match="a number from 1 on"):
+        with pytest.raises(ConfigError, match="an integer of at least 1"):
             wanted_workers()
 
 

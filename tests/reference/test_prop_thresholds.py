@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from decon_core.config.policy import RULES, Policy, exceeds
 from decon_core.decisions.common_ngrams import _are_common
 from decon_core.decisions.decide import judge
-from decon_core.decisions.thresholds import holds_to
+from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.kernels import clusters
 from decon_core.schemas import MATCHES
 from tests.oracle.decon import (
@@ -132,7 +132,7 @@ def test_sums_of_weights_that_equal_a_threshold_on_paper_reach_it():
         row = of_match(one, base, overlap=1.0, n_question=100, n_total=100)
         policy = Policy(contamination_score_threshold=threshold / 100, evidence_floor=0.31)
         assert judge(row, policy)[1].tolist() == [True]
-        assert holds_to(row, policy)[0] == threshold / 100
+        assert highest_thresholds(row, policy)[0] == threshold / 100
     assert below  # or plain comparison would do
 
 
