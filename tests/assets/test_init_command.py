@@ -206,8 +206,8 @@ def test_records_get_a_recipe_that_reads_them_as_they_are(tmp_path, monkeypatch,
     write_rows(Path("evals/raw.jsonl"), [{"question": "What is raw?", "answer": "This."}])
     assert main(["init", "--corpus", "corpus", "--evals", "evals"]) == 0
     said = capsys.readouterr().out
-    assert "left, right, quiz: normalized records, read as they are" in said
-    assert "recipes for raw, guessed" in said
+    assert "left, right, quiz: normalized records, read unchanged" in said
+    assert "guessed recipes for raw" in said
     assert main(["normalize", "evals/evals.yaml", "--show", "0"]) == 0
     said = capsys.readouterr().out
     for name in ("quiz", "left", "right"):
