@@ -53,7 +53,7 @@ Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("list", "plan", "verify"))
+    parser.add_argument("what", choices=("list", "plan", "verify"), help="the action")
     parser.add_argument(
         "names",
         nargs="*",

@@ -11,7 +11,7 @@ from pathlib import Path
 from decon_core.config.load import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.scan.workers import WORKERS_VARIABLE, usable_cores
 
-Say = Callable[[str], None]
+Say = Callable[[str], None]  # prints a line
 AddArguments = Callable[[argparse.ArgumentParser], None]
 
 

@@ -1,4 +1,4 @@
-"""`decon-assets compare`: two reports, two scanned folders, or one scan under two policies."""
+"""`decon-assets compare`: compare two reports, or one scan under two policies."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _MOST_WRITTEN = 10_000  # rows per table in a file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", type=Path, metavar="FIRST")
-    parser.add_argument("second", type=Path, nargs="?", metavar="SECOND")
+    parser.add_argument("first", type=Path, metavar="FIRST", help="a report")
+    parser.add_argument("second", type=Path, nargs="?", metavar="SECOND", help="another report")
     parser.add_argument(
         "--policy",
         type=Path,

@@ -50,7 +50,14 @@ _MOST_SUBSETS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", type=Path, nargs="+", required=True, metavar="PATH")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="PATH",
+        help="files of results, or folders of them",
+    )
     parser.add_argument(
         "--report",
         type=Path,

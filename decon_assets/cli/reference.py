@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="skip lines that cannot be read: they are listed, and are in the table `unreadable`",
     )
     write = what.add_parser("write", help="export the pipeline's leaks to a folder of reports")
-    write.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    write.add_argument(
+        "--out", type=Path, required=True, metavar="FOLDER", help="the output folder"
+    )
     add_config(write)
 
 

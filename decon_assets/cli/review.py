@@ -46,11 +46,11 @@ Show pairs of a benchmark item and a training text one at a time, and record a v
   c common source   both quote the same public text, but the text does not contain the question
   u unsure          cannot be decided from these texts
 
-Each verdict is appended to verdicts.jsonl beside decon.toml at once. Its key is the matched text,
-so it applies to every document with the same words, and after the next scan. `leak` makes the pair
-a leak whatever its score; `template` and `common source` clear it (`clears` in [review]); `unsure`
-leaves the decision to the score. `decon-assets run` then rebuilds what a verdict changes. Verdicts
-from the report's page go to the same file. docs/review.md explains which verdict to choose.
+Each verdict is appended to verdicts.jsonl beside decon.toml at once. It applies to the item and the
+matched words, so to every document with the same words, and after the next scan. `leak` makes the
+pair a leak whatever its score; `template` and `common source` clear it (`clears` in [review]);
+`unsure` leaves the decision to the score. `decon-assets run` then rebuilds what a verdict changes.
+Verdicts from the report's page go to the same file. docs/review.md explains which one to choose.
 """
 
 EPILOG = """\
@@ -372,7 +372,7 @@ def _say_queue(queue: Sequence[About], session: _Session, say: Say) -> None:
         return
     say(
         text_table(
-            ("pair", "score", "class", "documents", "verdict", "rules", "item", "first place"),
+            ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place"),
             [
                 (
                     *(one.pair, one.score, one.called, one.n_documents),

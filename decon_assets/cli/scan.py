@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Search a folder of training data for benchmark items, without Dagster or a configuration.
 
-The command writes OUT/matches.parquet (every match above the evidence floor, with its score and
-whether it is a leak), OUT/ledger.jsonl (what was read of each shard, and every unreadable row),
+The command writes OUT/matches.parquet (every match at or above the evidence floor, with its score
+and whether it is a leak), OUT/ledger.jsonl (the rows read of each shard, and unreadable ones),
 OUT/indexability.parquet (which items each detector can find, and why not the others),
 OUT/common.parquet (n-grams too common in the corpus to be evidence) and OUT/summary.json.
 
@@ -81,7 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a folder (read recursively), a file, or a quoted glob",
     )
-    parser.add_argument("--out", type=nonempty_path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--out", type=nonempty_path, required=True, metavar="DIR", help="the output folder"
+    )
     parser.add_argument(
         "--policy",
         type=Path,

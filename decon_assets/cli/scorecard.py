@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to plant: a .zip or .txt of texts, or shards with a field `text` or "
         "`messages`, or a folder of them (default: %(default)s)",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the output folder")
     parser.add_argument(
         "--policy",
         type=Path,
@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="documents left unchanged (default 500)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default 0)")
     parser.add_argument(
         "--workers",
         type=positive,

@@ -35,8 +35,8 @@ Register benchmarks and packs, then build records, idf snapshot, indexes, the mi
 scan, mixtures, blends, the report and its page. A second run builds only what is missing or out of
 date.
 
-A shard that cannot be read stops only what needs it: mixtures of its pack, controls of its source,
-blends. The report covers all other shards, and is marked as incomplete.
+An unreadable shard blocks only what depends on it: mixtures of its pack, controls of its source,
+and blends. The report covers all other shards, and is marked as incomplete.
 
 Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
 wrong.
