@@ -56,7 +56,7 @@ def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, cap
     (odd / "notes.txt").touch()
     assert main(["init", "--corpus", "corpus", "--evals", "benchmarks"]) == 0
     said = capsys.readouterr().out
-    assert "left out, 1 file that" in said
+    assert "left out: 1 file in unknown formats" in said
     assert "benchmarks: harbor, ledger" in said
     made = Path("decon.toml").read_text()
     Path("decon.toml").write_text(
