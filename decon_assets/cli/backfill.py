@@ -1,4 +1,4 @@
-"""`decon-assets backfill`: scan the cells that are missing, of some benchmarks and packs or all."""
+"""`decon-assets backfill`: scan the missing cells of all or some benchmarks and packs."""
 
 from __future__ import annotations
 
@@ -10,79 +10,86 @@ from pathlib import Path
 
 from decon_assets.cli.command import Command, Say, add_config, add_workers
 from decon_assets.cli.terminal.tables import text_table
-from decon_assets.cli.world import add_retire, add_verbose, hand_down_workers, stage_lines
+from decon_assets.cli.world import add_retire, add_verbose, export_workers, stage_lines
 from decon_core.config.load import load_config
 from decon_core.errors import ConfigError, Problem
 from decon_core.wording import counted
 
 DESCRIPTION = """\
-Scan the cells of the grid, packs by benchmarks, that lack a tile. Benchmarks and packs are
-registered first, records and indexes made where they are missing. Each shard is read once for all
-benchmarks that it lacks, and what is there is kept: a backfill that was stopped goes on where it
-was. Mixtures and the report come with `decon-assets run`.
+Scan the cells of the grid (packs by benchmarks) that have no tile. Benchmarks and packs are
+registered first, and missing records and indexes are built. Each shard is read once for all the
+benchmarks that it was not scanned for. Existing tiles are kept, so a backfill that was stopped
+continues where it was. `decon-assets run` then updates mixtures and the report.
 """
 
 EPILOG = """\
 examples:
-  decon-assets backfill --missing --dry-run          how much there is to do, and how long it takes
-  decon-assets backfill --benchmark mmlu_pro         a benchmark that joined
+  decon-assets backfill --missing --dry-run          what is missing, and how long it would take
+  decon-assets backfill --benchmark mmlu_pro         a new benchmark
   decon-assets backfill --benchmark 'mmlu*' --pack 'web-*'
   decon-assets backfill --missing --cells-per-run 200
 
-In the UI: asset `scan`, "Materialize", "missing partitions only". It comes to the same.
+The same in the UI: asset `scan`, "Materialize", "missing partitions only".
 """
 
 _ASSUMED_MB_PER_SECOND = 30.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command understands."""
     from decon_assets.partitions import MOST_CELLS
 
     parser.add_argument(
-        "--benchmark", action="append", metavar="NAME", help="only these; a pattern will do"
+        "--benchmark",
+        action="append",
+        metavar="NAME",
+        help="only this benchmark, or those that a pattern fits; may be repeated",
     )
     parser.add_argument(
-        "--pack", action="append", metavar="NAME", help="only these; a pattern will do"
+        "--pack",
+        action="append",
+        metavar="NAME",
+        help="only this pack, or those that a pattern fits; may be repeated",
     )
     parser.add_argument(
-        "--missing", action="store_true", help="all that is missing, of whatever benchmark and pack"
+        "--missing", action="store_true", help="all missing cells, of every benchmark and pack"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what it would read, and how long that takes"
+        "--dry-run",
+        action="store_true",
+        help="print what would be read, and how long it would take",
     )
     parser.add_argument(
         "--cells-per-run",
         type=int,
         default=MOST_CELLS,
         metavar="N",
-        help=f"the most cells of one run (default {MOST_CELLS})",
+        help=f"cells per run, at most (default {MOST_CELLS})",
     )
 
 
 def backfill(options: argparse.Namespace, say: Say) -> int:
-    """Run the command."""
+    """Run the command and return its exit code."""
     if not (options.benchmark or options.pack or options.missing):
-        sys.stderr.write("say which: --benchmark NAME, --pack NAME, or --missing for all\n")
+        sys.stderr.write("choose cells: --benchmark NAME, --pack NAME, or --missing for all\n")
         return 2
     if options.cells_per_run < 1:
-        sys.stderr.write("--cells-per-run: a number from 1 on\n")
+        sys.stderr.write(f"--cells-per-run: {options.cells_per_run} is not 1 or more\n")
         return 2
-    load_config(options.config)  # before a history is begun beside a file that is not there
+    load_config(options.config)  # fail before a history is created beside a missing file
     return _estimate(options, say) if options.dry_run else _scan(options, say)
 
 
 def _scan(options: argparse.Namespace, say: Say) -> int:
-    hand_down_workers(options)
+    export_workers(options)
     from decon_assets.instance.home import home_for, open_instance
     from decon_assets.planning import State, unscanned_or_unknown
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
-    def wanted(today: State) -> Mapping[str, Collection[str]]:
-        benchmarks = _chosen("benchmark", today.benchmarks, options.benchmark)
-        packs = _chosen("pack", [pack.name for pack in today.packs], options.pack)
-        lacking = unscanned_or_unknown(today)
-        return {pack: lacking.get(pack, set()) & benchmarks for pack in packs}
+    def wanted(state: State) -> Mapping[str, Collection[str]]:
+        benchmarks = _chosen("benchmark", state.benchmarks, options.benchmark)
+        packs = _chosen("pack", [pack.name for pack in state.packs], options.pack)
+        missing = unscanned_or_unknown(state)
+        return {pack: missing.get(pack, set()) & benchmarks for pack in packs}
 
     with open_instance(home_for(options.config)) as instance:
         try:
@@ -93,7 +100,7 @@ def _scan(options: argparse.Namespace, say: Say) -> int:
             sys.stderr.write(f"{error}\n")
             return 1
     say(counted(n_runs, "run") if n_runs else "nothing is missing")
-    say("`decon-assets run` brings mixtures and report up to date")
+    say("`decon-assets run` updates mixtures and report")
     return 0
 
 
@@ -115,11 +122,11 @@ def _estimate(options: argparse.Namespace, say: Say) -> int:
         say("nothing is missing")
         return 0
     rate = cost.mb_per_second or _ASSUMED_MB_PER_SECOND
-    source = "as in the last scan" if cost.mb_per_second else "assumed: nothing was scanned yet"
-    reading, telling = cost.n_bytes / 1e6 / rate, cost.n_cells * CELL_SECONDS
+    source = "rate of the last scan" if cost.mb_per_second else "assumed: nothing was scanned yet"
+    reading, logging = cost.n_bytes / 1e6 / rate, cost.n_cells * CELL_SECONDS
     say(
         text_table(
-            ("benchmark", "packs", "shards", "MB as stored"),
+            ("benchmark", "packs", "shards", "MB on disk"),
             [(name, *counts) for name, counts in cost.by_benchmark.items()],
         )
     )
@@ -128,9 +135,9 @@ def _estimate(options: argparse.Namespace, say: Say) -> int:
         f"{counted(cost.n_cells, 'cell')} in {counted(cost.n_packs, 'pack')}, "
         f"{counted(cost.n_runs, 'run')}"
     )
-    say(f"{counted(cost.n_shards, 'shard')} to read once, {cost.n_bytes / 1e6:.1f} MB as stored")
+    say(f"{counted(cost.n_shards, 'shard')} to read once, {cost.n_bytes / 1e6:.1f} MB on disk")
     say(f"reading: {_duration(reading)} at {rate:.1f} MB/s ({source})")
-    say(f"Dagster's events: {_duration(telling)} at {CELL_SECONDS * 1000:.0f} ms for each cell")
+    say(f"Dagster's events: {_duration(logging)} at {CELL_SECONDS * 1000:.0f} ms per cell")
     for note in cost.notes:
         say(note)
     return 0
@@ -143,11 +150,11 @@ def _home(config: Path) -> Path:
 
 
 def _chosen(kind: str, names: Collection[str], patterns: Collection[str] | None) -> set[str]:
-    """Those of the names that any pattern fits; all, where there is none."""
+    """Return the names that match any pattern, or all without patterns."""
     if not patterns:
         return set(names)
     problems = [
-        Problem(f"--{kind} {pattern}", f"no {kind} of that name", f"one of {', '.join(names)}")
+        Problem(f"--{kind} {pattern}", f"matches no {kind}", f"one of {', '.join(names)}")
         for pattern in patterns
         if not any(fnmatchcase(name, pattern) for name in names)
     ]

@@ -1,4 +1,4 @@
-"""`decon-assets blend`: what is declared, what it will be, what stands, and whether it is that."""
+"""`decon-assets blend`: list weighted streams of documents, plan and verify them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from decon_core.storage.store import read_json
 from decon_core.wording import counted
 
 DESCRIPTION = """\
-Streams of documents that decon.toml declares with [[blend]]: a mixture in an order, source by
-source as weights say, with test items in the place of documents where a study wants them.
-`decon-assets run` builds them. `list` shows what each holds. `plan` says what one will hold, and
-how often it goes through each source, without writing it. `verify` holds blends to their manifests
-and scans what is in them: where the mixture is clean, no document may hold a leak, and the items
-that were put in must be found.
+Blends are ordered streams of documents that decon.toml declares with [[blend]]: a mixture, drawn
+from its sources by weight, with test items in place of some documents if a study wants them.
+`decon-assets run` builds them. `list` shows the content of each. `plan` shows what one would
+contain, and how many passes over each source it takes, without writing it. `verify` checks blends
+against their manifests and scans them again: in a blend of a clean mixture no document may hold a
+leak, and every inserted item must be found.
 """
 
 EPILOG = """\
@@ -53,17 +53,17 @@ Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("list", "plan", "verify"))
+    parser.add_argument("what", choices=("list", "plan", "verify"), help="the action")
     parser.add_argument(
         "names",
         nargs="*",
         metavar="blend",
-        help="the name of a blend, or its folder (default: all that are declared)",
+        help="the name of a blend, or its folder (default: all declared blends)",
     )
 
 
 def blend(options: argparse.Namespace, say: Say) -> int:
-    """Do what was asked for; 0 when all is well."""
+    """List, plan or verify; return 1 if there are problems, else 0."""
     config = load_config(options.config)
     blender = blender_of(config, open_store(config))
     folder = blender.builder.store.blend("any").parent
@@ -112,7 +112,7 @@ def _row(blender: Blender, one: Blend) -> tuple[str, ...]:
 
 
 def _say_plan(blender: Blender, one: Blend, say: Say) -> list[Problem]:
-    """The tables of a blend that is not written; or why there can be none."""
+    """Print the tables of a planned blend, or return the problems that prevent it."""
     try:
         account = account_of(plan_blend(blender.builder, one))
     except DeconError as error:
@@ -140,11 +140,9 @@ def _verdict(blender: Blender, one: Blend, found: BlendVerification) -> str:
         f"{found.n_leaks:,} of the mixture's documents with a leak of {leaks}"
     )
     if found.n_test_texts:
-        text += f"; {found.n_found:,} of {found.n_test_texts:,} texts of test items found"
+        text += f"; {found.n_found:,} of {found.n_test_texts:,} inserted texts found"
     if found.n_given_away:
-        text += (
-            f", and {counted(found.n_given_away, 'item')} that are to stay unseen are in them, too"
-        )
+        text += f", which also contain {counted(found.n_given_away, 'held-out item')}"
     return text
 
 

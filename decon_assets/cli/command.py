@@ -1,4 +1,4 @@
-"""What a word behind `decon-assets` is made of, and the options that several of them share."""
+"""The description of a command, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from pathlib import Path
 from decon_core.config.load import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.scan.workers import WORKERS_VARIABLE, usable_cores
 
-Say = Callable[[str], None]
+Say = Callable[[str], None]  # prints a line
 AddArguments = Callable[[argparse.ArgumentParser], None]
 
 
 @dataclass(frozen=True)
 class Command:
-    """How a command is run, what it takes, and what its `--help` teaches."""
+    """A command: its function, its options and its help texts."""
 
     run: Callable[[argparse.Namespace, Say], int]
     arguments: tuple[AddArguments, ...] = ()
-    description: str = ""  # instead of its line in the list of commands
+    description: str = ""  # default: its summary in the list of commands
     epilog: str = ""
 
 
 def add_config(parser: argparse.ArgumentParser, *, is_second: bool = False) -> None:
-    """`is_second`: behind the name of an action, where it may stand as well as before it."""
+    """Add `--config`; with `is_second`, to an action of a command that already has it."""
     default = Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
     parser.add_argument(
         "--config",
         type=Path,
         default=argparse.SUPPRESS if is_second else default,
-        help=f"the configuration (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
+        help=f"the configuration file (default: ${CONFIG_VARIABLE}, else ./{DEFAULT_CONFIG})",
     )
 
 
@@ -41,26 +41,26 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=positive,
         metavar="N",
-        help="processes, or threads where there is little to do (default: "
-        f"${WORKERS_VARIABLE}, else the cores that it may use: {usable_cores()} here)",
+        help="number of processes, or of threads for small inputs (default: "
+        f"${WORKERS_VARIABLE}, else the usable cores: {usable_cores()} here)",
     )
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """Parse an integer of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not 1 or more")
     return number
 
 
-def filled(text: str) -> str:
-    """What a person typed, and not the nothing of a variable of the shell that is not set."""
+def nonempty(text: str) -> str:
+    """Return the text; refuse an empty one, as an unset shell variable gives."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty; the current folder is called .")
+        raise argparse.ArgumentTypeError("empty; write . for the current folder")
     return text
 
 
-def filled_path(text: str) -> Path:
-    """A path; an empty one would be the current folder."""
-    return Path(filled(text))
+def nonempty_path(text: str) -> Path:
+    """Return the path; refuse an empty one, which would be the current folder."""
+    return Path(nonempty(text))

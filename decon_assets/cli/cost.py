@@ -1,4 +1,4 @@
-"""What a backfill would take, before anything is done."""
+"""Estimate the cost of a backfill without changing anything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 Choose = Callable[[str, Collection[str]], set[str]]
-_Lacking = Mapping[str, Sequence[tuple[str, Shard]]]  # by benchmark: packs, and shards to read
+_Missing = Mapping[str, Sequence[tuple[str, Shard]]]  # by benchmark: packs, and shards to read
 _Cells = Mapping[str, frozenset[str]]  # by pack: benchmarks
 
 _SCAN = AssetKey("scan")
@@ -34,7 +34,7 @@ _SCAN = AssetKey("scan")
 
 @dataclass
 class Cost:
-    """What there is to read, and to tell Dagster."""
+    """The cells, runs, shards and bytes of a backfill."""
 
     n_cells: int = 0
     n_packs: int = 0
@@ -42,45 +42,45 @@ class Cost:
     n_shards: int = 0
     n_bytes: int = 0
     by_benchmark: dict[str, tuple[int, int, float]] = field(default_factory=dict)
-    mb_per_second: float | None = None  # of the last scan that read anything
+    mb_per_second: float | None = None  # of the last scan that read a shard
     notes: list[str] = field(default_factory=list)
 
 
 def cost_of(
     config: Config, *, home: Path, chosen: Choose, most_cells: int, may_retire: bool = False
 ) -> Cost:
-    """Of the cells that a backfill would do among those that are chosen. Changes nothing.
+    """Return the cost of a backfill of the chosen cells, without changing anything.
 
-    Those are the ones that lack a tile, and the ones that Dagster does not know (docs/decisions,
-    0012). What the backfill would refuse to do is refused here, too.
+    It includes cells without a tile and cells that Dagster does not know (docs/decisions, 0012).
+    Raises the errors that the backfill would raise.
     """
     store = open_store(config)
-    today = plan_registration(config, store)
+    plan = plan_registration(config, store)
     if not may_retire:
-        require_most_there(today, store)
+        require_most_there(plan, store)
     history = _history(home)
     benchmarks = aligned(history.benchmarks, list(benchmarks_of(config)))
-    order = aligned(history.packs, [pack.name for pack in today.current])
+    order = aligned(history.packs, [pack.name for pack in plan.current])
     names, wanted = chosen("benchmark", benchmarks), chosen("pack", order)
-    packs = [pack for pack in today.current if pack.name in wanted]
-    lacking = _lacking(config, store, packs, names)
-    cells = _cells(packs, names, lacking, history)
+    packs = [pack for pack in plan.current if pack.name in wanted]
+    missing = _missing(config, store, packs, names)
+    cells = _cells(packs, names, missing, history)
     cost = Cost(mb_per_second=history.mb_per_second)
     cost.n_cells = sum(map(len, cells.values()))
     cost.n_packs = sum(map(bool, cells.values()))
     areas = rectangles(cells, pack_order=order, other_order=benchmarks)
     cost.n_runs = sum(1 for area in areas for _ in area.pieces(most_cells))
-    cost.n_shards, cost.n_bytes = _to_read(shard for of in lacking.values() for _, shard in of)
-    cost.by_benchmark = _by_benchmark(cells, lacking)
-    if today.new:
-        cost.notes.append(f"not registered yet: {counted(len(today.new), 'new shard')}")
+    cost.n_shards, cost.n_bytes = _to_read(shard for of in missing.values() for _, shard in of)
+    cost.by_benchmark = _by_benchmark(cells, missing)
+    if plan.new:
+        cost.notes.append(f"not registered yet: {counted(len(plan.new), 'new shard')}")
     return cost
 
 
 def _cells(
-    packs: Iterable[Pack], names: Collection[str], lacking: _Lacking, history: _History
+    packs: Iterable[Pack], names: Collection[str], missing: _Missing, history: _History
 ) -> _Cells:
-    unscanned = {(pack, name) for name, found in lacking.items() for pack, _ in found}
+    unscanned = {(pack, name) for name, found in missing.items() for pack, _ in found}
     return {
         pack.name: frozenset(
             name
@@ -93,35 +93,35 @@ def _cells(
 
 
 def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:
-    """How many, and their bytes; what is there twice is read once."""
+    """Return the number of shards and their bytes, counting identical shards once."""
     sizes = {shard.fingerprint: shard.n_bytes for shard in shards}
     return len(sizes), sum(sizes.values())
 
 
-def _by_benchmark(cells: _Cells, lacking: _Lacking) -> dict[str, tuple[int, int, float]]:
-    told = {}
+def _by_benchmark(cells: _Cells, missing: _Missing) -> dict[str, tuple[int, int, float]]:
+    counts = {}
     for name in sorted({name for names in cells.values() for name in names}):
-        n_shards, n_bytes = _to_read(shard for _, shard in lacking.get(name, ()))
+        n_shards, n_bytes = _to_read(shard for _, shard in missing.get(name, ()))
         n_packs = sum(name in names for names in cells.values())
-        told[name] = (n_packs, n_shards, round(n_bytes / 1e6, 1))
-    return told
+        counts[name] = (n_packs, n_shards, round(n_bytes / 1e6, 1))
+    return counts
 
 
-def _lacking(config: Config, store: Store, packs: list[Pack], names: Collection[str]) -> _Lacking:
-    """Of each benchmark the shards to read. One that is new or changed needs all of them."""
+def _missing(config: Config, store: Store, packs: list[Pack], names: Collection[str]) -> _Missing:
+    """Return the shards to read by benchmark: all of them if it is new or changed."""
     known = _scannable(config, store, names)
     everything = [(pack.name, shard) for pack in packs for shard in pack.shards]
-    lacking = dict.fromkeys(sorted(set(names) - {v.benchmark for v in known}), everything)
+    missing = dict.fromkeys(sorted(set(names) - {v.benchmark for v in known}), everything)
     if known:
         scan = scan_fingerprint(store, config.policy)
         for pack, shard, versions in missing_tiles(store, packs, known, scan):
             for version in versions:
-                lacking.setdefault(version.benchmark, []).append((pack.name, shard))
-    return lacking
+                missing.setdefault(version.benchmark, []).append((pack.name, shard))
+    return missing
 
 
 def _scannable(config: Config, store: Store, names: Collection[str]) -> list[Version]:
-    """Benchmarks whose tiles, as far as there are any, are today's."""
+    """Return the benchmarks whose index is current, so that existing tiles count."""
     if not store.current_snapshot.is_file():
         return []
     stale = set(stale_benchmarks(config, store))
@@ -132,7 +132,7 @@ def _scannable(config: Config, store: Store, names: Collection[str]) -> list[Ver
 
 @dataclass(frozen=True)
 class _History:
-    """What Dagster knows by now: nothing, where it has no history yet."""
+    """Partitions and scanned cells in Dagster's history; empty if there is no history yet."""
 
     packs: Sequence[str] = ()
     benchmarks: Sequence[str] = ()

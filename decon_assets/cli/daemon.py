@@ -1,4 +1,4 @@
-"""`decon-assets daemon`: what starts queued runs, backfills and sensors, on a server."""
+"""`decon-assets daemon`: Dagster's daemon for queued runs, backfills and sensors, on a server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from decon_core.config.load import CONFIG_VARIABLE, load_config
 from decon_core.scan.workers import WORKERS_VARIABLE
 
 DESCRIPTION = """\
-Run Dagster's daemon on this configuration: queued runs, backfills, sensors. `decon-assets dev` has
-one of its own; this is for servers (docs/deployment.md). Runs that a daemon before this one left
-behind when it was killed are called failed first, and so tried again where the settings say so.
+Run Dagster's daemon for this configuration: queued runs, backfills, sensors. `decon-assets dev`
+starts its own; this command is for servers (docs/deployment.md). Runs left over from a daemon that
+was killed are marked as failed first, so that Dagster retries them if the settings say so.
 """
 
 
@@ -22,7 +22,7 @@ def daemon(options: argparse.Namespace, say: Say) -> int:
     from decon_assets.instance.home import HOME_VARIABLE, ensure_history, ensure_home, home_for
     from decon_assets.runner.daemon import take_over
 
-    load_config(options.config)  # say what is wrong before anything starts
+    load_config(options.config)  # report its errors before anything starts
     home = ensure_home(home_for(options.config))
     ensure_history(home)
     take_over(home, say)

@@ -1,4 +1,4 @@
-"""Products of a store, by name or by folder, as people type them; folders nobody declares."""
+"""Mixtures and blends given by name or by folder, and folders of undeclared ones."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from decon_core.errors import ConfigError, Problem
 
 
 def name_of(typed: str, folder: Path, *, what: str) -> str:
-    """The name of a product, or of the one whose folder was typed; all lie right below `folder`."""
+    """Return the name of a product given by name or by its folder, a child of `folder`."""
     path = Path(typed)
     if os.sep not in typed and not path.is_dir():
         return typed
     path = path.resolve()
     if path.parent != folder.resolve():
         raise ConfigError(
-            Problem(typed, f"no folder of a {what}", f"one right below {folder.resolve()}")
+            Problem(typed, f"not the folder of a {what}", f"a folder in {folder.resolve()}")
         )
     return path.name
 
 
 def undeclared_folders(folder: Path, known: Collection[str]) -> list[str]:
-    """Lines about folders of products that decon.toml had once."""
-    found = sorted(folder.iterdir()) if folder.is_dir() else ()
+    """Return a line for each product's folder that decon.toml no longer declares."""
+    paths = sorted(folder.iterdir()) if folder.is_dir() else ()
     return [
-        f"not declared any more, and nobody keeps it up to date: {path}"
-        for path in found
+        f"no longer declared in decon.toml, so not updated: {path}"
+        for path in paths
         if path.is_dir() and path.name not in known
     ]

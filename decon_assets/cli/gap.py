@@ -1,4 +1,4 @@
-"""`decon-assets gap`: what a model scored on the items that leaked, and without them."""
+"""`decon-assets gap`: compare model scores on leaked and on clean items."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from decon_core.report.score_gap.account import Account
 
 DESCRIPTION = """\
-Compare what models scored on the items that leaked with what they scored on the others.
+Compare the scores of models on leaked items with their scores on the other items.
 
-Results are files with a row for each item, or folders of such:
+Results are files with one row per item, or folders of such files:
   lm-evaluation-harness   samples_*.jsonl, from --log_samples
   OLMES                   task-*-predictions.jsonl, and ...-requests.jsonl beside it
   lighteval               details_*.parquet, from --save-details
   a table                 .csv, .tsv or .jsonl with columns named `benchmark` or `task`; `index`
                           (instance_index in the split), `id` (fingerprint of a record) or
-                          `question`; `score`; and, if you like, model, filter, metric, split
+                          `question`; `score`; optionally model, filter, metric, split
 
-An item is found again by its texts; by its index only where texts do not say otherwise and
-everything was asked. What could not be read or joined is counted and told.
+Rows are joined to items by their texts, or by index if no text contradicts it and the results cover
+the whole split. Rows that could not be read or joined are counted and listed.
 """
 
 EPILOG = """\
@@ -40,34 +40,43 @@ examples:
   decon-assets gap --results scores.csv --report contamination.duckdb
   decon-assets gap --results out/ --task "arc_c*=arc_challenge:test" --task gsm8k_cot=gsm8k
 
-A gap is a correlation: leaked items may be easier, or more popular. Exit codes: 0 done, 1 no row
-was joined with the report or the report is incomplete, 2 an input is wrong.
+A gap is a correlation: leaked items may be easier, or better known.
+
+Exit codes: 0 done, 1 no row could be joined with the report or the report is incomplete, 2 an input
+is wrong.
 """
 
 _MOST_SUBSETS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", type=Path, nargs="+", required=True, metavar="PATH")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="PATH",
+        help="files of results, or folders of them",
+    )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help="contamination.duckdb (default: that of the configuration)",
+        help="a report's database (default: contamination.duckdb of the configuration)",
     )
     parser.add_argument(
         "--task",
         action="append",
         default=[],
         metavar="NAME=BENCHMARK[:SPLIT]",
-        help="which benchmark a task is, where its name does not begin with that of the benchmark; "
-        "* in NAME is anything; may be repeated",
+        help="the benchmark of a task whose name does not begin with the benchmark's; * in NAME "
+        "matches anything; may be repeated",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write gap.json, gap.csv, gap.md")
 
 
 def gap(options: argparse.Namespace, say: Say) -> int:
-    """Run the command; `say` prints the tables, what was left out goes to stderr."""
+    """Print tables with `say`, and what was left out to stderr; return the exit code."""
     from decon_core.report.score_gap.account import score_gap
     from decon_core.report.score_gap.page import WARNING, write
 
@@ -76,7 +85,7 @@ def gap(options: argparse.Namespace, say: Say) -> int:
         options.results, report, tasks=options.task, recipes=_recipes(options.config)
     )
     _say_tables(account, say)
-    _tell_what_is_left_out(account)
+    _print_left_out(account)
     if options.out:
         write(account, options.out)
         say(f"\n{options.out / 'gap.md'}")
@@ -88,7 +97,7 @@ def gap(options: argparse.Namespace, say: Say) -> int:
 
 
 def _recipes(config: Path) -> Mapping[str, Recipe]:
-    """How the rows of each benchmark are read, for harnesses keep them as they are."""
+    """Return the recipes, which read the raw rows that harnesses keep in their results."""
     from decon_core.benchmarks import catalog, load_recipes
 
     recipes = dict(catalog())
@@ -109,26 +118,26 @@ def _say_tables(account: Account, say: Say) -> None:
 
     n_subsets = sum(one.subset is not None for one in account.gaps)
     shown = [one for one in account.gaps if one.subset is None or n_subsets <= _MOST_SUBSETS]
-    say(_lean(JOIN_HEADS, [join_line(count) for count in account.joins]))
-    say("\n" + _lean(GROUP_HEADS, [group_line(one) for one in shown]))
-    say("\n" + _lean(HEADS, [line(one) for one in shown]))
+    say(_table(JOIN_HEADS, [join_line(count) for count in account.joins]))
+    say("\n" + _table(GROUP_HEADS, [group_line(one) for one in shown]))
+    say("\n" + _table(HEADS, [line(one) for one in shown]))
     if len(shown) < len(account.gaps):
-        say(f"\n{n_subsets} lines for parts of benchmarks are in gap.csv (--out)")
+        say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out)")
 
 
-def _lean(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table without the columns in which nothing stands."""
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Format a table without its empty columns."""
     kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
     return text_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
 
 
-def _tell_what_is_left_out(account: Account) -> None:
+def _print_left_out(account: Account) -> None:
     if account.problems:
         sys.stderr.write(f"\nnot read, or not joined: {format_problems(account.problems)}\n")
     if account.earlier:
-        sys.stderr.write(f"\nruns that were repeated later: {', '.join(account.earlier)}\n")
+        sys.stderr.write(f"\nignored, as repeated later: {', '.join(account.earlier)}\n")
     if account.others:
-        sys.stderr.write(f"\nno results in {len(account.others)} other files of these folders\n")
+        sys.stderr.write(f"\nignored: {len(account.others)} other files of these folders\n")
 
 
 COMMAND = Command(gap, (add_arguments, add_config), DESCRIPTION, EPILOG)

@@ -1,4 +1,4 @@
-"""`decon-assets init`: a decon.toml for a corpus and benchmarks, from looking at them."""
+"""`decon-assets init`: inspect a corpus and benchmarks, and write a decon.toml for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_assets.cli.command import Command, Say, filled, filled_path
+from decon_assets.cli.command import Command, Say, nonempty, nonempty_path
 from decon_core.config.load import load_config
 from decon_core.discovery.benchmarks import Written, survey_benchmarks
 from decon_core.discovery.corpus import SourceFinding, survey_corpus
@@ -20,9 +20,9 @@ from decon_core.storage.store import atomic_path
 from decon_core.wording import counted, size
 
 DESCRIPTION = """\
-Look at the first rows of shards and benchmarks, and write a decon.toml that reads them: sources by
-folder, pattern and fields, how many shards go into a pack, and every other setting as a comment.
-Benchmark files without a recipe get one, in an evals.yaml beside them, to be looked over.
+Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them: sources
+with folder, pattern and fields, shards per pack, and every other setting as a comment.
+Benchmark files without a recipe get a guessed one, in an evals.yaml beside them: check it.
 """
 EPILOG = """\
 examples:
@@ -30,7 +30,7 @@ examples:
   decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
 """
 
-_MOST_TOLD = 5
+_MOST_LISTED = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,88 +38,90 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--corpus",
         nargs="+",
         required=True,
-        type=filled,
-        metavar="PLACE",
+        type=nonempty,
+        metavar="PATH",
         help="folders, files or globs",
     )
     parser.add_argument(
         "--evals",
         nargs="+",
         required=True,
-        type=filled_path,
+        type=nonempty_path,
         metavar="PATH",
         help="recipe files, benchmark files, or folders of them",
     )
     parser.add_argument(
-        "--out", type=filled_path, default=Path("decon.toml"), help="default: decon.toml"
+        "--out", type=nonempty_path, default=Path("decon.toml"), help="default: decon.toml"
     )
-    parser.add_argument("--force", action="store_true", help="write over files that are there")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
 def init(options: argparse.Namespace, say: Say) -> int:
-    """Survey everything first: all problems are told at once, and nothing is written with any."""
-    found, left_out, recipes, written = _surveyed(options.corpus, options.evals)
-    paths = [*recipes, *(one.path for one in written)]
-    names = _names(found, recipes, written)
-    text = settings_text(found, paths, folder=options.out.absolute().parent)
-    _require_free([options.out, *(one.path for one in written)], force=options.force)
-    _write({**{one.path: one.text for one in written}, options.out: text})
-    for one in written:
-        _say_written(one, say)
-    for source in found:
-        told = counted(len(source.files), "shard")
-        say(f"source {source.source.name}: {told}, {size(source.n_bytes)}")
+    """Inspect all inputs, then write all files; raise all problems together before writing any."""
+    sources, left_out, recipes, written = _survey(options.corpus, options.evals)
+    paths = [*recipes, *(file.path for file in written)]
+    names = _benchmark_names(sources, recipes, written)
+    text = settings_text(sources, paths, folder=options.out.absolute().parent)
+    _require_free([options.out, *(file.path for file in written)], force=options.force)
+    _write({**{file.path: file.text for file in written}, options.out: text})
+    for file in written:
+        _say_written(file, say)
+    for source in sources:
+        n_shards = counted(len(source.files), "shard")
+        say(f"source {source.source.name}: {n_shards}, {size(source.n_bytes)}")
         for line in fields_left_out(source):
             say(f"  {line}")
     _say_left_out(left_out, say)
     say(f"benchmarks: {', '.join(names)}")
-    say(f"\n{options.out} is written; look it over, then: decon-assets run{_config(options.out)}")
+    say(f"\nwrote {options.out}; check it, then: decon-assets run{_config(options.out)}")
     return 0
 
 
-def _say_written(one: Written, say: Say) -> None:
-    guessed = [name for name in one.names if name not in one.names_of_records]
-    if one.names_of_records:
-        names = ", ".join(one.names_of_records)
-        say(f"{one.path}: {names}: normalized records, read as they are")
+def _say_written(file: Written, say: Say) -> None:
+    guessed = [name for name in file.names if name not in file.names_of_records]
+    if file.names_of_records:
+        names = ", ".join(file.names_of_records)
+        say(f"{file.path}: {names}: normalized records, read unchanged")
     if guessed:
-        say(f"{one.path}: recipes for {', '.join(guessed)}, guessed: look at them")
+        say(f"{file.path}: guessed recipes for {', '.join(guessed)}: check them")
 
 
-def _names(
-    found: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[Written]
+def _benchmark_names(
+    sources: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[Written]
 ) -> Collection[str]:
-    """The benchmarks that the files would name, from drafts: what is wrong with them is told."""
-    with TemporaryDirectory() as place:
-        drafts = {Path(place) / f"{at}.yaml": one for at, one in enumerate(written)}
-        for draft, one in drafts.items():
-            draft.write_text(one.text, encoding="utf-8")
-        config = Path(place) / "decon.toml"
-        text = settings_text(found, [*recipes, *drafts], folder=config.parent)
+    """Return the benchmarks that the new files name; write drafts, and raise if they are wrong."""
+    with TemporaryDirectory() as folder:
+        drafts = {Path(folder) / f"{number}.yaml": file for number, file in enumerate(written)}
+        for draft, file in drafts.items():
+            draft.write_text(file.text, encoding="utf-8")
+        config = Path(folder) / "decon.toml"
+        text = settings_text(sources, [*recipes, *drafts], folder=config.parent)
         config.write_text(text, encoding="utf-8")
         try:
             return benchmarks_of(load_config(config))
         except DeconError as error:
-            raise InputError([_as_placed(each, drafts) for each in error.problems]) from None
+            raise InputError([_with_path(each, drafts) for each in error.problems]) from None
 
 
-def _as_placed(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
+def _with_path(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
+    """Replace the paths of drafts with those of the files that they will be."""
     where = problem.where
-    for draft, one in drafts.items():
-        where = where.replace(str(draft), str(one.path))
+    for draft, file in drafts.items():
+        where = where.replace(str(draft), str(file.path))
     return replace(problem, where=where)
 
 
-def _surveyed(
+def _survey(
     corpus: Sequence[str], evals: Sequence[Path]
 ) -> tuple[list[SourceFinding], list[str], list[Path], list[Written]]:
+    """Return sources, files left out, recipe files, and files to write; raise for all problems."""
     problems: list[Problem] = []
-    found: list[SourceFinding] = []
+    sources: list[SourceFinding] = []
     recipes: list[Path] = []
     written: list[Written] = []
     left_out: list[str] = []
     try:
-        found, left_out = survey_corpus(corpus)
+        sources, left_out = survey_corpus(corpus)
     except DeconError as error:
         problems += error.problems
     try:
@@ -129,12 +131,12 @@ def _surveyed(
         problems += error.problems
     if problems:
         raise InputError(problems)
-    return found, left_out, recipes, written
+    return sources, left_out, recipes, written
 
 
 def _require_free(paths: Sequence[Path], *, force: bool) -> None:
     problems = [
-        Problem(str(path), "a file that is there", "a new one", "say --force to write over it")
+        Problem(str(path), "an existing file", "a new file", "use --force to overwrite it")
         for path in paths
         if path.exists() and not force
     ]
@@ -143,7 +145,7 @@ def _require_free(paths: Sequence[Path], *, force: bool) -> None:
 
 
 def _write(texts: Mapping[Path, str]) -> None:
-    """All of them, or none where one cannot be written."""
+    """Write all files, or none if one cannot be written."""
     with ExitStack() as drafts:
         for path, text in texts.items():
             drafts.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
@@ -151,9 +153,9 @@ def _write(texts: Mapping[Path, str]) -> None:
 
 def _say_left_out(paths: Sequence[str], say: Say) -> None:
     if paths:
-        told = ", ".join(paths[:_MOST_TOLD])
-        more = f" and {len(paths) - _MOST_TOLD} more" if len(paths) > _MOST_TOLD else ""
-        say(f"left out, {counted(len(paths), 'file')} that nothing reads: {told}{more}")
+        names = ", ".join(paths[:_MOST_LISTED])
+        more = f" and {len(paths) - _MOST_LISTED} more" if len(paths) > _MOST_LISTED else ""
+        say(f"left out: {counted(len(paths), 'file')} in unknown formats: {names}{more}")
 
 
 def _config(path: Path) -> str:

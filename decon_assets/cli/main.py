@@ -1,4 +1,4 @@
-"""The command line: a table of commands, what they share, and how they end."""
+"""The command line: the list of commands, the parser, error handling and exit codes."""
 
 from __future__ import annotations
 
@@ -16,101 +16,67 @@ from decon_core.storage.paths import cause_of, library_errors, remedy_for
 _EPILOG = """\
 examples:
   decon-assets init --corpus shards/ --evals benchmarks/    a decon.toml to start from
-  decon-assets run                          everything that is missing, from records to report
+  decon-assets run                          build everything that is missing or out of date
   decon-assets run --config my/decon.toml
   decon-assets report                       leak rates by benchmark and by source
   decon-assets status                       which cells of the grid are scanned
-  decon-assets why page-17                  which rule and item removed this document, in which run
-  decon-assets mixture verify               what is in the mixtures, scanned again
-  decon-assets blend plan garlic            how often each source will be gone through
-  decon-assets gap --results samples/       what a model scores without the leaked items
-  decon-assets review                       look at what was found, and say what it is
-  decon-assets check --max-rate 0.01        fail where more than one item in a hundred leaked
-  decon-assets compare old.duckdb decon.toml    what only one of two reports calls a leak
-  decon-assets card --out card              a section for a dataset's card
-  decon-assets register && decon-assets dev show new benchmarks in the UI as missing columns
+  decon-assets why page-17                  which detector and item removed this document
+  decon-assets mixture verify               check mixtures against their manifests, scan them again
+  decon-assets blend plan garlic            how many passes over each source a blend needs
+  decon-assets gap --results samples/       model scores on leaked and on clean items
+  decon-assets review                       judge matches one by one
+  decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
+  decon-assets compare old.duckdb decon.toml    leaks that only one of two reports has
+  decon-assets card --out card              a section for a dataset card
+  decon-assets register && decon-assets dev show new benchmarks in the UI as missing partitions
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
-                                            any folder, without Dagster
-  decon-assets scorecard --out card         what each rule finds of leaks planted on purpose
+                                            scan a folder without Dagster
+  decon-assets scorecard --out card         recall of each detector on planted leaks
 
-Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration. Exit codes: 0
-done, 1 a stage failed, something is incomplete, or a run is still making it, 2 an input is wrong.
+Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
+
+Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still building it; 2 an
+input is wrong.
 """
 
 
-# Commands that read what a run makes, and take --config.
+# Commands that read what a run builds, and take --config.
 _READING = frozenset(
     {"blend", "card", "check", "gap", "mixture", "report", "review", "status", "why"}
 )
 
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_STOPPED = "stopped; run it again to go on: what is finished is kept"
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_STOPPED = "stopped; finished work is kept: run the command again to continue"
 
-# Each word: what it does, and where. Only the one that is called is imported: most bring half of
-# the package with them, and Dagster.
+# By name: summary and location. Only the called command is imported: most import Dagster and half
+# of the package.
 _COMMANDS = {
-    "init": (
-        "write a decon.toml for a corpus and benchmarks, from looking at them",
-        "init:COMMAND",
+    "init": ("inspect a corpus and benchmarks, and write a decon.toml for them", "init:COMMAND"),
+    "run": ("register benchmarks and packs, and build everything that is missing", "world:RUN"),
+    "status": ("show what is scanned and built; exit 1 if incomplete", "world:STATUS"),
+    "register": ("register benchmarks and packs with Dagster, and nothing else", "world:REGISTER"),
+    "dev": ("start the Dagster UI on 127.0.0.1", "world:DEV"),
+    "daemon": ("start Dagster's daemon, on a server", "daemon:COMMAND"),
+    "backfill": ("scan the missing cells of all or some benchmarks and packs", "backfill:COMMAND"),
+    "report": ("print the report's main tables, run a query, or write its page", "report:COMMAND"),
+    "why": ("explain what happened to one document, and in which runs", "why:COMMAND"),
+    "review": ("judge matches by hand, and measure precision from the verdicts", "review:COMMAND"),
+    "compare": ("compare two reports, or one scan under two policies", "compare:COMMAND"),
+    "check": ("fail (exit 1) when the report exceeds a limit, for CI", "publish:CHECK"),
+    "card": ("write the report as a section for a dataset card, and as JSON", "publish:CARD"),
+    "gap": ("compare model scores on leaked and on clean items", "gap:COMMAND"),
+    "mixture": ("list filtered variants of the corpus, or verify them", "mixture:COMMAND"),
+    "blend": ("list weighted streams of documents, plan or verify them", "blend:COMMAND"),
+    "reference": ("import and export reports of AI2's decon", "reference:COMMAND"),
+    "scan": ("scan any folder for benchmark items, without Dagster", "scan:COMMAND"),
+    "scorecard": (
+        "plant leaks on purpose, and measure what each detector finds",
+        "scorecard:COMMAND",
     ),
-    "run": ("register what is there and materialize what is missing", "world:RUN"),
-    "status": ("what is scanned, and what is not; 1 if incomplete", "world:STATUS"),
-    "register": (
-        "only tell Dagster which benchmarks and packs there are",
-        "world:REGISTER",
-    ),
-    "dev": ("the Dagster UI on 127.0.0.1", "world:DEV"),
-    "daemon": (
-        "what starts queued runs, backfills and sensors, on a server",
-        "daemon:COMMAND",
-    ),
-    "backfill": (
-        "scan the cells that are missing, of some benchmarks and packs or of all",
-        "backfill:COMMAND",
-    ),
-    "report": (
-        "the report's headline tables, the answer to a query, or its page",
-        "report:COMMAND",
-    ),
-    "why": ("what became of one document, by what, and in which runs", "why:COMMAND"),
-    "review": (
-        "look at what was found, say what it is, and measure precision by that",
-        "review:COMMAND",
-    ),
-    "compare": (
-        "two reports, or two policies: what only one of them calls a leak",
-        "compare:COMMAND",
-    ),
-    "check": (
-        "hold the report to limits: 1 when it is over one, for builds",
-        "publish:CHECK",
-    ),
-    "card": ("the report as a section for a dataset's card, and as JSON", "publish:CARD"),
-    "gap": ("what models scored on the items that leaked, and without them", "gap:COMMAND"),
-    "mixture": (
-        "the declared variants of the corpus: list them, or hold them to their account",
-        "mixture:COMMAND",
-    ),
-    "blend": (
-        "the declared streams: list them, plan one, or hold them to their account",
-        "blend:COMMAND",
-    ),
-    "reference": (
-        "reports of AI2's decon: to a database, and from the pipeline",
-        "reference:COMMAND",
-    ),
-    "scan": ("look for benchmarks in any folder, without Dagster", "scan:COMMAND"),
-    "scorecard": ("what each rule finds of leaks planted on purpose", "scorecard:COMMAND"),
-    "normalize": (
-        "try the recipes of a file, and show what comes out",
-        "recipes:NORMALIZE",
-    ),
-    "catalog": ("the recipes that come with the package", "recipes:CATALOG"),
-    "demo": (
-        "run a world with a truth file and compare what was found with it",
-        "world:DEMO",
-    ),
+    "normalize": ("try the recipes of a file, and print some records", "recipes:NORMALIZE"),
+    "catalog": ("list the recipes that come with the package", "recipes:CATALOG"),
+    "demo": ("run a project that has a truth file, and compare the result with it", "world:DEMO"),
 }
 
 
@@ -129,71 +95,73 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str], called: str =
     except DeconError as error:
         return _refuse(error, called, options)
     except BrokenPipeError:
-        _fall_silent()  # `| head` had enough
+        _silence_stdout()  # the reader closed the pipe, as `| head` does
         return 0
     except OSError as error:
-        return _give_up(error)
+        return _report_failure(error)
     except library_errors() as error:
-        return _give_up(error)
+        return _report_failure(error)
     except KeyboardInterrupt:
         print(_STOPPED, file=sys.stderr)
         return 130
 
 
 def _refuse(error: DeconError, called: str, options: argparse.Namespace) -> int:
-    """2; but 1 where a run that is at work has not made yet what a command reads."""
+    """Print the error; return 2, or 1 if an active run has not built the command's input yet."""
     if called in _READING and isinstance(error, MissingError | StaleError):
         from decon_assets.runner.active_run import active_run
 
         if run := active_run(options.config):
             first = error.problems[0]
-            print(_inert(f"not there yet: {first.where}: {first.found}\n{run}"), file=sys.stderr)
+            message = f"not built yet: {first.where}: {first.found}\n{run}"
+            print(_without_control(message), file=sys.stderr)
             return 1
-    print(_inert(f"{type(error).__name__}: {error}"), file=sys.stderr)
+    print(_without_control(f"{type(error).__name__}: {error}"), file=sys.stderr)
     return 2
 
 
-def _give_up(error: Exception) -> int:
-    """One line of what the system or a library says, whatever it wrote, and what to do."""
+def _report_failure(error: Exception) -> int:
+    """Print the cause of a system's or library's error in one line, with a remedy; return 1."""
     remedy = remedy_for(error)
-    print(_inert(f"{cause_of(error)}{f'. {remedy}' if remedy else ''}"), file=sys.stderr)
+    message = f"{cause_of(error)}{f'. {remedy}' if remedy else ''}"
+    print(_without_control(message), file=sys.stderr)
     return 1
 
 
 def _parser(called: str) -> argparse.ArgumentParser:
-    """A parser that knows the options of one command, and of the others what they are for."""
+    """Build a parser with the options of the called command and the summaries of all commands."""
     parser = argparse.ArgumentParser(
         prog="decon-assets",
-        description="Find benchmark leaks in training data, remove them, measure what they did.",
+        description="Find benchmark leaks in training data, remove them, and measure their effect.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="command")
-    for name, (what, place) in _COMMANDS.items():
-        own = commands.add_parser(
-            name, help=what, formatter_class=argparse.RawDescriptionHelpFormatter
+    for name, (summary, location) in _COMMANDS.items():
+        subparser = commands.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         if name == called:
-            command: Command = resolve_name(f"decon_assets.cli.{place}")
-            own.description = command.description or f"{what[0].upper()}{what[1:]}."
-            own.epilog = command.epilog
+            command: Command = resolve_name(f"decon_assets.cli.{location}")
+            subparser.description = command.description or f"{summary[0].upper()}{summary[1:]}."
+            subparser.epilog = command.epilog
             for add in command.arguments:
-                add(own)
-            own.set_defaults(command=command.run)
+                add(subparser)
+            subparser.set_defaults(command=command.run)
     return parser
 
 
 def _say(line: str) -> None:
     try:
-        print(_inert(line), flush=True)  # progress is of no use in a buffer
+        print(_without_control(line), flush=True)  # show progress at once
     except BrokenPipeError:
-        _fall_silent()  # nobody listens any more; the work goes on
+        _silence_stdout()  # the reader is gone, but the work goes on
 
 
-def _inert(text: str) -> str:
-    """Without what a terminal obeys: names and texts of others may hold anything."""
-    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
+def _without_control(text: str) -> str:
+    """Replace control characters: names and texts come from files and may hold any."""
+    return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _fall_silent() -> None:
+def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

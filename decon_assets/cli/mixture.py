@@ -1,4 +1,4 @@
-"""`decon-assets mixture`: what is declared, what stands, and whether it is what it says."""
+"""`decon-assets mixture`: list filtered variants of the corpus, and verify them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from decon_core.storage.store import read_json
 from decon_core.wording import counted
 
 DESCRIPTION = """\
-The variants of the corpus that decon.toml declares with [[mixture]]; `decon-assets run` builds
-them. `list` shows what went into each and what is left of it. `verify` holds mixtures to their
-manifests (the bytes, the counts, the list of what is not there) and scans what is in them again:
-a clean one must hold no leak of the benchmarks that it removes, one of leaks nothing else. Both
-name the benchmarks: leaks of others may be left.
+Mixtures are filtered variants of the corpus that decon.toml declares with [[mixture]];
+`decon-assets run` builds them. `list` shows the input and output size of each. `verify` checks
+mixtures against their manifests (checksums, counts, lists of removals) and scans them again: a
+clean mixture must hold no leak of the benchmarks that it removes, a mixture of leaks nothing else.
+Both actions print these benchmarks: leaks of others may remain.
 """
 
 EPILOG = """\
@@ -43,17 +43,17 @@ Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=("list", "verify"))
+    parser.add_argument("what", choices=("list", "verify"), help="the action")
     parser.add_argument(
         "names",
         nargs="*",
         metavar="mixture",
-        help="the name of a mixture, or its folder (default: all that are declared)",
+        help="the name of a mixture, or its folder (default: all declared mixtures)",
     )
 
 
 def mixture(options: argparse.Namespace, say: Say) -> int:
-    """Do what was asked for; 0 when all is well."""
+    """List or verify; return 1 if there are problems, else 0."""
     config = load_config(options.config)
     builder = builder_of(config, open_store(config))
     folder = builder.store.mixtures("any").parent
@@ -62,7 +62,7 @@ def mixture(options: argparse.Namespace, say: Say) -> int:
     if options.what == "list":
         say(text_table(_ROW, [_row(builder, one) for one in chosen]))
         for shard, problem in refused(builder.store, builder.packs):
-            say(f"its pack waits: {shard.name} could not be scanned: {problem}")
+            say(f"pack not built: {shard.name} could not be scanned: {problem}")
         for line in undeclared_folders(folder, {one.name for one in builder.mixtures}):
             say(line)
         return 0
@@ -87,11 +87,11 @@ _ROW = (
 def _row(builder: Builder, one: Mixture) -> Sequence[object]:
     totals = {"n_documents_in": 0, "n_documents_out": 0, "n_cut": 0}
     totals |= {"n_tokens_in": 0, "n_tokens_out": 0}
-    n_standing = 0
+    n_built = 0
     for pack in builder.packs:
         if not builder.is_current(one, pack):
             continue
-        n_standing += 1
+        n_built += 1
         manifest = read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)
         for name in totals:
             totals[name] += manifest["totals"].get(name, 0)
@@ -99,7 +99,7 @@ def _row(builder: Builder, one: Mixture) -> Sequence[object]:
         one.name,
         one.take if one.cut == "documents" else f"{one.take}, {one.cut} cut",
         _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
-        f"{n_standing} of {len(builder.packs)}",
+        f"{n_built} of {len(builder.packs)}",
         f"{totals['n_documents_in']:,}",
         f"{totals['n_documents_out']:,}",
         f"{totals['n_cut']:,}",
@@ -109,7 +109,7 @@ def _row(builder: Builder, one: Mixture) -> Sequence[object]:
 
 
 def _leaks_of(builder: Builder, one: Mixture) -> str:
-    """Which leaks a mixture looks for, by the names of their benchmarks."""
+    """Return the names of the benchmarks whose leaks a mixture selects by."""
     return one.leaks.described([version.benchmark for version in builder.versions])
 
 

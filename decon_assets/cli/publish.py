@@ -1,4 +1,4 @@
-"""`decon-assets card` and `check`: a report for those who read it, and for builds that may fail."""
+"""`decon-assets card` and `check`: publish a report, and check it against limits."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ if TYPE_CHECKING:
     from decon_core.report.publish.summary import Summary
 
 CARD_DESCRIPTION = """\
-Write what a report says as a section of a dataset's card: what was looked for, by which rules and
-thresholds, what was found per benchmark and source, what was taken out, what nobody could see, and
-how to repeat it. There is no text of the corpus or of a benchmark in it.
+Write a report as a section for a dataset card: the benchmarks, detectors and thresholds, the leaks
+per benchmark and source, what was removed, what could not be detected, and how to repeat the scan.
+It contains no text of the corpus or of a benchmark.
 """
 
 CARD_EPILOG = """\
 examples:
-  decon-assets card                              to the terminal, ready to paste into a README.md
+  decon-assets card                              print it, to paste into a README.md
   decon-assets card --out published              published/card.md and published/summary.json
   decon-assets card --report contamination.duckdb --out published
 
-docs/publishing.md lists the fields of summary.json. Exit codes: 0 done, 1 done, but the report is
-incomplete (shards were not scanned) or a run has not made it yet, 2 an input is wrong.
+docs/publishing.md lists the fields of summary.json.
+
+Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still building
+it, 2 an input is wrong.
 """
 
 CHECK_DESCRIPTION = """\
-Hold a report to limits, so that a build can fail when too much of a benchmark leaked.
+Fail when a report exceeds a limit, so that a CI build stops when too much of a benchmark leaked.
 
-It fails, too, where nobody can tell: when a required benchmark is not in the report, too few of its
-items can be found by any rule, rows could not be read, the report is empty, or is not that of
-today's corpus, benchmarks and policy (with --report: that is not asked). Where shards were not
-scanned, a limit that holds for what was read is "unknown", and the command ends with 1.
+The check also fails if the answer is not known: a required benchmark is not in the report, too few
+of its items can be found by any detector, rows could not be read, the report is empty, or out of
+date with the corpus, benchmarks or policy (not checked with --report). If shards were not scanned,
+a limit that holds for the others is "unknown", and the exit code is 1.
 """
 
 CHECK_EPILOG = """\
 examples:
   decon-assets check --max-rate 0.01 --require mmlu,gsm8k
   decon-assets check --max-rate 0.01 --benchmark gsm8k=0 --junit junit.xml
-  decon-assets check --max-rate 0.01 --by upper       the 95 % interval must lie below the limit
+  decon-assets check --max-rate 0.01 --by upper       the 95 % interval must be below the limit
   decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
   decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
 
@@ -70,53 +72,53 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-rate",
         type=float,
         metavar="SHARE",
-        help="of the items of each benchmark so many may have leaked: 0.01 is one in a hundred; "
-        "question-only items are not among them",
+        help="maximum share of leaked items of each benchmark: 0.01 is one in a hundred; "
+        "question-only items do not count",
     )
     parser.add_argument(
         "--benchmark",
         action="append",
         default=[],
         metavar="NAME=SHARE",
-        help="another limit for this benchmark; may be repeated",
+        help="a different limit for this benchmark; may be repeated",
     )
     parser.add_argument(
         "--max-document-rate",
         type=float,
         metavar="SHARE",
-        help="so many of the documents may hold a leak",
+        help="maximum share of documents with a leak",
     )
     parser.add_argument(
         "--max-question-only-rate",
         type=float,
         metavar="SHARE",
-        help="of the items of each benchmark so many may be question-only: leaked nowhere, but a "
-        "document holds the question without its answer",
+        help="maximum share of question-only items of each benchmark: not leaked, but a document "
+        "holds the question without its answer",
     )
     parser.add_argument(
         "--require",
         type=_names,
         default=(),
         metavar="NAMES",
-        help="benchmarks that must have been looked for, with commas between; * is anything",
+        help="benchmarks that must be in the report, comma-separated; * matches anything",
     )
     parser.add_argument(
         "--least-indexable",
         type=float,
         metavar="SHARE",
-        help="so many of a benchmark's items must be such that some rule can find them "
+        help="minimum share of a benchmark's items that some detector can find "
         "(default: evals.least_indexable_share, 0.5)",
     )
     parser.add_argument(
         "--by",
         choices=("point", "upper"),
         default="point",
-        help="what is held to a limit: the share, or the upper end of its interval",
+        help="compare limits with the share, or with the upper end of its interval",
     )
     parser.add_argument(
-        "--allow-unreadable", action="store_true", help="pass although rows could not be read"
+        "--allow-unreadable", action="store_true", help="pass even if rows could not be read"
     )
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, a case each")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the cases as JUnit XML")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the cases as JSON")
 
 
@@ -125,8 +127,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         "--report",
         type=Path,
         metavar="PATH",
-        help="a report's database, or a folder of `decon-assets scan` (default: the "
-        "configuration's report)",
+        help="a report's database, or the folder of a `decon-assets scan` (default: the report of "
+        "the configuration)",
     )
 
 
@@ -135,7 +137,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def card(options: argparse.Namespace, say: Say) -> int:
-    """Print the section, or write it beside the summary."""
+    """Print the card, or write it and the summary; return 1 for an incomplete report."""
     from decon_core.report.publish.card import card_from
     from decon_core.report.publish.files import CARD, SUMMARY, write_published
 
@@ -152,7 +154,7 @@ def card(options: argparse.Namespace, say: Say) -> int:
 
 
 def _code_of(summary: Summary) -> int:
-    """1 for an incomplete report, with a note on stderr."""
+    """Return 1 for an incomplete report, with a note on stderr, else 0."""
     notice = incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"])
     if notice:
         sys.stderr.write(f"{notice}\n")
@@ -160,7 +162,7 @@ def _code_of(summary: Summary) -> int:
 
 
 def check(options: argparse.Namespace, say: Say) -> int:
-    """0 when the report keeps to the limits."""
+    """Print a case for each limit; return 1 if any does not hold or is unknown."""
     from decon_core.report.publish.junit import junit_of
     from decon_core.report.publish.limits import cases_of
 
@@ -181,7 +183,7 @@ def check(options: argparse.Namespace, say: Say) -> int:
     n = sum(one["n_question_only"] for one in summary["benchmarks"])
     if n and limits.max_question_only_rate is None:
         items = "1 item is" if n == 1 else f"{n:,} items are"
-        say(f"{items} question-only and had no limit (--max-question-only-rate)")
+        say(f"{items} question-only, which no limit covers (--max-question-only-rate)")
     return 1 if failed else 0
 
 
@@ -218,7 +220,7 @@ def _limit_of(typed: str) -> tuple[str, float]:
     try:
         return name, float(share)
     except ValueError:
-        expected = "NAME=SHARE, as gsm8k=0.01"
+        expected = "NAME=SHARE, for example gsm8k=0.01"
         raise InputError(Problem("--benchmark", repr(typed), expected)) from None
 
 

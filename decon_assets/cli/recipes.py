@@ -1,4 +1,4 @@
-"""`decon-assets normalize` and `catalog`: recipes, before anything is scanned."""
+"""`decon-assets normalize` and `catalog`: try recipes, and list the shipped ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from decon_assets.cli.command import Command, Say
 from decon_core.wording import counted
 
-CATALOG_DESCRIPTION = "List the shipped recipes, or print some as YAML to start your own file from."
+CATALOG_DESCRIPTION = "List the shipped recipes, or print some as YAML to start a recipe file from."
 
 _ITEM = ("split", "instance_index")
 
@@ -17,12 +17,12 @@ _ITEM = ("split", "instance_index")
 def add_normalize_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipes", type=Path, help="a recipe file (evals.yaml)")
     parser.add_argument("--benchmark", action="append", help="only this one; may be repeated")
-    parser.add_argument("--limit", type=int, help="read only so many rows of each split")
+    parser.add_argument("--limit", type=int, help="read at most this many rows of each split")
     parser.add_argument("--show", type=int, default=1, help="records to print (default 1)")
 
 
 def add_catalog_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="name", help="print these as YAML")
+    parser.add_argument("names", nargs="*", metavar="name", help="print these recipes as YAML")
 
 
 def normalize(options: argparse.Namespace, say: Say) -> int:

@@ -1,4 +1,4 @@
-"""`decon-assets report`: the headline tables, the answer to any question, or the page."""
+"""`decon-assets report`: print the main tables, run a query, or write the page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from decon_core.errors import StaleError
 from decon_core.report.open import Coverage, coverage_of
 
 DESCRIPTION = """\
-Print leak rates by benchmark and by source, or the answer to --query; with --page write the report
-as one page of HTML. The database opens in plain `duckdb`, too; every table and view has a comment.
+Print leak rates by benchmark and by source, or the result of --query; with --page, write the report
+as one HTML page. The database also opens in plain `duckdb`; every table and view has a comment.
 """
 
 EPILOG = """\
@@ -27,15 +27,15 @@ examples:
   decon-assets report --query "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
   decon-assets report --database other.duckdb --page other.html
 
-`decon-assets run` writes the page of today's report beside the database; docs/report.md says what
-stands where, and examples/queries.sql asks twelve questions.
+`decon-assets run` writes the page of the current report beside the database. docs/report.md
+describes the tables, and examples/queries.sql has twelve queries.
 
-Exit codes: 0 done; 1 there is no report, or it is incomplete: shards were not scanned, and the
-report is about the others (the table `not_scanned` lists them); 2 an input is wrong.
+Exit codes: 0 done; 1 there is no report, or it is incomplete: some shards were not scanned (the
+table `not_scanned` lists them); 2 an input is wrong.
 """
 
 _MOST_LISTED = 20
-_HEADLINES = (
+_MAIN_TABLES = (
     """SELECT benchmark, split, n_items AS items, n_leaked AS leaked,
               n_question_only AS "question-only", n_not_indexable AS "not indexable",
               round(leak_rate, 4) AS share,
@@ -51,22 +51,24 @@ _HEADLINES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--query", help="SQL, for example: FROM items LIMIT 5")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of HTML here")
+    parser.add_argument("--query", help="an SQL query, for example: FROM items LIMIT 5")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="write the HTML page to this file"
+    )
     parser.add_argument(
         "--database",
         type=Path,
         metavar="FILE",
-        help="another report than that of the configuration",
+        help="a report's database (default: the report of the configuration)",
     )
 
 
 def report(options: argparse.Namespace, say: Say) -> int:
-    """Run the command."""
+    """Run the command and return its exit code."""
     path = options.database or open_store(load_config(options.config)).report
     if not path.is_file():
         run = None if options.database else active_run(options.config)
-        sys.stderr.write(f"no report yet at {path}: {run or '`decon-assets run` makes one'}\n")
+        sys.stderr.write(f"no report yet at {path}: {run or '`decon-assets run` builds it'}\n")
         return 1
     if not options.database and not is_report_current(load_config(options.config)):
         sys.stderr.write(f"note: {REPORT_IS_STALE}\n")
@@ -76,10 +78,10 @@ def report(options: argparse.Namespace, say: Say) -> int:
     if options.page:
         code = _write_page(path, options.page, say)
     elif options.query:
-        code = _answer(path, [options.query], say)
+        code = _query(path, [options.query], say)
     else:
         _say_not_scanned(coverage, say)
-        code = _answer(path, _HEADLINES, say) or _say_documents(path, say)
+        code = _query(path, _MAIN_TABLES, say) or _say_documents(path, say)
     return code or (1 if coverage else 0)
 
 
@@ -91,12 +93,12 @@ def _say_documents(path: Path, say: Say) -> int:
 
 
 def _coverage(path: Path) -> Coverage | None:
-    """What an incomplete report lacks; None for a complete one."""
+    """Return the coverage of an incomplete report; None for a complete one."""
     try:
-        found = coverage_of(path)
+        coverage = coverage_of(path)
     except StaleError:
-        return None  # an earlier version, which made complete reports only; or no report
-    return None if found.is_complete else found
+        return None  # no report, or of an earlier version, which wrote complete reports only
+    return None if coverage.is_complete else coverage
 
 
 def _say_not_scanned(coverage: Coverage | None, say: Say) -> None:
@@ -119,23 +121,23 @@ def _write_page(path: Path, page: Path, say: Say) -> int:
     return 0
 
 
-def _answer(path: Path, queries: list[str] | tuple[str, ...], say: Say) -> int:
+def _query(path: Path, queries: list[str] | tuple[str, ...], say: Say) -> int:
     import duckdb
 
     try:
         connection = duckdb.connect(str(path), read_only=True)
     except duckdb.Error as error:
-        sys.stderr.write(f"{path} cannot be opened, or is held open by another: {error}\n")
+        sys.stderr.write(f"{path} cannot be opened, or another program has it open: {error}\n")
         return 1
     with connection:
         for query in queries:
             try:
-                answer = connection.execute(query)
+                result = connection.execute(query)
             except duckdb.Error as error:
                 sys.stderr.write(f"{error}\n")
                 return 2
-            heads = [column[0] for column in answer.description or ()]
-            say(f"{text_table(heads, answer.fetchall())}\n")
+            heads = [column[0] for column in result.description or ()]
+            say(f"{text_table(heads, result.fetchall())}\n")
     say(str(path))
     return 0
 

@@ -1,4 +1,4 @@
-"""`decon-assets scorecard`: what each rule sees of leaks that were planted on purpose."""
+"""`decon-assets scorecard`: plant leaks on purpose, and measure what each detector finds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.command import Command, Say, positive
-from decon_assets.cli.scan import Progress, announced, rule_names
+from decon_assets.cli.scan import Progress, detector_names, show_log
 from decon_assets.cli.terminal.tables import text_table
 from decon_core.config.policy import RULES, Policy
 
@@ -20,97 +20,101 @@ if TYPE_CHECKING:
     from decon_core.quality.scorecard.run import Scorecard
 
 DESCRIPTION = """\
-Plant benchmark items into texts, scan them with every rule, and say what each rule finds.
+Plant benchmark items into texts, scan them with every detector, and report what each one finds.
 
-The same items are planted as they are and in some forty ways changed: other case and line breaks,
+The items are planted unchanged and in some forty transformations: other case and line breaks,
 mark-up, words replaced, deleted and inserted, truncated, without the answer, choices in another
-order, other numbers and names, over two chat turns. Between them stand texts that look like a leak
-and are none: the same template with other content, a passage without its question, items that are
-not in the index, made-up text like that of the benchmark. All is decided by the seed.
+order, other numbers and names, over two chat turns. Hard negatives look like leaks and are none:
+the same template with other content, a passage without its question, items that are not in the
+index, text generated to resemble the benchmark. The seed determines everything.
 
-OUT is a folder of the command's own: scorecard.md and scorecard.svg for people, a CSV for each
-table, calls.parquet (every document and item that a rule saw), planted/ (the shards, and the truth
-of them). It appears whole or not at all, and replaces an earlier scorecard.
+The command writes into the folder OUT: scorecard.md and scorecard.svg to read, a CSV for each
+table, calls.parquet (every document and item that a detector found) and planted/ (the shards, and
+their truth). OUT is written completely or not at all, and replaces an earlier scorecard.
 """
 
 EPILOG = """\
 examples:
-  decon-assets scorecard --out card                  the sample world: a first impression
+  decon-assets scorecard --out card                  on the sample data
   decon-assets scorecard --evals evals.yaml --texts shards/ --out card
   decon-assets scorecard --evals records/ --texts texts/ --per-transformation 60 \\
       --background 2000 --out card --page docs/scorecard.md
-  decon-assets scorecard --policy policy.toml --out card     what, say, normalize = "decon" changes
+  decon-assets scorecard --policy policy.toml --out card     the effect of other settings
   decon-assets scorecard --detectors decon,ratcliff --out card
   duckdb -c "FROM 'card/recall.csv' WHERE transformation = 'words replaced'"
 
-Nothing of the texts is changed, and no scan of them is needed. exit codes: 0 done, 2 an input is
-wrong.
+The texts are not changed, and need not be scanned before. Exit codes: 0 done, 2 an input is wrong.
 """
 
-_WORLD = Path("data")
+_SAMPLE = Path("data")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--evals",
         type=Path,
-        default=_WORLD / "evals.yaml",
+        default=_SAMPLE / "evals.yaml",
         metavar="PATH",
-        help="a recipe file (.yaml), or normalized records: a JSONL file or a folder of such "
+        help="a recipe file (.yaml), or normalized records: a JSONL file or a folder of them "
         "(default: %(default)s)",
     )
     parser.add_argument(
         "--texts",
         type=Path,
-        default=_WORLD / "corpus",
+        default=_SAMPLE / "corpus",
         metavar="PATH",
-        help="what to plant into: .zip or .txt of texts, or shards with a field `text` or "
-        "`messages`, all below it (default: %(default)s)",
+        help="where to plant: a .zip or .txt of texts, or shards with a field `text` or "
+        "`messages`, or a folder of them (default: %(default)s)",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the output folder")
     parser.add_argument(
         "--policy",
         type=Path,
         metavar="FILE",
-        help="TOML with policy settings (docs/detector.md), at its top or in [policy]; its "
-        "`detectors` do not count here, nor does `leave_out_common`: one item is planted so often",
+        help="TOML file with policy settings (docs/detector.md), at top level or in [policy]; "
+        "`detectors` and `leave_out_common` are ignored, the latter because items are planted "
+        "many times",
     )
     parser.add_argument(
         "--detectors",
-        type=_rules,
+        type=_detectors,
         default=RULES,
-        metavar="RULES",
-        help=f"rules to look by, with commas between: {', '.join(RULES)} (default: all)",
+        metavar="NAMES",
+        help=f"detectors, comma-separated: {', '.join(RULES)} (default: all)",
     )
     parser.add_argument(
         "--per-transformation",
         type=positive,
         default=20,
         metavar="N",
-        help="plantings of each transformation and hard negative (default 20; with 60, a share "
-        "of 90 %% is good to some 8 %%)",
+        help="plantings of each transformation and hard negative (default 20; with 60, a recall "
+        "of 90 %% is accurate to about 8 %%)",
     )
     parser.add_argument(
         "--background",
         type=_not_negative,
         default=500,
         metavar="N",
-        help="documents that stay as they were (default 500)",
+        help="documents left unchanged (default 500)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(default 0)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default 0)")
     parser.add_argument(
-        "--workers", type=positive, default=1, metavar="N", help="processes or threads (default 1)"
+        "--workers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="number of processes or threads (default 1)",
     )
     parser.add_argument(
         "--page",
         type=Path,
         metavar="FILE",
-        help="write the page here as well, and its picture into the folder images/ beside it",
+        help="also write the page to this file, and its picture to images/ beside it",
     )
 
 
-def _rules(text: str) -> tuple[str, ...]:
-    return RULES if text == "all" else rule_names(text)
+def _detectors(text: str) -> tuple[str, ...]:
+    return RULES if text == "all" else detector_names(text)
 
 
 def _not_negative(text: str) -> int:
@@ -121,7 +125,7 @@ def _not_negative(text: str) -> int:
 
 
 def scorecard(options: argparse.Namespace, say: Say) -> int:
-    """Run the command; `say` prints the tables, progress goes to stderr."""
+    """Make a scorecard; print tables with `say` and progress to stderr."""
     from decon_core.benchmarks.folder import records_in
     from decon_core.folder_scan.run import load_policy
     from decon_core.quality.scorecard.corpora import hosts_below
@@ -130,7 +134,7 @@ def scorecard(options: argparse.Namespace, say: Say) -> int:
     policy = load_policy(options.policy) if options.policy else Policy()
     hosts = hosts_below(options.texts)
     progress = Progress(sys.stderr)
-    with announced(progress):
+    with show_log(progress):
         records = records_in(options.evals)
         card = run_scorecard(
             records,
@@ -159,7 +163,7 @@ def scorecard(options: argparse.Namespace, say: Say) -> int:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """As one types it to get the same again, wherever it is to go."""
+    """Return the command line that repeats this scorecard, with a placeholder for --out."""
     parts = ["decon-assets scorecard", f"--evals {shlex.quote(str(options.evals))}"]
     parts.append(f"--texts {shlex.quote(str(options.texts))}")
     if options.policy:
@@ -184,18 +188,18 @@ def _tables(marks: Marks) -> Iterator[str]:
     heads = ("transformation", "grade", *names, "question-only")
     yield text_table(heads, [(*key, *rows[key], questions.get(key)) for key in rows])
     alarms: dict[str, list[object]] = {}
-    pretended: dict[str, float | None] = {}
+    question_only: dict[str, float | None] = {}
     for row in marks.negatives.iter_rows(named=True):
         alarms.setdefault(row["negative"], [row["n"]]).append(_percent(row["false_alarm_rate"]))
         if row["rule"] == "decon":
-            pretended[row["negative"]] = _percent(row["n_question_only"] / row["n"])
+            question_only[row["negative"]] = _percent(row["n_question_only"] / row["n"])
     yield "\nhard negatives flagged, in percent\n"
     heads = ("hard negative", *names, "question-only")
-    yield text_table(heads, [(name, *alarms[name], pretended.get(name)) for name in alarms])
+    yield text_table(heads, [(name, *alarms[name], question_only.get(name)) for name in alarms])
     yield ""
     yield text_table(
         (
-            *("rule", "recall %", "precision %", "average precision", "background", "flagged"),
+            *("detector", "recall %", "precision %", "average precision", "background", "flagged"),
             "question-only",
         ),
         [

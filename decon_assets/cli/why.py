@@ -1,4 +1,4 @@
-"""`decon-assets why`: what became of one document, by what, and which runs made it so."""
+"""`decon-assets why`: explain what happened to one document, and in which runs."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ if TYPE_CHECKING:
     from decon_core.report.why import Place
 
 DESCRIPTION = """\
-Tell of a document what was found of it, and for each mixture whether it was kept, removed or cut:
-by which rule, for which item, at which score; from which benchmark version, shard, settings and
-idf snapshot; and which Dagster runs made the tile and the mixture. Every finding has the name of
-its pair, with the command for a reviewer who disagrees; a near miss says what it lacks to be a
-leak.
+Show the matches in a document, and for each mixture whether the document was kept, removed or cut:
+by which detector, for which item, with which score; the benchmark version, shard, settings and idf
+snapshot; and the Dagster runs that made the tile and the mixture. Every match has the key of its
+pair, with the command to overrule it; a near miss shows what it lacks to be a leak.
 
-Everything is read off the tiles, lists and manifests of the store: no report has to be there. An id
-is looked up among the documents of which anything was found; one that is not among them, in all
-rows of all shards (--shard NAME: of that one).
+The command reads tiles, lists of removals and manifests, and needs no report. An id is looked up
+among documents with matches, then in all rows of all shards (with --shard, of one shard).
 """
 
 EPILOG = """\
 examples:
   decon-assets why page-17
-  decon-assets why shelf-0001.jsonl.gz:393          a row, counted from 0
+  decon-assets why shelf-0001.jsonl.gz:393          by shard and row, counted from 0
   decon-assets why page-17 --mixture decontaminated --json
-  decon-assets why page-17 --everywhere             every row of every shard that has the id
+  decon-assets why page-17 --everywhere             all rows with this id
 
-Exit codes: 0 told, 1 there is no such document, 2 an input is wrong.
+Exit codes: 0 found, 1 there is no such document, 2 an input is wrong.
 """
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
-_MOST_FOUND = 5  # of what was found, in the terminal
+_MOST_MATCHES = 5  # in the terminal
 _MOST_DOCUMENTS = 100  # of a pair, in the terminal
 _MOST_TEXT = 400  # characters of each text
 _CLOCK_SECONDS = 0.05  # by which the clocks of files and of events may differ
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("document", metavar="DOC_ID", help="its id, or SHARD:ROW")
+    parser.add_argument("document", metavar="DOC_ID", help="the document's id, or SHARD:ROW")
     parser.add_argument("--shard", metavar="NAME", help="look in this shard only")
     parser.add_argument(
         "--mixture",
         action="append",
         default=[],
         metavar="NAME",
-        help="tell of this mixture; may be repeated (default: all that are declared)",
+        help="show this mixture; may be repeated (default: all declared mixtures)",
     )
     parser.add_argument(
-        "--everywhere", action="store_true", help="read all rows, for others of the same id"
+        "--everywhere",
+        action="store_true",
+        help="read all rows, to find every document with this id",
     )
-    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def why(options: argparse.Namespace, say: Say) -> int:
-    """Run the command."""
+    """Print the account of each document found; return 1 if there is none."""
     from decon_core.report.why import places_of
 
     config = load_config(options.config)
@@ -87,27 +87,27 @@ def why(options: argparse.Namespace, say: Say) -> int:
         on_unread=unread.append,
     )
     with _history(config, options.config) as instance:
-        told = [_account(config, builder, one, options.mixture, instance) for one in places]
-    told = [one for one in told if one["document"]["is_there"]]
-    if not told:
-        sys.stderr.write(f"{_unknown(builder, options)}\n")
+        accounts = [_account(config, builder, one, options.mixture, instance) for one in places]
+    accounts = [one for one in accounts if one["document"]["is_there"]]
+    if not accounts:
+        sys.stderr.write(f"{_not_found(builder, options)}\n")
     for problem in unread:
-        sys.stderr.write(f"note: not searched to its end: {problem}\n")
-    if not told:
+        sys.stderr.write(f"note: not searched completely: {problem}\n")
+    if not accounts:
         return 1
     if options.json:
-        say(json.dumps(told, indent=1, ensure_ascii=False))
+        say(json.dumps(accounts, indent=1, ensure_ascii=False))
         return 0
-    for one in told:
+    for one in accounts:
         for line in _lines(one):
             say(line)
     if _are_stale(config, builder.store):
-        say("\nnote: benchmarks changed since they were normalized: `decon-assets status`")
+        say("\nnote: benchmarks changed since they were normalized: see `decon-assets status`")
     return 0
 
 
 def _builder(config: Config, store: Store) -> Builder:
-    """What is in the store, although files may have moved away from it since."""
+    """Return a builder for what is in the store, even if source files have moved since."""
     from decon_core.benchmarks.records import current_version
     from decon_core.inventory import benchmarks_of, list_packs, verdicts_of
     from decon_core.mixtures.build import Builder
@@ -129,27 +129,27 @@ def _are_stale(config: Config, store: Store) -> bool:
     return bool(stale_benchmarks(config, store))
 
 
-def _unknown(builder: Builder, options: argparse.Namespace) -> str:
+def _not_found(builder: Builder, options: argparse.Namespace) -> str:
     n_shards = sum(len(pack.shards) for pack in builder.packs)
     where = f"shard {options.shard!r}" if options.shard else f"{n_shards} registered shards"
     return str(
         Problem(
             f"document {options.document!r}",
-            f"none of that id in {where}",
+            f"no document with this id in {where}",
             "the id of a document, or SHARD:ROW",
-            _no_shard(builder, options.document)
-            or "ids are those of the field `id` of its source in decon.toml",
+            _unknown_shard(builder, options.document)
+            or "the field `id` of its source in decon.toml holds the ids",
         )
     )
 
 
-def _no_shard(builder: Builder, asked: str) -> str:
-    """What to say of a row in a shard that is not registered; nothing of anything else."""
-    name, _, row = asked.rpartition(":")
+def _unknown_shard(builder: Builder, document: str) -> str:
+    """Return a remedy for SHARD:ROW with an unregistered shard; "" for anything else."""
+    name, _, row = document.rpartition(":")
     known = {name for _, shard in builder.shards for name in (shard.name, shard.path)}
     if not name or not row.isdecimal() or name in known:
         return ""
-    return f"no shard is registered as {name!r}; one that was renamed goes by its new name"
+    return f"no shard is registered as {name!r}; if it was renamed, use the new name"
 
 
 def _account(
@@ -158,18 +158,18 @@ def _account(
     place: Place,
     names: Sequence[str],
     instance: DagsterInstance | None,
-) -> Told:
+) -> JsonObject:
     from decon_core.report.why import account
 
     chosen = [mixture_named(config.mixtures, name) for name in names] or list(config.mixtures)
     blends = () if names else config.blends
-    told = account(builder, place, mixtures=chosen, blends=blends, showing=config.showing)
+    result = account(builder, place, mixtures=chosen, blends=blends, showing=config.showing)
     pack = place.pack.name
-    for entry in told["found"]:
+    for entry in result["found"]:
         entry["run"] = _run_of_cell(instance, pack, entry)
-    for one in told["mixtures"]:
+    for one in result["mixtures"]:
         one["run"] = _run_of_share(instance, pack, one)
-    return told
+    return result
 
 
 # Which run ----------------------------------------------------------------------------------------
@@ -177,9 +177,9 @@ def _account(
 
 @contextmanager
 def _history(config: Config, config_path: Path) -> Iterator[DagsterInstance | None]:
-    """The instance, to be asked and nothing else; None where there is none.
+    """Open the Dagster instance, only to read it; None if there is none.
 
-    Nor is it asked about a store behind a URL: a file that was fetched is as old as the fetching.
+    Also None for a store behind a URL: the times of fetched files are those of the download.
     """
     from decon_assets.instance.home import home_for
 
@@ -193,7 +193,9 @@ def _history(config: Config, config_path: Path) -> Iterator[DagsterInstance | No
         yield instance
 
 
-def _run_of_cell(instance: DagsterInstance | None, pack: str, entry: Mapping[str, Any]) -> Told:
+def _run_of_cell(
+    instance: DagsterInstance | None, pack: str, entry: Mapping[str, Any]
+) -> JsonObject:
     from decon_assets.partitions import cell
 
     return _run(instance, "scan", str(cell(pack=pack, benchmark=entry["benchmark"])), entry["made"])
@@ -201,7 +203,7 @@ def _run_of_cell(instance: DagsterInstance | None, pack: str, entry: Mapping[str
 
 def _run_of_share(
     instance: DagsterInstance | None, pack: str, one: Mapping[str, Any]
-) -> Told | None:
+) -> JsonObject | None:
     from decon_assets.partitions import share
 
     if one["made"] is None:
@@ -209,23 +211,24 @@ def _run_of_share(
     return _run(instance, "mixture", str(share(pack=pack, mixture=one["mixture"])), one["made"])
 
 
-def _run(instance: DagsterInstance | None, asset: str, key: str, made: str) -> Told:
-    """The run that was at work on the asset when the file was written.
+def _run(instance: DagsterInstance | None, asset: str, key: str, made: str) -> JsonObject:
+    """Return the run that materialized the asset when the file was written.
 
-    Of several at once it is the one that told of the partition first: others found it there.
+    Of several concurrent runs, it is the first that reported the partition: the others found the
+    file.
     """
     written = Path(made).stat().st_mtime
     at = datetime.fromtimestamp(written, UTC)
-    told: Told = {"id": None, "at": at.isoformat(timespec="seconds"), "partition": key}
+    run: JsonObject = {"id": None, "at": at.isoformat(timespec="seconds"), "partition": key}
     if instance is None:
-        return told
-    at_work = _at_work(instance, asset, at)
-    if len(at_work) > 1:
-        at_work &= {_first_to_tell(instance, asset, key, written)}
-    return {**told, "id": next(iter(at_work), None)}
+        return run
+    active = _active_runs(instance, asset, at)
+    if len(active) > 1:
+        active &= {_first_to_report(instance, asset, key, written)}
+    return {**run, "id": next(iter(active), None)}
 
 
-def _at_work(instance: DagsterInstance, asset: str, at: datetime) -> set[str | None]:
+def _active_runs(instance: DagsterInstance, asset: str, at: datetime) -> set[str | None]:
     from dagster import AssetKey, RunsFilter
 
     margin = timedelta(seconds=_CLOCK_SECONDS)
@@ -234,7 +237,7 @@ def _at_work(instance: DagsterInstance, asset: str, at: datetime) -> set[str | N
     return {run.run_id for run in runs if AssetKey(asset) in (run.asset_selection or ())}
 
 
-def _first_to_tell(instance: DagsterInstance, asset: str, key: str, written: float) -> str | None:
+def _first_to_report(instance: DagsterInstance, asset: str, key: str, written: float) -> str | None:
     from dagster import AssetKey, AssetRecordsFilter
 
     wanted = AssetRecordsFilter(
@@ -249,70 +252,70 @@ def _first_to_tell(instance: DagsterInstance, asset: str, key: str, written: flo
 # As text ------------------------------------------------------------------------------------------
 
 
-def _lines(told: Told) -> Iterator[str]:
-    one = told["document"]
+def _lines(account: JsonObject) -> Iterator[str]:
+    one = account["document"]
     size = "" if one["n_tokens"] is None else f", {counted(one['n_tokens'], 'token')}"
     yield f"{one['id'] or 'a row without an id'}: row {one['row']} of {one['shard']}{size}"
     yield f"  pack {one['pack']}, source {one['source']}, shard {one['shard_fingerprint']}"
     if one["why_unreadable"]:
         yield f"  could not be read: {one['why_unreadable']}"
     yield ""
-    yield from _lines_of_found(told)
+    yield from _lines_of_matches(account)
     yield ""
     yield "mixtures:"
-    for mixture in told["mixtures"]:
+    for mixture in account["mixtures"]:
         yield from _lines_of_mixture(mixture)
-    blends = [blend for blend in told["blends"] if blend["is_built"]]
+    blends = [blend for blend in account["blends"] if blend["is_built"]]
     if blends:
         yield "blends:"
         yield from map(_line_of_blend, blends)
-    settings = told["settings"]
+    settings = account["settings"]
     yield ""
     yield f"settings: scan {settings['scan']}, idf snapshot {settings['idf_snapshot']}"
     yield ""
 
 
-def _lines_of_found(told: Told) -> Iterator[str]:
-    if told["not_scanned_against"]:
-        why = told["why_not_scanned"]
-        yield f"not scanned against {', '.join(told['not_scanned_against'])}: {why}"
-    found = told["found"]
-    if not found:
-        yield _line_of_nothing(told)
+def _lines_of_matches(account: JsonObject) -> Iterator[str]:
+    if account["not_scanned_against"]:
+        why = account["why_not_scanned"]
+        yield f"not scanned against {', '.join(account['not_scanned_against'])}: {why}"
+    matches = account["found"]
+    if not matches:
+        yield _line_of_no_match(account)
         return
-    yield _call_of_document(found)
-    for entry in found[:_MOST_FOUND]:
+    yield _call_of_document(matches)
+    for entry in matches[:_MOST_MATCHES]:
         yield from _lines_of_entry(entry)
-    if len(found) > _MOST_FOUND:
-        yield f"  … and {len(found) - _MOST_FOUND} more (--json has all)"
+    if len(matches) > _MOST_MATCHES:
+        yield f"  … and {len(matches) - _MOST_MATCHES} more (--json has all)"
 
 
-def _line_of_nothing(told: Told) -> str:
-    if not told["not_scanned_against"]:
-        settings = told["settings"]
+def _line_of_no_match(account: JsonObject) -> str:
+    if not account["not_scanned_against"]:
+        settings = account["settings"]
         floor = f"{settings['evidence_floor']:g}"
         if settings["policy"]["keep_question_only"]:
             floor += f", or {floor} for the question alone"
-        return f"nothing was found of any item, down to the evidence floor ({floor})"
-    unknown = "nothing is known of these benchmarks"
-    return f"{unknown}; of others nothing was found" if told["scanned_against"] else unknown
+        return f"no match at or above the evidence floor ({floor})"
+    unknown = "no result for these benchmarks"
+    return f"{unknown}; no match in the others" if account["scanned_against"] else unknown
 
 
-def _call_of_document(found: Sequence[Told]) -> str:
+def _call_of_document(found: Sequence[JsonObject]) -> str:
     if any(entry["is_contaminated"] for entry in found):
-        return "what was found:"
+        return "matches:"
     if any(entry["is_question_only"] for entry in found):
-        return "no leak, and not clean: it holds a question without its answer (question-only):"
-    return "no leak; what came closest:"
+        return "neither a leak nor clean: it holds a question without its answer (question-only):"
+    return "no leak; closest matches:"
 
 
-def _call(entry: Told) -> str:
+def _call(entry: JsonObject) -> str:
     if entry["is_contaminated"]:
         return "leak"
     return "question-only" if entry["is_question_only"] else "no leak"
 
 
-def _lines_of_entry(entry: Told) -> Iterator[str]:
+def _lines_of_entry(entry: JsonObject) -> Iterator[str]:
     call = _call(entry)
     item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
     score = f"score {entry['score']:.3f} (threshold {entry['threshold']:g})"
@@ -321,17 +324,17 @@ def _lines_of_entry(entry: Told) -> Iterator[str]:
     if places:
         yield f"    {'; '.join(places)}"
     if entry["is_question_only"]:
-        yield "    its question stands here, verbatim or nearly so, without its answer"
+        yield "    the document holds its question, verbatim or nearly so, without its answer"
     if entry["missing"]:
-        yield f"    to be a leak by its score it lacks: {'; '.join(entry['missing'])}"
+        yield f"    missing for a leak by score: {'; '.join(entry['missing'])}"
     if entry["said"]:
-        said = entry["said"]
-        who = f" by {said['by']}" if said["by"] else ""
-        yield f"    a person{who} called it: {said['verdict']}{_noted(said['note'])}"
+        verdict = entry["said"]
+        reviewer = f" by {verdict['by']}" if verdict["by"] else ""
+        yield f"    verdict{reviewer}: {verdict['verdict']}{_noted(verdict['note'])}"
     if len(entry["documents"]) > 1:
         yield f"    {_documents(entry)}"
-    yield f"    pair {entry['pair']}; if you disagree: {_disagreement(entry)}"
-    yield f"    benchmark version {entry['benchmark_version']}; {_ran('scanned', entry['run'])}"
+    yield f"    pair {entry['pair']}; to overrule: {_overruling_command(entry)}"
+    yield f"    benchmark version {entry['benchmark_version']}; {_in_run('scanned', entry['run'])}"
     texts = entry["texts"]
     if texts:
         first = min(start for start, _ in entry["characters"].values()) - texts["from_character"]
@@ -340,7 +343,7 @@ def _lines_of_entry(entry: Told) -> Iterator[str]:
         yield f"    item:     {_short(' / '.join(filter(None, item_texts)))}"
 
 
-def _place(entry: Told, part: str) -> str:
+def _place(entry: JsonObject, part: str) -> str:
     start, stop = entry["characters"][part]
     within = f" of {entry['parts'][part]}" if entry["parts"][part] else ""
     overlap = entry[f"{part}_overlap"]
@@ -348,22 +351,22 @@ def _place(entry: Told, part: str) -> str:
     return f"{part}{share} at characters {start}-{stop}{within}"
 
 
-def _documents(entry: Told) -> str:
-    """Every document in which the pair stands, this one among them."""
+def _documents(entry: JsonObject) -> str:
+    """List the documents with this pair, including this one."""
     documents = entry["documents"]
     named = [_document_name(one) for one in documents[:_MOST_DOCUMENTS]]
     n_more = len(documents) - len(named)
     more = f", and {n_more:,} more (--json has all)" if n_more else ""
-    return f"the same stands in {counted(len(documents), 'document')}: {', '.join(named)}{more}"
+    return f"the same pair is in {counted(len(documents), 'document')}: {', '.join(named)}{more}"
 
 
-def _document_name(one: Told) -> str:
+def _document_name(one: JsonObject) -> str:
     place = f"{one['shard']}:{one['row']}"
     return f"{one['id']} ({place})" if one["id"] else place
 
 
-def _disagreement(entry: Told) -> str:
-    """The command that clears a leak, or makes one of anything else."""
+def _overruling_command(entry: JsonObject) -> str:
+    """Return the command that clears a leak, or makes another match a leak."""
     verdict = "template" if entry["is_contaminated"] else "leak"
     return f"decon-assets review set {entry['pair']} {verdict}"
 
@@ -377,24 +380,22 @@ def _short(text: str) -> str:
     return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"
 
 
-def _ran(what: str, run: Told) -> str:
+def _in_run(what: str, run: JsonObject) -> str:
     if run["id"] is None:
-        return f"{what} {run['at']}, in a run that is not known to this instance"
+        return f"{what} {run['at']}, in a run that this Dagster instance does not know"
     return f"{what} in run {run['id']} ({run['at']})"
 
 
-def _lines_of_mixture(one: Told) -> Iterator[str]:
+def _lines_of_mixture(one: JsonObject) -> Iterator[str]:
     yield f"  {one['mixture']}: {one['state']}"
     for reason in one["reasons"]:
         yield f"    {_reason(reason)}"
     if one["run"]:
-        age = (
-            "" if one["is_todays"] else "; inputs or settings changed since: it will be built anew"
-        )
-        yield f"    {_ran('built', one['run'])}{age}"
+        age = "" if one["is_todays"] else "; out of date: inputs or settings changed since"
+        yield f"    {_in_run('built', one['run'])}{age}"
 
 
-def _reason(reason: Told) -> str:
+def _reason(reason: JsonObject) -> str:
     if reason["why"] not in ("leak", "question only"):
         return ": ".join(filter(None, (reason["why"], reason.get("detail"))))
     item = f"{reason['benchmark']} {reason['split']} {reason['instance_index']}"
@@ -402,11 +403,11 @@ def _reason(reason: Told) -> str:
     return f"{reason['why']} of {item}, by {reason['detector']}, score {reason['score']:.3f}{more}"
 
 
-def _line_of_blend(one: Told) -> str:
-    told = [f"in it, {_times(one['n_texts'])}" if one["n_texts"] else "not in it"]
+def _line_of_blend(one: JsonObject) -> str:
+    parts = [f"included {_times(one['n_texts'])}" if one["n_texts"] else "not included"]
     if one["n_replaced"]:
-        told.append(f"a test item took its place, {_times(one['n_replaced'])}")
-    return f"  {one['blend']}: {'; '.join(told)}"
+        parts.append(f"replaced by a test item {_times(one['n_replaced'])}")
+    return f"  {one['blend']}: {'; '.join(parts)}"
 
 
 def _times(n: int) -> str:

@@ -1,4 +1,4 @@
-"""What concerns a whole configuration: `run`, `register`, `status`, `dev`, `demo`."""
+"""The commands of the whole pipeline: `run`, `register`, `status`, `dev`, `demo`."""
 
 from __future__ import annotations
 
@@ -27,49 +27,51 @@ from decon_core.storage.mirror import Mirror
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
-if TYPE_CHECKING:  # Dagster, which `status` does without
+if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
 
 RUN_DESCRIPTION = """\
-Register benchmarks and packs, then materialize records, idf snapshot, indexes, the missing cells of
-the scan, mixtures, blends, the report and its page. Running it again does only what is missing.
+Register benchmarks and packs, then build records, idf snapshot, indexes, the missing cells of the
+scan, mixtures, blends, the report and its page. A second run builds only what is missing or out of
+date.
 
-A shard that cannot be read stops only what needs it: mixtures of its pack, controls of its source,
-blends. The report is made of all others and marked as incomplete.
+An unreadable shard blocks only what depends on it: mixtures of its pack, controls of its source,
+and blends. The report covers all other shards, and is marked as incomplete.
 
-Exit codes: 0 all is made, 1 a stage failed or the report is incomplete, 2 an input is wrong.
+Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
+wrong.
 """
 
 
 _NAME = "decon-assets"
 
-# Dagster recommends `dg dev`, of a package for projects that `dg` has created. The command that it
-# replaces there is the one that takes a module.
-_NO_OTHER_PROGRAM = "ignore:Function `dev_command` is superseded:FutureWarning"
+# Dagster recommends `dg dev` instead, which needs a project that `dg` created; `dagster dev` takes
+# a module.
+_IGNORE_DG_HINT = "ignore:Function `dev_command` is superseded:FutureWarning"
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--refreeze",
         action="store_true",
-        help="count idf anew: every score changes, so everything is scanned again",
+        help="recompute the idf snapshot: every score changes, so everything is scanned again",
     )
-    _add_verify(parser, "read every file of the store first, and make again those that are damaged")
+    _add_verify(parser, "first read every file of the store, and rebuild the damaged ones")
 
 
 def add_status_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_verify(parser, "read every file of the store, and name those that are damaged")
+    _add_verify(parser, "read every file of the store, and list the damaged ones")
 
 
-def _add_verify(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--verify", action="store_true", help=what)
+def _add_verify(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--verify", action="store_true", help=text)
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="a line for each benchmark, share of a mixture and blend as well",
+        help="also print a line for each benchmark, pack of a mixture, and blend",
     )
 
 
@@ -77,16 +79,28 @@ def add_retire(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retire",
         action="store_true",
-        help="go on although most registered shards are gone: their packs and mixtures go, too",
+        help="continue even if most registered shards are gone, and drop their packs and mixtures",
     )
 
 
 def add_dev_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=3000, choices=range(1, 65536), metavar="PORT")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=3000,
+        choices=range(1, 65536),
+        metavar="PORT",
+        help="port of the UI (default 3000)",
+    )
 
 
 def add_demo_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--truth", type=Path, help="default: truth.jsonl beside the configuration")
+    parser.add_argument(
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="the truth file (default: truth.jsonl beside the configuration)",
+    )
 
 
 def run(options: argparse.Namespace, say: Say) -> int:
@@ -101,13 +115,13 @@ def run(options: argparse.Namespace, say: Say) -> int:
 
 
 def _run_pipeline(options: argparse.Namespace, say: Say) -> Registration | None:
-    """Bring everything up to date; nothing where a stage failed, after saying why."""
+    """Build everything; return None if a stage failed, after printing the reason."""
     import duckdb
 
-    # Before a history is begun beside a file that is not there; nor should a day of scanning end at
-    # a line of verdicts that cannot be read.
+    # Fail before a history is created beside a missing file, and before a day of scanning that
+    # would end at an unreadable verdict.
     read_verdicts(load_config(options.config).verdicts)
-    hand_down_workers(options)
+    export_workers(options)
     from decon_assets.everything import run_as_job
     from decon_assets.instance.home import home_for, open_instance
     from decon_assets.runner.pipeline import Pipeline, PipelineError
@@ -125,27 +139,27 @@ def _run_pipeline(options: argparse.Namespace, say: Say) -> Registration | None:
                 ),
             )
         except PipelineError as error:
-            _complain(error)
-            _say_what_is_incomplete(options.config, say)
+            _print_error(error)
+            _say_incomplete(options.config, say)
             return None
-    with suppress(duckdb.Error):  # somebody may hold the new report open already
-        _say_what_was_left_out(registered.store.report, say)
-    with suppress(StaleError, MissingError):  # another program may hold the new report open
-        say(f"\n{format_headline(registered.store.report)}")
+    with suppress(duckdb.Error):  # another program may have the new report open already
+        _say_unreadable(registered.store.report, say)
+    with suppress(StaleError, MissingError):  # for the same reason
+        say(f"\n{called_in(registered.store.report)}")
     return registered
 
 
 def stage_lines(options: argparse.Namespace, say: Say) -> StageLines:
-    """The progress of a pipeline: on a terminal it moves, in a log it is plain lines."""
+    """Return the progress output: a moving line on a terminal, plain lines in a log."""
     terminal = sys.stdout if sys.stdout.isatty() else None
     return StageLines(say, terminal=terminal, is_verbose=options.verbose)
 
 
 def _say_products(registered: Registration, say: Say) -> None:
-    """Where mixtures and blends are: a line for each kind, and the command that lists them."""
+    """Print where mixtures and blends are, and the command that lists them."""
     config, store = registered.config, registered.store
     if config.kept:
-        say(f"kept at {config.kept}; what follows are its copies here")
+        say(f"stored at {config.kept}; the local copies are:")
     for kind, folders in (
         ("mixture", [store.mixtures(mixture.name) for mixture in config.mixtures]),
         ("blend", [store.blend(blend.name) for blend in config.blends]),
@@ -161,7 +175,7 @@ def _remove_damaged(config: Config, say: Say) -> None:
 
     with writable_store(config) as store:
         removed = remove_damaged(store, _damaged_files(store, say))
-        if removed and config.kept is not None:  # some are whole behind the URL
+        if removed and config.kept is not None:  # some may be intact behind the URL
             mirror = Mirror(config.store, config.kept)
             mirror.pull()
             fetched = {path for path in removed if path.exists()}
@@ -171,54 +185,53 @@ def _remove_damaged(config: Config, say: Say) -> None:
                 say(f"  fetched again: {path}")
             removed = [path for path in removed if path not in fetched or path in damaged]
     for path in removed:
-        say(f"  removed: {path}{_made_again_by(store, path)}")
+        say(f"  removed: {path}{_rebuild_hint(store, path)}")
 
 
-def _made_again_by(store: Store, path: Path) -> str:
-    """The command that makes a removed file anew, for what `run` does not make."""
+def _rebuild_hint(store: Store, path: Path) -> str:
+    """Name the command that rebuilds a removed file, if it is not `run`."""
     kind = path.relative_to(store.root).parts[0]
-    return "; `decon-assets scorecard` makes it" if kind == "scorecard" else ""
+    return "; `decon-assets scorecard` rebuilds it" if kind == "scorecard" else ""
 
 
 def _damaged_files(store: Store, say: Say) -> list[Problem]:
-    """Read every file of a store; those that are damaged."""
+    """Read every file of a store; print and return the problems of damaged files."""
     from decon_core.quality.integrity import verify_store
 
-    found = [*verify_store(store)]
-    problems = [problem for problem in found if problem]
-    say(f"{counted(len(found), 'file')} of the store read, {len(problems)} damaged")
+    results = [*verify_store(store)]  # one for each file
+    problems = [problem for problem in results if problem]
+    say(f"{counted(len(results), 'file')} of the store read, {len(problems)} damaged")
     for problem in problems:
         say(f"  {problem.where}: {problem.found}")
     return problems
 
 
-def hand_down_workers(options: argparse.Namespace) -> None:
-    """To the assets, between which and this command stands Dagster."""
+def export_workers(options: argparse.Namespace) -> None:
+    """Pass `--workers` to the assets by the environment, as Dagster runs them."""
     if options.workers:
         os.environ[WORKERS_VARIABLE] = str(options.workers)
 
 
-def _say_what_was_left_out(report: Path, say: Say) -> None:
+def _say_unreadable(report: Path, say: Say) -> None:
     import duckdb
 
     with duckdb.connect(str(report), read_only=True) as connection:
         (n_unreadable,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
     if n_unreadable:
         say(
-            f"\n{counted(n_unreadable, 'row')} could not be read and are in no mixture; which, "
-            "and why: "
-            'decon-assets report --query "FROM unreadable"'
+            f"\n{counted(n_unreadable, 'row')} could not be read, so no mixture has them; for the "
+            'list: decon-assets report --query "FROM unreadable"'
         )
 
 
-def _say_what_is_incomplete(config_path: Path, say: Say) -> None:
-    """After a run that failed: where the report is of what was read, and what it lacks."""
+def _say_incomplete(config_path: Path, say: Say) -> None:
+    """Print where the incomplete report of a failed run is, if there is one."""
     store = Store(load_config(config_path).store)
     with suppress(DeconError):  # there is no report, or one of another version
         coverage = coverage_of(store.report)
         if not coverage.is_complete:
             say(f"\n{coverage.notice}")
-            say(f"report: {store.report}  (what it lacks, and why: decon-assets report)")
+            say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
             say(f"page: {store.report_page}")
 
 
@@ -254,16 +267,16 @@ def status(options: argparse.Namespace, say: Say) -> int:
     packs = list_packs(store)
     n_shards = sum(len(pack.shards) for pack in packs)
     say(f"{counted(len(packs), 'pack')}, {counted(n_shards, 'shard')} registered")
-    today = plan_registration(config, store)
-    for path in today.gone:
-        say(f"  {path}: gone or changed since it was registered")
-    for path in today.new:
-        say(f"  {path}: not registered as it is")
-    for old, new in today.renamed:
+    plan = plan_registration(config, store)
+    for path in plan.gone:
+        say(f"  {path}: removed or changed since it was registered")
+    for path in plan.new:
+        say(f"  {path}: new or changed, not registered yet")
+    for old, new in plan.renamed:
         say(f"  {old}: renamed to {new} since it was registered")
-    if warning := grid_warning(config, today.current):
+    if warning := grid_warning(config, plan.current):
         say(f"warning: {warning}")
-    is_complete = bool(packs) and not (today.new or today.gone or today.renamed)
+    is_complete = bool(packs) and not (plan.new or plan.gone or plan.renamed)
     stale = stale_benchmarks(config, store)
     for name in benchmarks_of(config):
         if not store.current_records(name).is_file():
@@ -283,17 +296,17 @@ def status(options: argparse.Namespace, say: Say) -> int:
     if store.current_snapshot.is_file():
         for problem in outdated_members(store):
             say(f"  {problem}")
-    for line in _refused(store, packs):
+    for line in _unread_shards(store, packs):
         say(f"  {line}")
     run = active_run(options.config)
-    is_complete &= _status_of_products(config, store, packs, say, is_at_work=run is not None)
-    remedy = run or "`decon-assets run` does what is missing"
+    is_complete &= _status_of_products(config, store, packs, say, is_running=run is not None)
+    remedy = run or "`decon-assets run` builds what is missing"
     say("complete" if is_complete else f"incomplete: {remedy}")
     return 0 if is_complete else 1
 
 
-def _refused(store: Store, packs: Sequence[Pack]) -> Iterator[str]:
-    """The shards that the last scan could not read, with the reason and what to do."""
+def _unread_shards(store: Store, packs: Sequence[Pack]) -> Iterator[str]:
+    """Yield a line for each shard that the last scan could not read, with reason and remedy."""
     from decon_core.scan.tiles import refused
 
     for shard, problem in refused(store, packs):
@@ -301,7 +314,7 @@ def _refused(store: Store, packs: Sequence[Pack]) -> Iterator[str]:
 
 
 def _status_of_products(
-    config: Config, store: Store, packs: Sequence[Pack], say: Say, *, is_at_work: bool
+    config: Config, store: Store, packs: Sequence[Pack], say: Say, *, is_running: bool
 ) -> bool:
     """Print which mixtures, blends and report are up to date; return whether all are."""
     from decon_core.inventory import blender_of
@@ -311,30 +324,30 @@ def _status_of_products(
     try:
         blender = blender_of(config, store)
         builder = blender.builder
-        standing = {
-            mixture.name: sum(builder.is_current(mixture, pack) for pack in packs)
+        n_built_of = {
+            mixture.name: sum(builder.stands(mixture, pack) for pack in packs)
             for mixture in config.mixtures
         }
     except MissingError:
         say("  mixtures, blends, report: not built yet")
         return False
     except DeconError as error:
-        say("  mixtures, blends, report: not built yet" if is_at_work else f"  {error}")
+        say("  mixtures, blends, report: not built yet" if is_running else f"  {error}")
         return False
-    for name, n_mixed in standing.items():
-        say(f"  mixture {name}: {n_mixed} of {counted(len(packs), 'pack')} are up to date")
-    is_blended = [blender.is_current(blend) for blend in blender.blends]
-    if is_blended:
-        say(f"  blends: {sum(is_blended)} of {len(is_blended)} are up to date")
+    for name, n_built in n_built_of.items():
+        say(f"  mixture {name}: {n_built} of {counted(len(packs), 'pack')} up to date")
+    are_blended = [blender.stands(blend) for blend in blender.blends]
+    if are_blended:
+        say(f"  blends: {sum(are_blended)} of {len(are_blended)} up to date")
     is_reported = is_current(blender, config.showing)
-    is_whole = not gaps_of(store, packs, builder.versions, builder.reader.scan)
-    coverage = "" if is_whole or not is_reported else ", incomplete: shards were not scanned"
+    is_scanned = not gaps_of(store, packs, builder.versions, builder.reader.scan)
+    coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
-    is_shown = store.report_page.is_file()
-    if not is_shown:
+    has_page = store.report_page.is_file()
+    if not has_page:
         say("  page of the report: missing")
-    is_mixed = all(n_mixed == len(packs) for n_mixed in standing.values())
-    return is_mixed and all(is_blended) and is_reported and is_shown
+    is_mixed = all(n_built == len(packs) for n_built in n_built_of.values())
+    return is_mixed and all(are_blended) and is_reported and has_page
 
 
 def dev(options: argparse.Namespace, say: Say) -> int:
@@ -349,18 +362,18 @@ def dev(options: argparse.Namespace, say: Say) -> int:
     from decon_assets.runner.daemon import take_over
     from decon_assets.runner.supervisor import run_supervised
 
-    config = load_config(options.config)  # say what is wrong before the UI starts
+    config = load_config(options.config)  # report its errors before the UI starts
     home = ensure_home(home_for(options.config))
     ensure_history(home)
     take_over(home, say)
     os.environ[HOME_VARIABLE] = str(home)
     os.environ[CONFIG_VARIABLE] = str(options.config.resolve())
-    hand_down_workers(options)
+    export_workers(options)
     if URL_VARIABLE not in os.environ:
         folder = Store(config.store).report.parent
         os.environ[URL_VARIABLE] = serve_report(folder, port=options.port)
     command = [
-        sys.executable, "-W", _NO_OTHER_PROGRAM, "-m", "dagster", "dev",
+        sys.executable, "-W", _IGNORE_DG_HINT, "-m", "dagster", "dev",
         "-m", LOCATION, "-h", "127.0.0.1", "-p", str(options.port),
     ]  # fmt: skip
     say(f"http://127.0.0.1:{options.port}  (stop with Ctrl-C)")
@@ -374,7 +387,7 @@ def demo(options: argparse.Namespace, say: Say) -> int:
     started = time.monotonic()
     truth = options.truth or options.config.parent / "truth.jsonl"
     if not truth.is_file():
-        _complain(f"{truth}: no such file; `run` does without a truth file")
+        _print_error(f"{truth}: no such file; `decon-assets run` needs no truth file")
         return 2
     if _run_pipeline(options, say) is None:
         return 1
@@ -392,13 +405,13 @@ def demo(options: argparse.Namespace, say: Say) -> int:
 
 
 def _program() -> str:
-    """The program as it was called, which may not be on the PATH."""
+    """Return the program as it was called: it may not be on the PATH."""
     called = sys.argv[0] if sys.argv else ""
     return called if Path(called).name == _NAME else _NAME
 
 
-def _complain(what: object) -> None:
-    sys.stderr.write(f"{what}\n")
+def _print_error(error: object) -> None:
+    sys.stderr.write(f"{error}\n")
 
 
 RUN = Command(

@@ -1,1 +1,1 @@
-"""Where Dagster keeps its history: the home folder and its databases."""
+"""The Dagster home: its folder, settings, locks and databases."""

@@ -1,4 +1,4 @@
-"""The Dagster instance of a project: a folder with its history and its settings."""
+"""The Dagster instance of a project: its folder, settings and lock."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
 
-from decon_assets.instance.sqlite_history import has_own_storage, is_to_be_made, make_history
+from decon_assets.instance.sqlite_history import has_own_storage, make_history, needs_history
 from decon_core.storage.store import atomic_path
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LOCK = "decon-assets.lock"  # held while a command runs anything
-COMMAND_LINE_TAG = "decon/command_line"  # on every run that this program executes itself
-# Dagster's daemon begins a run again whose process died. Here that is for the next command to do.
+COMMAND_LINE_TAG = "decon/command_line"  # on every run that a command executes in its own process
+# Dagster's daemon retries a run whose process died; here, the next command does that.
 COMMAND_LINE_TAGS = {COMMAND_LINE_TAG: "true", "dagster/max_retries": "0"}
 
-# The code location, as `decon-assets dev` and the units for systemd name it, and Dagster's own name
-# for the definitions in it.
+# The code location, as in `decon-assets dev` and the systemd units, and Dagster's name for the
+# definitions in it.
 LOCATION = "decon_assets.definitions"
 _REPOSITORY = "__repository__"
 
@@ -36,9 +36,8 @@ _UNFINISHED = [
     DagsterRunStatus.CANCELING,
 ]
 
-# Silent, as nobody asked for telemetry. One run at a time from the UI: a backfill of a grid becomes
-# many, and each scan uses all cores by itself. A run whose process died is begun again, and finds
-# its tiles; one that failed would fail again, so it is not.
+# No telemetry. One run at a time from the UI: a backfill becomes many runs, and each scan uses all
+# cores. A run whose process died is retried and finds its tiles; a failed one would fail again.
 _SETTINGS = """\
 telemetry:
   enabled: false
@@ -60,41 +59,41 @@ run_retries:
 
 
 def home_for(config_path: Path) -> Path:
-    """$DAGSTER_HOME, else .dagster beside the configuration: one history, wherever one stands."""
+    """Return $DAGSTER_HOME, else .dagster beside the configuration, whatever the current folder."""
     chosen = os.environ.get(HOME_VARIABLE)
     return Path(chosen) if chosen else config_path.resolve().parent / ".dagster"
 
 
 def ensure_home(home: Path) -> Path:
-    """The instance's folder, made with its settings when absent."""
-    found = home.resolve()
-    found.mkdir(parents=True, exist_ok=True)
-    settings = found / "dagster.yaml"
-    if not settings.exists() or not settings.stat().st_size:  # empty: a creation that was cut off
+    """Create the instance's folder and settings if they do not exist; return the resolved path."""
+    folder = home.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "dagster.yaml"
+    if not settings.exists() or not settings.stat().st_size:  # empty: its creation was interrupted
         with atomic_path(settings) as draft:
             draft.write_text(_SETTINGS)
-    return found
+    return folder
 
 
 def ensure_history(home: Path) -> None:
-    """Create the history of a home, or create it anew where an earlier creation was cut off."""
-    if has_own_storage(home) or not is_to_be_made(home):
+    """Create the history of a home if there is none, or if its creation was interrupted."""
+    if has_own_storage(home) or not needs_history(home):
         return
     with _locked(home):
-        if is_to_be_made(home):  # another process may have been quicker
+        if needs_history(home):  # another process may have created it meanwhile
             make_history(home)
 
 
 @contextmanager
 def open_instance(home: Path) -> Iterator[DagsterInstance]:
-    """The persistent instance, for runs in this process and in no other one at the same time."""
-    found = ensure_home(home)
-    os.environ[HOME_VARIABLE] = str(found)
-    ensure_history(found)
+    """Open the persistent instance for runs in this process, and lock it for other commands."""
+    folder = ensure_home(home)
+    os.environ[HOME_VARIABLE] = str(folder)
+    ensure_history(folder)
     with (
-        _locked(found),
-        _settings_of_commands(found) as settings,
-        DagsterInstance.from_config(str(found), str(settings)) as instance,
+        _locked(folder),
+        _settings_of_commands(folder) as settings,
+        DagsterInstance.from_config(str(folder), str(settings)) as instance,
     ):
         _fail_dead_runs(instance)
         yield instance
@@ -102,11 +101,11 @@ def open_instance(home: Path) -> Iterator[DagsterInstance]:
 
 @contextmanager
 def _settings_of_commands(home: Path) -> Iterator[Path]:
-    """The home's settings, but for the capture of what steps print.
+    """Write a copy of the home's settings without the capture of what steps print.
 
-    Dagster captures it with two more processes for each step. They take a part of every Ctrl-C,
-    which they answer with tracebacks, and the terminal is none while they run. What assets say is
-    in the log of the run's events.
+    Dagster captures it with two more processes per step. They get every Ctrl-C too, print
+    tracebacks for it, and replace the terminal while they run. The messages of assets are in the
+    run's event log.
     """
     settings = yaml.safe_load((home / "dagster.yaml").read_text(encoding="utf-8")) or {}
     settings["compute_logs"] = {
@@ -121,31 +120,30 @@ def _settings_of_commands(home: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
-    """Hold the folder's lock. The system takes it back when a process dies, however it dies."""
+    """Hold the folder's lock, waiting if necessary. The system frees it when a process dies."""
     with (home / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"another decon-assets is at work in {home}; waiting for it", file=sys.stderr)  # noqa: T201 - the command line's voice
+            print(f"another decon-assets command uses {home}; waiting for it", file=sys.stderr)  # noqa: T201 - for the command line
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _fail_dead_runs(instance: DagsterInstance) -> None:
-    """Call failed what a killed command left "started".
+    """Mark unfinished runs of killed commands as failed; the caller must hold the lock.
 
-    Whoever holds the lock knows that no other command line run is alive. Without this such a run
-    would look alive forever, and keep the UI's queue waiting.
+    Otherwise such a run would look active forever, and the UI's queue would wait for it.
     """
     unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
     for run in instance.get_runs(unfinished):
-        instance.report_run_failed(run, "the process that ran it is gone")
+        instance.report_run_failed(run, "the process of this run died")
         free_slots_of(instance, run.run_id)
 
 
 def fail_runs_of_dead_commands(home: Path, instance: DagsterInstance) -> None:
-    """Call failed what killed commands left "started", unless a command is at work now."""
-    with (home / "decon-assets.lock").open("w") as file:
+    """Mark unfinished runs of killed commands as failed, unless a command is active."""
+    with (home / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -155,17 +153,17 @@ def fail_runs_of_dead_commands(home: Path, instance: DagsterInstance) -> None:
 
 @contextmanager
 def locked_instance(instance: DagsterInstance) -> Iterator[None]:
-    """Keep every command out of an instance that is open already."""
+    """Lock an open instance for other commands until the block ends."""
     with _locked(Path(instance.root_directory)):
         _fail_dead_runs(instance)
         yield
 
 
 def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
-    """Say which code location a run is of: the UI's overview leaves out runs that do not say it.
+    """Set a run's code location, without which the UI's overview does not show it.
 
-    A run that is executed in the process that asks for it has no origin. Dagster's own form of one
-    is a private class, and its stored form the same in every history.
+    A run that is executed in the calling process has no origin. Dagster's class for origins is
+    private, but its stored form is the same in every history.
     """
     run = instance.get_run_by_id(run_id)
     if run is None or run.remote_job_origin is not None:
@@ -190,7 +188,7 @@ def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
 
 
 def free_slots_of(instance: DagsterInstance, run_id: str) -> None:
-    """Give back what a dead run holds of the pools: otherwise only a daemon would, some day."""
+    """Free the pool slots of a dead run; otherwise only a daemon would, some time later."""
     storage = instance.event_log_storage
     if storage.supports_global_concurrency_limits:
         storage.free_concurrency_slots_for_run(run_id)

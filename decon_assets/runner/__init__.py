@@ -1,1 +1,1 @@
-"""Runs started from the command line: registration, processes, locks, Dagster's history."""
+"""Run the pipeline and Dagster's servers from the command line."""

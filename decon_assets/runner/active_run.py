@@ -1,4 +1,4 @@
-"""The run that is at work on a configuration: for commands that find its products missing."""
+"""Find the active run of a configuration, for commands whose input is not built yet."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ActiveRun:
-    """What a run is doing."""
+    """The progress of a run."""
 
-    asset: str  # that is being made; empty: none yet
+    asset: str  # being materialized; "" if none yet
     since: datetime | None
-    n_scanned: int  # cells: a pack and a benchmark
-    n_cells: int  # 0: they are not registered yet
+    n_scanned: int  # cells: pairs of a pack and a benchmark
+    n_cells: int  # 0 if they are not registered yet
 
     def __str__(self) -> str:
         step = f"`{self.asset}`" if self.asset else "preparing"
         since = f" since {self.since.astimezone():%Y-%m-%d %H:%M:%S}" if self.since else ""
-        cells = f"{self.n_scanned:,} of {self.n_cells:,} cells are scanned"
+        cells = f"{self.n_scanned:,} of {self.n_cells:,} cells scanned"
         if not self.n_cells:
             cells = "benchmarks and packs are not registered yet"
-        return f"a run is at work: {step}{since}; {cells}"
+        return f"a run is active: {step}{since}; {cells}"
 
 
 def active_run(config_path: Path) -> ActiveRun | None:
-    """The run of this configuration's Dagster home that is at work, if any is.
+    """Return the active run of this configuration's Dagster home; None if there is none.
 
     The command line holds a lock while it runs anything. Runs of the UI are found in the history;
     an unfinished run of the command line without the lock is one whose process died.
     """
     home = home_for(config_path)
     is_locked = _is_locked(home)
-    begun = _begun(home, is_locked=is_locked)
-    if begun is None and not is_locked:
+    started = _newest_started(home, is_locked=is_locked)
+    if started is None and not is_locked:
         return None
-    asset, since = begun or ("", None)
+    asset, since = started or ("", None)
     return ActiveRun(asset, since, *_cells(load_config(config_path)))
 
 
 def _is_locked(home: Path) -> bool:
-    """Whether a command of this program runs something there now."""
+    """Return whether a command holds the lock of this home."""
     try:
         file = (home / LOCK).open("rb")
     except FileNotFoundError:
@@ -70,8 +70,8 @@ def _is_locked(home: Path) -> bool:
     return False
 
 
-def _begun(home: Path, *, is_locked: bool) -> tuple[str, datetime | None] | None:
-    """The asset that the newest started run makes, and since when."""
+def _newest_started(home: Path, *, is_locked: bool) -> tuple[str, datetime | None] | None:
+    """Return asset and start time of the newest started run; None if there is none."""
     if not _has_runs(home):
         return None
     from dagster import DagsterInstance
@@ -96,7 +96,7 @@ def _started(
 
 
 def _has_runs(home: Path) -> bool:
-    """Whether the history can be opened: one that is being created must not be disturbed."""
+    """Return whether the history has runs, without opening one that is being created."""
     settings, path = home / "dagster.yaml", home / "history" / "runs.db"
     if not settings.is_file():
         return False
@@ -106,11 +106,11 @@ def _has_runs(home: Path) -> bool:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
     except sqlite3.OperationalError:
-        return False  # its tables are not there yet
+        return False  # its tables do not exist yet
 
 
 def _cells(config: Config) -> tuple[int, int]:
-    """How many cells of the grid are scanned, and of how many."""
+    """Return the number of scanned cells, and of all cells."""
     store = Store(config.store)
     try:
         packs, names = list_packs(store), [*benchmarks_of(config)]
@@ -120,8 +120,8 @@ def _cells(config: Config) -> tuple[int, int]:
             return 0, n_cells
         scan = scan_fingerprint(store, config.policy)
         versions = [current_version(store, name) for name in known]
-        lacking = missing_tiles(store, packs, versions, scan)
+        missing = missing_tiles(store, packs, versions, scan)
     except DeconError:
-        return 0, 0  # a file that the run is about to write
-    absent = {(pack.name, version.benchmark) for pack, _, own in lacking for version in own}
-    return len(packs) * len(known) - len(absent), n_cells
+        return 0, 0  # the run has not written a file yet
+    unscanned = {(pack.name, one.benchmark) for pack, _, versions in missing for one in versions}
+    return len(packs) * len(known) - len(unscanned), n_cells

@@ -1,8 +1,8 @@
-"""Dagster's daemon of a home: there is one, and runs whose daemon died do not hold up the queue.
+"""Allow one Dagster daemon per home, and fail the runs of a daemon that died.
 
 Runs that the queue starts are children of the daemon. When all of them die at once (a power cut, a
-kill -9 of the group), nobody is left to call such a run failed, and a queue that lets one run at a
-time waits for it forever. Whoever gets the lock knows that they are gone.
+kill -9 of the group), no process is left to mark such a run as failed, and a queue of one run at a
+time waits for it forever. The process that gets the lock knows that they are gone.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _BEGUN = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.
 
 
 def take_over(home: Path, say: Callable[[str], None]) -> None:
-    """Make this process the home's only daemon, with nothing left over from the one before it."""
+    """Make this process the home's only daemon, and fail the runs left over from the last one."""
     become_sole_daemon(home)
     with DagsterInstance.from_config(str(home)) as instance:
         fail_runs_of_dead_commands(home, instance)
         for run in fail_orphaned_runs(instance):
-            say(f"run {run} was cut off with the daemon that started it; it is called failed")
+            say(f"run {run} is marked as failed: the daemon that started it died")
 
 
 def become_sole_daemon(home: Path) -> None:
-    """Hold the daemon's lock of this home until the process ends, whatever it becomes by then.
+    """Hold the daemon's lock of this home until the process ends, also after an exec.
 
-    Only one may start runs: two would start each backfill and each tick of a sensor twice.
+    Two daemons would start each backfill and each sensor tick twice. Raises InputError if another
+    process holds the lock.
     """
     # Left open on purpose, and inherited by Dagster: the lock is free when both have ended.
     descriptor = os.open(home / _LOCK, os.O_WRONLY | os.O_CREAT, 0o644)
@@ -45,8 +46,8 @@ def become_sole_daemon(home: Path) -> None:
         raise InputError(
             Problem(
                 str(home),
-                "another daemon, or `decon-assets dev`, is at work with it",
-                "one at a time",
+                "another daemon, or `decon-assets dev`, uses it",
+                "one daemon at a time",
                 "stop the other one, or use another DAGSTER_HOME",
             )
         ) from None
@@ -54,9 +55,10 @@ def become_sole_daemon(home: Path) -> None:
 
 
 def fail_orphaned_runs(instance: DagsterInstance) -> list[str]:
-    """Call failed what a dead daemon left "started"; their ids. Only for whoever holds the lock.
+    """Mark the unfinished runs of a dead daemon as failed; return their ids.
 
-    Runs of a command line are not meant: they may be alive, and have a lock of their own.
+    The caller must hold the daemon's lock. Runs of a command line are left alone: they may be
+    alive, and have their own lock.
     """
     begun = instance.get_runs(RunsFilter(statuses=_BEGUN))
     orphans = [run for run in begun if _LAUNCHED in run.tags]
@@ -67,7 +69,7 @@ def fail_orphaned_runs(instance: DagsterInstance) -> list[str]:
 
 def _fail(instance: DagsterInstance, run: DagsterRun) -> None:
     free_slots_of(instance, run.run_id)
-    if run.status is DagsterRunStatus.CANCELING:  # as somebody wished
+    if run.status is DagsterRunStatus.CANCELING:
         instance.report_run_canceled(run)
     else:
-        instance.report_run_failed(run, "the daemon that started it is gone, and it with it")
+        instance.report_run_failed(run, "the daemon that started this run died, and the run too")

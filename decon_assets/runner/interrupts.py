@@ -1,8 +1,8 @@
-"""Ctrl-C during runs of Dagster, which ignores it between the steps of a run.
+"""Detect Ctrl-C during Dagster runs: Dagster ignores it between the steps of a run.
 
-While Dagster executes a run it replaces the handler of SIGINT. It raises inside of a step, and
-drops a signal that arrives before the first step or after the last one. The wakeup descriptor of
-the interpreter is written to whichever handler is installed, so it tells what Dagster dropped.
+While Dagster executes a run, it replaces the handler of SIGINT. That handler raises inside a step,
+and drops a signal that arrives before the first step or after the last one. The interpreter writes
+to the wakeup descriptor with any handler installed, so it also shows dropped signals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BYTES = 64
 
 
 class Interrupts:
-    """The SIGINTs that reached this process since the watch began."""
+    """The SIGINTs received since `watch_interrupts` began."""
 
     def __init__(self, received: socket.socket | None = None) -> None:
         self._received = received
@@ -32,14 +32,14 @@ class Interrupts:
         return self._is_interrupted
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if Ctrl-C was pressed, whatever became of the signal."""
+        """Raise KeyboardInterrupt if Ctrl-C was pressed, even if Dagster dropped the signal."""
         if self.is_interrupted:
             raise KeyboardInterrupt
 
 
 @contextmanager
 def watch_interrupts() -> Iterator[Interrupts]:
-    """Note every SIGINT until the block ends. Only the main thread can; elsewhere none is noted."""
+    """Record every SIGINT until the block ends; outside the main thread, record none."""
     if threading.current_thread() is not threading.main_thread():
         yield Interrupts()
         return

@@ -1,7 +1,7 @@
-"""The whole graph without a daemon: register what is there, materialize what is missing.
+"""Run the asset graph without a daemon: register inputs, materialize what is missing.
 
-Runs in the calling process on whatever Dagster instance it is given, so that the UI shows the same
-history afterwards as if the buttons had been pressed there.
+Runs execute in the calling process on the given Dagster instance, so the UI shows the same history
+as if they had been started there.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _RUN_CONFIG: Mapping[str, object] = {"loggers": {"console": {"config": {}}}}
 
 
 class PipelineError(Exception):
-    """A stage failed; what it said is in the message."""
+    """A stage failed; the message has the reasons."""
 
 
 class Pipeline:
-    """Stages of one configuration, run in order on one instance."""
+    """Run the stages of one configuration in order on one instance."""
 
     def __init__(
         self,
@@ -59,21 +59,24 @@ class Pipeline:
         self._lines = lines or StageLines(echo)
         definitions = build_graph(
             config_path=str(config_path.resolve()),
-            loggers={"console": _telling(self._lines, instance)},
+            loggers={"console": _console_logger(self._lines, instance)},
         )
         self._job = definitions.resolve_implicit_global_asset_job_def()
 
     def run(self, *, refreeze: bool = False, may_retire: bool = False) -> Registration:
-        """Everything that is missing or no longer today's, from records to report."""
+        """Build everything that is missing or out of date, from records to report.
+
+        Raises PipelineError, after all stages that can still run, if any failed.
+        """
         registered = self._register(may_retire=may_retire)
         self._prepare(registered, refreeze=refreeze)
-        refusals = self._do(registered, "scan")  # of some shards; what needs no other goes on
+        failures = self._materialize(registered, "scan")  # other shards' products are still built
         for asset in ("common_ngrams", "mixture", "blend", "clean_benchmark"):
-            refusals += self._do(registered, asset)
-        refusals += self._do(registered, "report")  # of what was read; it says what was not
-        refusals += self._do(registered, "report_page")
-        if refusals:
-            raise PipelineError("\n".join(refusals))
+            failures += self._materialize(registered, asset)
+        failures += self._materialize(registered, "report")  # lists the shards it lacks
+        failures += self._materialize(registered, "report_page")
+        if failures:
+            raise PipelineError("\n".join(failures))
         return registered
 
     def scan(
@@ -83,14 +86,14 @@ class Pipeline:
         most_cells: int,
         may_retire: bool = False,
     ) -> int:
-        """Scan the cells that somebody wants, by pack; how many runs that took."""
+        """Scan the cells that `wanted` returns, by pack; return the number of runs."""
         registered = self._register(may_retire=may_retire)
         self._prepare(registered)
-        today = self._today(registered)
-        todo = grid_requests(today, "scan", wanted(today), most_cells=most_cells)
-        refusals = self._ask(todo)
-        if refusals:
-            raise PipelineError("\n".join(refusals))
+        state = self._state(registered)
+        todo = grid_requests(state, "scan", wanted(state), most_cells=most_cells)
+        failures = self._execute(todo)
+        if failures:
+            raise PipelineError("\n".join(failures))
         return len(todo)
 
     def _register(self, *, may_retire: bool = False) -> Registration:
@@ -99,48 +102,48 @@ class Pipeline:
         )
 
     def _prepare(self, registered: Registration, *, refreeze: bool = False) -> None:
-        """Records, idf and indexes: nothing goes on without all of them."""
+        """Build records, idf and indexes; raise PipelineError if any fails, as all are needed."""
         config, store = registered.config, registered.store
         self._require(registered, "records")
         if refreeze:
             self._stage(Request("idf_snapshot"), config={"refreeze": True})
         else:
             self._require(registered, "idf_snapshot")
-            self._say_what_is_outdated(registered)
+            self._warn_of_outdated_members(registered)
         current_snapshot(store, config.policy)
         require_frozen_from(store, config.snapshot)
         self._require(registered, "index")
 
-    def _say_what_is_outdated(self, registered: Registration) -> None:
-        """The snapshot is kept on purpose, also when benchmarks changed since; say which did."""
+    def _warn_of_outdated_members(self, registered: Registration) -> None:
+        """List benchmarks that changed since the idf snapshot, which is kept on purpose."""
         for problem in outdated_members(registered.store):
             self._lines.line(f"  {problem}")
 
-    def _today(self, registered: Registration) -> State:
+    def _state(self, registered: Registration) -> State:
         return State(
             registered.config, registered.store, registered.packs, Materialized(self._instance)
         )
 
     def _require(self, registered: Registration, asset: str) -> None:
-        if refusals := self._do(registered, asset):
-            raise PipelineError("\n".join(refusals))
+        if failures := self._materialize(registered, asset):
+            raise PipelineError("\n".join(failures))
 
-    def _do(self, registered: Registration, asset: str) -> list[str]:
-        """Materialize what an asset lacks; what was refused. One run does not stop the others."""
-        todo = requests(self._today(registered), asset)
+    def _materialize(self, registered: Registration, asset: str) -> list[str]:
+        """Materialize what is missing of an asset; return the failures of all its runs."""
+        todo = requests(self._state(registered), asset)
         if not todo:
             return self._check_again(registered, asset)
-        return self._ask(todo)
+        return self._execute(todo)
 
     def _check_again(self, registered: Registration, asset: str) -> list[str]:
-        """Of an asset that lacks nothing, the checks that failed, or that would fail today."""
+        """Run checks of a complete asset that failed before or would fail now; return failures."""
         checks = failed_checks(self._instance, [asset])
         if asset == "index" and required_shortfalls(registered.config, registered.store):
             checks.append(AssetCheckKey(AssetKey("index"), "enough_is_indexable"))
         if not checks:
             is_outdated = asset == "idf_snapshot" and outdated_members(registered.store)
             self._lines.line(
-                f"{asset}: {'kept, of earlier versions' if is_outdated else 'up to date'}"
+                f"{asset}: {'kept, from earlier versions' if is_outdated else 'up to date'}"
             )
             return []
         job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
@@ -153,17 +156,19 @@ class Pipeline:
             )
             interrupts.check()
         self._lines.line(f"{asset}: checked again")
-        return [] if result.success and not _failed(result) else [_why(asset, result)]
+        is_passed = result.success and not _failed_checks(result)
+        return [] if is_passed else [_reason(asset, result)]
 
-    def _ask(self, todo: Sequence[Request]) -> list[str]:
-        refusals = []
+    def _execute(self, todo: Sequence[Request]) -> list[str]:
+        """Run all requests; return the failures."""
+        failures = []
         for number, request in enumerate(todo, start=1):
             name = request.asset if len(todo) == 1 else f"{request.asset} {number} of {len(todo)}"
             try:
                 self._stage(request, name=name)
             except PipelineError as error:
-                refusals.append(str(error))
-        return refusals
+                failures.append(str(error))
+        return failures
 
     def _stage(
         self,
@@ -187,24 +192,24 @@ class Pipeline:
                 )
             except DagsterExecutionInterruptedError as error:
                 raise KeyboardInterrupt from error
-            # A Ctrl-C is a failed step, another error that it led to, or nothing at all.
+            # After Ctrl-C, the result may be a failed step, a consequent error, or a success.
             interrupts.check()
             if not result.success:
-                if _was_interrupted(result):  # by SIGTERM, which Dagster takes for a Ctrl-C
+                if _was_interrupted(result):  # by SIGTERM, which Dagster treats like Ctrl-C
                     raise KeyboardInterrupt
-                raise PipelineError(_why(asset, result))
+                raise PipelineError(_reason(asset, result))
         return result
 
 
 def _was_interrupted(result: ExecuteInProcessResult) -> bool:
-    """Dagster turns a Ctrl-C into a failed step."""
+    """Return whether a step failed because of Ctrl-C or SIGTERM."""
     errors = [event.step_failure_data.error for event in result.get_step_failure_events()]
     return any(error and "Interrupt" in (error.cls_name or "") for error in errors)
 
 
-def _why(asset: str, result: ExecuteInProcessResult) -> str:
-    """What failed, without the stack: that is kept in the run's log, which the UI shows."""
-    if checks := _failed(result):
+def _reason(asset: str, result: ExecuteInProcessResult) -> str:
+    """Return why a stage failed, without the stack trace, which is in the run's log."""
+    if checks := _failed_checks(result):
         return f"{asset}: {'; '.join(checks)}"
     for event in result.get_step_failure_events():
         data = event.step_failure_data
@@ -218,8 +223,8 @@ def _why(asset: str, result: ExecuteInProcessResult) -> str:
     return f"{asset} failed"
 
 
-def _failed(result: ExecuteInProcessResult) -> list[str]:
-    """What checks that block found."""
+def _failed_checks(result: ExecuteInProcessResult) -> list[str]:
+    """Return the problems that blocking checks found."""
     return [
         f"{evaluation.check_name}: {evaluation.metadata['problems'].value}"
         for evaluation in result.get_asset_check_evaluations()
@@ -228,8 +233,8 @@ def _failed(result: ExecuteInProcessResult) -> list[str]:
     ]
 
 
-def _telling(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
-    """A logger that passes on what assets say, and leaves out what Dagster says about itself."""
+def _console_logger(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
+    """Return a logger that prints the messages of assets, and drops Dagster's own."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -238,7 +243,7 @@ def _telling(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
                 return  # a failure is printed once, after the run
             text = str(meta.get("orig_message") or record.getMessage())
             if text.startswith("Dependencies for step ") and text.endswith("Not executing."):
-                return  # Dagster's own, for every check after a failed step
+                return  # one by Dagster for every check after a failed step
             if record.levelno >= logging.WARNING:
                 lines.line(f"  {text}")
             elif record.levelno >= logging.INFO:
@@ -248,10 +253,10 @@ def _telling(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
 
     @logger(config_schema={})
     def plain(context: InitLoggerContext) -> logging.Logger:
-        if context.run_id:  # the first that is heard of a run that was created here
+        if context.run_id:  # the first hook after a run is created in this process
             show_in_timeline(instance, context.run_id)
-        found = logging.Logger("decon_assets", level=logging.DEBUG)  # noqa: LOG001 - of this run only
-        found.addHandler(Handler())
-        return found
+        run_logger = logging.Logger("decon_assets", level=logging.DEBUG)  # noqa: LOG001 - of this run only
+        run_logger.addHandler(Handler())
+        return run_logger
 
     return plain

@@ -1,7 +1,7 @@
-"""What `run` prints: a line for each asset, and how far the work is until it ends.
+"""The output of `run`: a line for each asset, and the progress of the current one.
 
-On a terminal the last line is drawn again and again. In a log every line stays: there a stage that
-takes long says how far it is from time to time.
+On a terminal, the last line is redrawn with the progress. In a log, a long stage prints its
+progress every ten seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_TERMINAL = (80, 24)
 
 
 class StageLines:
-    """Print a line for each stage that ends, by `say`, and its progress meanwhile."""
+    """Print the progress of the current stage, and a line with `say` when it ends."""
 
     def __init__(
         self, say: Say, *, terminal: TextIO | None = None, is_verbose: bool = False
@@ -32,50 +32,50 @@ class StageLines:
         self._lock = threading.RLock()
         self._stage = ""
         self._began = 0.0
-        self._told_at = 0.0
+        self._printed_at = 0.0
         self._detail = ""
         self._results: list[str] = []
 
     def line(self, text: str) -> None:
-        """Print a line that stays."""
+        """Print a permanent line."""
         with self._lock:
             self._erase()
             self._say(text)
 
     def detail(self, text: str) -> None:
-        """Tell of a part of the stage: it stays with `--verbose`, else it shows the progress."""
+        """Report a finished part of the stage: a line with `--verbose`, else progress."""
         self._detail = text
         now = time.monotonic()
         if self._is_verbose:
             self.line(f"  {text}")
         elif self._terminal is not None:
             self._draw()
-        elif now - self._told_at >= _SECONDS_BETWEEN_LINES:
-            self._told_at = now
+        elif now - self._printed_at >= _SECONDS_BETWEEN_LINES:
+            self._printed_at = now
             self.line(f"  {self._stage}: {text}")
 
     def result(self, text: str) -> None:
-        """Tell what the stage made: it is printed when the stage ends."""
+        """Add a result of the stage to the line that is printed when it ends."""
         self._results.append(text)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Name a stage until the block ends; its line says what it made, also if it failed."""
+        """Print a stage's progress until the block ends, then its results, also if it failed."""
         self._stage, self._detail, self._results = name, "", []
-        self._began = self._told_at = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         if self._is_verbose:
             self.line(f"{name} …")
         try:
             with self._drawn():
                 yield
-        except Exception:  # of any kind: the stage is said to have failed, and it goes on up
+        except Exception:  # print the failure, then raise it again
             self.line("; ".join([f"{name}: failed", *self._results]))
             raise
         finally:
             self._stage = ""
         seconds = time.monotonic() - self._began
-        told = "; ".join(self._results) or "done"
-        self.line(f"{name}: {told} ({seconds:.1f} s)")
+        results = "; ".join(self._results) or "done"
+        self.line(f"{name}: {results} ({seconds:.1f} s)")
 
     @contextmanager
     def _drawn(self) -> Iterator[None]:

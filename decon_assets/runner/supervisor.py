@@ -1,7 +1,7 @@
-"""Run a program in a session of its own: copy its output, and end it with all its processes.
+"""Run a program in its own session: copy its output, and stop all of its processes.
 
 Dagster starts servers, and those start runs. A terminal sends Ctrl-C to all of them at once, and
-each answers in its own words. In a session of their own they get a signal only from here.
+each prints its own errors. In their own session, they get signals only from this process.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 # Dagster's own limit for each of its servers, after which it kills them.
 _SECONDS_TO_END = 60.0
 
-# Dagster's daemon says so of every new home, at the level of a warning: a run that failed before
-# the daemon's first start is not tried again.
+# A warning by Dagster's daemon for every new home: a run that failed before its first start is not
+# retried.
 _EXPECTED = b"No cursor for event type"
 
 
 def run_supervised(command: Sequence[str]) -> int:
-    """Run a command until it ends; its exit code.
+    """Run a command until it ends and return its exit code.
 
-    SIGINT, SIGTERM and SIGHUP interrupt all of its processes; what is written from then on is
-    dropped. KeyboardInterrupt is raised when none of them is left. A second signal kills them.
+    SIGINT, SIGTERM and SIGHUP interrupt all of its processes, and later output is dropped; when all
+    have ended, KeyboardInterrupt is raised. A second signal kills them.
     """
     with _note_signals() as signals:
-        # Inheritable descriptors stay open: the daemon's lock is held for as long as Dagster lives.
+        # Inheritable descriptors stay open, so the daemon's lock is held until Dagster ends.
         with subprocess.Popen(  # noqa: S603 - the command comes from this package
             command,
             stdin=subprocess.DEVNULL,
@@ -51,11 +51,11 @@ def run_supervised(command: Sequence[str]) -> int:
 
 @contextmanager
 def _note_signals() -> Iterator[list[int]]:
-    """Collect the signals that ask this process to stop, instead of obeying them at once."""
+    """Collect signals that ask this process to stop, instead of stopping at once."""
     received: list[int] = []
     before = {number: signal.getsignal(number) for number in _STOPPING}
     for number, handler in before.items():
-        # `nohup` and a shell's `&` have some ignored, which the command would inherit.
+        # `nohup` and a shell's `&` ignore some; with SIG_IGN, the command would inherit that.
         is_ignored = handler is signal.SIG_IGN
         signal.signal(number, _ignore if is_ignored else lambda got, _: received.append(got))
     try:
@@ -70,9 +70,9 @@ def _ignore(number: int, frame: FrameType | None) -> None:
 
 
 def _attend(process: subprocess.Popen[bytes], signals: list[int]) -> None:
-    """Pass signals on until the last process of the session has ended.
+    """Forward signals until the last process of the session has ended.
 
-    All of them write to one pipe, so that it is at its end when all have ended.
+    All processes write to one pipe, which is at its end when all have ended.
     """
     copying = threading.Thread(target=_copy, args=(process.stdout, signals), daemon=True)
     copying.start()
@@ -95,7 +95,7 @@ def _attend(process: subprocess.Popen[bytes], signals: list[int]) -> None:
 
 
 def _kill_what_closed_its_output(process: subprocess.Popen[bytes]) -> None:
-    # Bounded, for what has ended stays listed where the first process of a container never reaps.
+    # Bounded: in a container whose first process never reaps, ended processes stay in the group.
     for _ in range(20):
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -107,7 +107,7 @@ def _kill_what_closed_its_output(process: subprocess.Popen[bytes]) -> None:
 def _copy(source: IO[bytes], signals: list[int]) -> None:
     for line in source:
         if not signals and _EXPECTED not in line:
-            with suppress(OSError):  # the terminal is gone, and SIGHUP on its way
+            with suppress(OSError):  # the terminal is gone, and SIGHUP will follow
                 sys.stdout.buffer.write(line)
                 sys.stdout.buffer.flush()
 

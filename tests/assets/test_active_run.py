@@ -67,7 +67,7 @@ def test_beside_a_first_run_every_reading_command_says_so_and_ends_with_1(beside
     # While records are made there is no snapshot, index, tile, mixture or report yet.
     for command, code, said in beside("harbor: 5 items", call):
         assert code == 1, (command, said)
-        run = rf"a run is at work: `records` {SINCE}; 0 of 6 cells are scanned"
+        run = rf"a run is active: `records` {SINCE}; 0 of 6 cells scanned"
         assert re.search(run, said), (command, said)
         assert "materialize" not in said, command
         assert "decon-assets run" not in said, command
@@ -80,14 +80,14 @@ def test_beside_a_later_stage_the_cells_that_are_done_are_counted(beside, capsys
 
     codes, said = beside("decontaminated", call)
     assert codes == [1, 1]
-    told = rf"a run is at work: `mixture` {SINCE}; 6 of 6 cells are scanned"
+    told = rf"a run is active: `mixture` {SINCE}; 6 of 6 cells scanned"
     assert len(re.findall(told, said)) == 2
 
 
 def test_before_a_run_there_is_none(at_home, capsys):
     assert active_run(at_home.config_path) is None
     assert main(["report"]) == 1
-    assert "`decon-assets run` makes one" in capsys.readouterr().err
+    assert "`decon-assets run` builds it" in capsys.readouterr().err
 
 
 def test_a_history_that_is_being_created_is_not_opened(at_home, monkeypatch):
@@ -101,7 +101,7 @@ def test_a_history_that_is_being_created_is_not_opened(at_home, monkeypatch):
     )
     with (home / LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert str(active_run(at_home.config_path)).startswith("a run is at work: preparing;")
+        assert str(active_run(at_home.config_path)).startswith("a run is active: preparing;")
 
 
 def test_a_run_whose_process_died_is_not_at_work(at_home):

@@ -56,7 +56,7 @@ def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, cap
     (odd / "notes.txt").touch()
     assert main(["init", "--corpus", "corpus", "--evals", "benchmarks"]) == 0
     said = capsys.readouterr().out
-    assert "left out, 1 file that" in said
+    assert "left out: 1 file in unknown formats" in said
     assert "benchmarks: harbor, ledger" in said
     made = Path("decon.toml").read_text()
     Path("decon.toml").write_text(
@@ -206,8 +206,8 @@ def test_records_get_a_recipe_that_reads_them_as_they_are(tmp_path, monkeypatch,
     write_rows(Path("evals/raw.jsonl"), [{"question": "What is raw?", "answer": "This."}])
     assert main(["init", "--corpus", "corpus", "--evals", "evals"]) == 0
     said = capsys.readouterr().out
-    assert "left, right, quiz: normalized records, read as they are" in said
-    assert "recipes for raw, guessed" in said
+    assert "left, right, quiz: normalized records, read unchanged" in said
+    assert "guessed recipes for raw" in said
     assert main(["normalize", "evals/evals.yaml", "--show", "0"]) == 0
     said = capsys.readouterr().out
     for name in ("quiz", "left", "right"):

@@ -19,7 +19,7 @@ decon_core.scan.workers._BYTES_PER_WORKER = 1
 from decon_assets.cli.main import main
 sys.exit(main())
 """
-_STOPPED = "stopped; run it again to go on: what is finished is kept"
+_STOPPED = "stopped; finished work is kept: run the command again to continue"
 
 
 def interrupted(*arguments: str, after: str) -> tuple[int, str, list[str]]:

@@ -165,7 +165,7 @@ def test_the_command_line_works_where_nothing_is_here_but_the_settings(
 ):
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
     assert main(["run", "--config", str(remote_world)]) == 0
-    assert f"kept at {BUCKET}/out" in capsys.readouterr().out
+    assert f"stored at {BUCKET}/out" in capsys.readouterr().out
     shutil.rmtree(remote_world.parent / ".decon")
     assert main(["status", "--config", str(remote_world)]) == 0
     assert main(["report", "--config", str(remote_world)]) == 0

@@ -140,7 +140,7 @@ def test_a_key_is_a_verdict_and_it_is_in_the_file_at_once(terminal_of, desk):
     terminal.press("c")
     terminal.wait_for("4 of 4")
     terminal.press("u")
-    terminal.wait_for("all 4 are through")
+    terminal.wait_for("end of the queue (4 pairs)")
     terminal.press("q")
     assert terminal.end() == 0
     assert said(desk) == [(2, "leak"), (1, "template"), (0, "common source"), (3, "unsure")]
@@ -157,11 +157,11 @@ def test_back_shows_what_was_said_and_another_verdict_takes_its_place(terminal_o
     terminal.press("sl")  # keys that are typed ahead count, one after the other
     terminal.wait_for("3 of 4")
     terminal.press("b")
-    terminal.wait_for("verdict so far: leak")
+    terminal.wait_for("verdict: leak")
     terminal.press("t")
     terminal.wait_for("3 of 4")
     terminal.press("\x1b[D")  # an arrow, and no letters
-    terminal.wait_for("verdict so far: template")
+    terminal.wait_for("verdict: template")
     terminal.press("q")
     assert terminal.end() == 0
     assert said(desk) == [(1, "leak"), (1, "template")]
@@ -172,9 +172,9 @@ def test_a_note_goes_with_the_verdict_and_is_not_lost_without_a_word(terminal_of
     terminal = terminal_of(desk)
     terminal.wait_for("1 of 4")
     terminal.press("n")
-    terminal.wait_for("note (Enter alone: none): ")
+    terminal.wait_for("note (empty: none): ")
     terminal.press("größer\x7f\x7f als l\n")
-    terminal.wait_for("note, kept with your verdict: größ als l")
+    terminal.wait_for("note, to be saved with your verdict: größ als l")
     terminal.press("s")
     terminal.wait_for("the note has no verdict yet")
     terminal.press("q")
@@ -243,7 +243,7 @@ def test_a_text_that_the_report_does_not_keep_is_said_not_to_be_shown(terminal_o
     terminal = terminal_of(desk)
     terminal.wait_for("not shown: the report keeps no texts")
     terminal.press("?")
-    terminal.wait_for("What counts in doubt")
+    terminal.wait_for("If in doubt: would a model")
     terminal.press("x")
     terminal.wait_for("1 of 4")
     terminal.press("q")
@@ -325,11 +325,11 @@ def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):
     export.write_text(line(0, "leak") + line(1, "template") + line(2, "leak") + line(77, "leak"))
     assert main(["review", *places(desk), "import", str(export)]) == 0
     told = capsys.readouterr().out
-    assert "4 lines: 2 new, 1 changed, 1 known" in told
-    assert "1 are of pairs that this report does not have" in told
+    assert "4 lines: 2 new, 1 changed, 1 unchanged" in told
+    assert "1 for pairs that are not in this report" in told
     assert len(read_lines(desk / "verdicts.jsonl")) == 5
     assert main(["review", *places(desk), "import", str(export)]) == 0
-    assert "0 new, 0 changed, 4 known" in capsys.readouterr().out
+    assert "0 new, 0 changed, 4 unchanged" in capsys.readouterr().out
     assert len(read_lines(desk / "verdicts.jsonl")) == 5
     export.write_text(line(0, "perhaps") + "{")
     assert main(["review", *places(desk), "import", str(export)]) == 2
@@ -342,7 +342,7 @@ def test_status_says_how_far_it_is_and_what_a_sample_says(desk, capsys):
     capsys.readouterr()
     assert main(["review", *places(desk), "status", "--sample", "9"]) == 0
     told = capsys.readouterr().out
-    assert "of 3 pairs the report knows another verdict, or none" in told
+    assert "3 pairs whose current verdict is not in the report yet" in told
     assert "3 of 3 calls drawn, by benchmark and score, seed 0" in told
     assert "precision 0.667, 95 % interval 0.667 to 0.667" in told
     assert "unsure or not seen" not in told

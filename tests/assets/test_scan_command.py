@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from decon_assets.cli.main import main
-from decon_assets.cli.scan import Progress, announced
+from decon_assets.cli.scan import Progress, show_log
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
@@ -281,7 +281,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "it has the fields id (" in said.err
     assert 'text = "text" (--text text) reads them' in said.err
-    assert "NOT looked at: 3 of 3 shards" in said.out.splitlines()[-1]
+    assert "NOT scanned: 3 of 3 shards" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
     assert place.summary()["n_unreadable"] == 24
@@ -295,7 +295,7 @@ def test_an_empty_place_is_not_the_current_folder(place, capsys, monkeypatch, na
     with pytest.raises(SystemExit) as error:
         place.scan(name, "")
     assert error.value.code == 2
-    assert f"{name}: it is empty" in capsys.readouterr().err
+    assert f"{name}: empty" in capsys.readouterr().err
     assert not place.out.exists()
 
 
@@ -305,7 +305,7 @@ def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, ca
     assert place.leaks() == EXPECTED
     said = capsys.readouterr().out
     assert "3 rows could not be read" in said
-    assert "NOT looked at: 3 of 27 rows" in said.splitlines()[-1]
+    assert "NOT scanned: 3 of 27 rows" in said.splitlines()[-1]
     assert place.scan("--allow-unreadable") == 0
     assert place.scan("--fail-on-leak") == 3
     unreadable = place.ledger()["b/s.jsonl.gz"]["unreadable"]
@@ -504,7 +504,7 @@ def test_progress_says_rate_and_time_left():
 
 def test_what_the_core_has_to_say_is_shown_among_the_progress():
     stream = io.StringIO()
-    with announced(Progress(stream)):
+    with show_log(Progress(stream)):
         logging.getLogger("decon_core.anything").info("compiling, %s", "once")
     logging.getLogger("decon_core.anything").info("not shown any more")
     assert stream.getvalue() == "compiling, once\n"
@@ -515,7 +515,7 @@ def test_help_shows_how_it_is_used_and_how_it_ends(capsys):
         main(["scan", "--help"])
     out = capsys.readouterr().out
     assert "examples:" in out
-    assert "exit codes:" in out
+    assert "Exit codes" in out
 
 
 # Shards of several shapes -------------------------------------------------------------------------
@@ -536,7 +536,7 @@ def test_every_file_is_read_by_the_fields_that_it_has(place, capsys):
     assert found >= EXPECTED
     assert "--messages messages for chat.jsonl" in said.err
     assert "--text content for web.jsonl" in said.err
-    assert said.out.splitlines()[-1] == "looked at 27 documents in 6 of 6 shards: all there is"
+    assert said.out.splitlines()[-1] == "scanned 27 documents in 6 of 6 shards: complete"
     before = place.written()
     assert place.scan() == 0  # what was scanned stays scanned
     assert "0 shards to scan" in capsys.readouterr().err
@@ -565,7 +565,7 @@ def test_questions_and_answers_are_both_read_whatever_their_fields_are_called(
     assert {item for *_, item in place.leaks()} == {3}
     said = capsys.readouterr()
     assert "2 of 2 documents hold a leak" in said.out
-    assert said.out.splitlines()[-1].endswith(": all there is")
+    assert said.out.splitlines()[-1].endswith(": complete")
     if asked == "query":
         assert "--text query --text response for pairs.jsonl" in said.err
 
@@ -588,10 +588,10 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
         assert "not read: field 'hint' of hints.jsonl" in said.err
         assert "to read all: --text text --text hint" in said.err
         last = said.out.splitlines()[-1]
-        assert last.endswith("NOT looked at: field 'hint' of 3 rows in hints.jsonl")
+        assert last.endswith("NOT scanned: field 'hint' of 3 rows in hints.jsonl")
         assert place.summary()["not_looked_at"] == ["hints.jsonl: field 'hint' of 3 rows"]
     assert place.scan("--text", "text", "--text", "hint", corpus=path) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(": all there is")
+    assert capsys.readouterr().out.splitlines()[-1].endswith(": complete")
 
 
 def test_an_answer_or_a_conversation_that_is_not_read_is_named(place, capsys):
@@ -616,7 +616,7 @@ def test_rows_with_text_among_many_with_other_fields_do_not_decide_how_a_file_is
     assert place.scan(corpus=path) == 4
     said = capsys.readouterr().out
     assert "4 of 4 documents hold a leak" in said
-    assert "NOT looked at: 1 of 5 rows" in said
+    assert "NOT scanned: 1 of 5 rows" in said
 
 
 def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(place, capsys):
@@ -628,7 +628,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     assert "web.jsonl: found 3 rows, and not one that could be read" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
     assert "--text content" in said.err
-    assert "NOT looked at: 1 of 4 shards (132 bytes, 3 rows)" in said.out.splitlines()[-1]
+    assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards_without_a_readable_row"] == 1
@@ -643,7 +643,9 @@ def test_names_that_begin_with_an_underscore_or_a_dot_are_no_shards(place, capsy
     assert place.scan(corpus=place.folder / corpus) == 0
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards"] == 3
-    assert " below names that begin with _ or ." in capsys.readouterr().out.splitlines()[-1]
+    assert (
+        " with a name or folder that begins with _ or ." in capsys.readouterr().out.splitlines()[-1]
+    )
     own = place.folder / "corpus" / "_mine.jsonl"
     own.write_text(json.dumps({"text": place.leak("harbor", 3)}) + "\n")
     assert place.scan(corpus=own) == 0  # a file that is named itself is a shard

@@ -162,7 +162,7 @@ def test_without_a_history_the_runs_are_not_known(ask, looked_at, monkeypatch, t
     (one,) = ask("s1-1")
     assert one["found"][0]["run"]["id"] is None
     assert main(["why", "s1-1"]) == 0
-    assert "not known to this instance" in capsys.readouterr().out
+    assert "that this Dagster instance does not know" in capsys.readouterr().out
 
 
 def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, looked_at, capsys):
@@ -176,9 +176,9 @@ def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, lo
     assert states(far)["clean"] == "kept"
     capsys.readouterr()
     assert main(["why", "s3-1"]) == 0
-    assert "no leak; what came closest:" in capsys.readouterr().out
+    assert "no leak; closest matches:" in capsys.readouterr().out
     assert main(["why", "s3-5"]) == 0
-    nothing = "nothing was found of any item, down to the evidence floor"
+    nothing = "no match at or above the evidence floor"
     assert f"{nothing} (0.6, or 0.6 for the question alone)" in capsys.readouterr().out
 
 
@@ -190,7 +190,7 @@ def test_every_finding_has_the_name_of_its_pair_and_the_command_for_who_disagree
         pair = one["found"][0]["pair"]
         assert main(["why", asked]) == 0
         command = f"decon-assets review set {pair} {verdict}"
-        assert f"pair {pair}; if you disagree: {command}" in capsys.readouterr().out
+        assert f"pair {pair}; to overrule: {command}" in capsys.readouterr().out
         # The command is one that works as it is printed.
         said = looked_at.folder / "said.jsonl"
         assert main([*command.split()[1:], "--by", "me", "--verdicts", str(said)]) == 0
@@ -208,7 +208,7 @@ def test_a_pair_that_stands_in_several_documents_names_all_of_them(told, at_home
     assert [place["id"] for place in documents] == ["more-0-1", "more-1-1", "more-2-1", "s1-1"]
     assert {place["row"] for place in documents} == {1}
     assert main(["why", "s1-1"]) == 0
-    line = "the same stands in 4 documents: more-0-1 (more-0.jsonl.gz:1), more-1-1 "
+    line = "the same pair is in 4 documents: more-0-1 (more-0.jsonl.gz:1), more-1-1 "
     assert line in capsys.readouterr().out
     # From the id of any of them to all.
     assert [place["id"] for place in told("more-2-1")[0]["found"][0]["documents"]] == [
@@ -229,7 +229,7 @@ def test_a_question_without_its_answer_is_told_as_question_only_and_not_as_clean
     assert "answer not found" in entry["missing"]
     assert main(["why", "prompts-1"]) == 0
     told_of_it = capsys.readouterr().out
-    assert "no leak, and not clean: it holds a question without its answer" in told_of_it
+    assert "neither a leak nor clean: it holds a question without its answer" in told_of_it
     assert "question-only: harbor test 4, by decon" in told_of_it
     assert f"decon-assets review set {entry['pair']} leak" in told_of_it
     assert main(["report"]) == 0
@@ -242,7 +242,7 @@ def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
     assert entry["missing"], entry
     assert any("needed" in one for one in entry["missing"])
     assert main(["why", "s3-1"]) == 0
-    told = f"to be a leak by its score it lacks: {'; '.join(entry['missing'])}"
+    told = f"missing for a leak by score: {'; '.join(entry['missing'])}"
     assert told in capsys.readouterr().out
     (leak,) = ask("s1-1")
     assert leak["found"][0]["missing"] == []
@@ -379,10 +379,14 @@ def test_a_shard_that_is_gone_leaves_what_is_known_of_its_documents(told, at_hom
 
 def test_a_document_that_is_not_there_ends_with_1_and_a_wrong_name_with_2(ask, looked_at, capsys):
     for arguments, code, said in (
-        (["nobody"], 1, "none of that id in 4 registered shards"),
-        (["nobody", "--shard", "s1.jsonl.gz"], 1, "none of that id in shard 's1.jsonl.gz'"),
-        (["s1.jsonl.gz:99"], 1, "ids are those of the field"),
-        (["old.jsonl.gz:9"], 1, "no shard is registered as 'old.jsonl.gz'; one that was renamed"),
+        (["nobody"], 1, "no document with this id in 4 registered shards"),
+        (
+            ["nobody", "--shard", "s1.jsonl.gz"],
+            1,
+            "no document with this id in shard 's1.jsonl.gz'",
+        ),
+        (["s1.jsonl.gz:99"], 1, "the field `id` of its source"),
+        (["old.jsonl.gz:9"], 1, "no shard is registered as 'old.jsonl.gz'; if it was renamed"),
         (["s1-1", "--shard", "what"], 2, "the name of a registered shard"),
         (["s1-1", "--mixture", "what"], 2, "what"),
     ):

@@ -1,4 +1,4 @@
-"""Pairs on a terminal, one at a time, and verdicts at the press of a key."""
+"""The review screen: show pairs one at a time, and take a verdict with one key."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from decon_core.report.review.show import Paint, clipped, page
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
 
 HELP = """\
-l  leak            the item, or what gives it away, is in the training text
-t  template        both only share a form: instructions, boilerplate, a list of options
-c  common source   both quote the same public text, and what is asked of it is not there
-u  unsure          nobody can tell from what is here; it counts as its score says
+l  leak            the training text contains the item, or gives its answer away
+t  template        they share only a form: instructions, boilerplate, a list of options
+c  common source   both quote the same public text, but the text does not contain the question
+u  unsure          cannot be decided from these texts; the score decides
 
-n  note            a remark, kept with the verdict
-s  skip            the next one, without a verdict          b  back
-space, arrows      more of a long text
-q  quit            every verdict is in the file already
+n  note            a remark, stored with the verdict
+s  skip            the next pair, without a verdict         b  back
+space, arrows      scroll a long text
+q  quit            every verdict is saved already
 
-What counts in doubt: would a model that learned this text answer the item better for it?
-Press any key to go on."""
+If in doubt: would a model trained on this text answer the item better because of it?
+Press any key to continue."""
 
 _FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
-_LET_GO = "the note has no verdict yet: say one (l t c u), or press {key} again to let it go"
+_UNSAVED_NOTE = (
+    "the note has no verdict yet: give one (l t c u), or press {key} again to discard it"
+)
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|.)?", re.DOTALL)
 _NAMED = {
     b"\x1b[A": "up",
@@ -46,12 +48,12 @@ _NAMED = {
 }
 _SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
 
-_Say = Callable[[About, str, str], Verdict]  # writes a verdict and a note; what stands then
+_Write = Callable[[About, str, str], Verdict]  # saves a verdict and a note, returns the new verdict
 _Texts = Callable[[str], Mapping[str, Any]]
 
 
 class Screen:
-    """A terminal that shows pages, and hands on keys as they are pressed."""
+    """A terminal that draws pages and reads single keys."""
 
     def __init__(self, keys: int, out: int) -> None:
         self._keys, self._out = keys, out
@@ -61,9 +63,9 @@ class Screen:
 
     @contextmanager
     def taken(self) -> Iterator[Screen]:
-        """Keys without Enter, until the end; however that comes, the terminal is as it was."""
+        """Read keys without Enter until the block ends; always restore the terminal."""
         self._before = termios.tcgetattr(self._keys)
-        # Whoever started us in the background may have had Ctrl-C ignored, which we inherit.
+        # A parent that started this process in the background may have left Ctrl-C ignored.
         interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             tty.setcbreak(self._keys)
@@ -78,7 +80,7 @@ class Screen:
             termios.tcsetattr(self._keys, termios.TCSADRAIN, self._before)
 
     def measure(self) -> tuple[int, int]:
-        """Columns and lines; what is drawn next is for these."""
+        """Return columns and lines of the window, and remember them for `key`."""
         self._size = self._now()
         return self._size
 
@@ -90,7 +92,7 @@ class Screen:
         self._write("\x1b[H\x1b[2J" + "\n".join(lines))
 
     def ask(self, prompt: str) -> str:
-        """A line of text, with the terminal's own ways to correct it."""
+        """Read a line of text with the terminal's line editing."""
         self._restore()
         try:
             self._write(f"\n{prompt}")
@@ -100,10 +102,7 @@ class Screen:
         return line.decode("utf-8", "replace").strip()
 
     def key(self) -> str:
-        """The next key; "size" when the window has another size than was drawn for.
-
-        "q" when there is nobody any more.
-        """
+        """Return the next key; "size" after the window changed its size, "q" at end of input."""
         while not self._waiting:
             ready, _, _ = select.select([self._keys], [], [], _SECONDS_BETWEEN_LOOKS)
             if ready:
@@ -115,10 +114,10 @@ class Screen:
         return self._taken_key()
 
     def _taken_key(self) -> str:
-        # What begins with an escape is one key, not the letters in it.
-        if found := _ESCAPE.match(self._waiting):
-            self._waiting = self._waiting[found.end() :]
-            return _NAMED.get(found.group(), "")
+        # An escape sequence is one key.
+        if sequence := _ESCAPE.match(self._waiting):
+            self._waiting = self._waiting[sequence.end() :]
+            return _NAMED.get(sequence.group(), "")
         char, self._waiting = self._waiting[:1], self._waiting[1:]
         return char.decode("ascii", "replace")
 
@@ -130,24 +129,24 @@ class Screen:
 
 @dataclass
 class Review:
-    """Where somebody is in a queue of pairs."""
+    """The position in a queue of pairs, and what the reviewer entered so far."""
 
     queue: Sequence[About]
     screen: Screen
     paint: Paint
     texts: _Texts
-    say: _Say
-    told: Callable[[About], str]  # how its score compares
-    said: dict[str, Verdict] = field(default_factory=dict)
-    n_said: int = 0
+    write: _Write
+    headline: Callable[[About], str]  # item, score and thresholds
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    n_written: int = 0
     _at: int = 0
     _top: int = 0
     _message: str = ""
     _notes: dict[str, str] = field(default_factory=dict)  # without a verdict yet
-    _let_go: str = ""  # the key that was pressed with such a note
+    _warned_key: str = ""  # the key pressed last that would discard such a note
 
     def run(self) -> None:
-        """Until the person quits."""
+        """Show pairs and take verdicts until the reviewer quits."""
         while True:
             self._draw()
             key = self.screen.key()
@@ -174,17 +173,17 @@ class Review:
             self._go(min(max(self._at + step, 0), len(self.queue)))
 
     def _go(self, at: int) -> None:
-        self._at, self._top, self._message, self._let_go = at, 0, "", ""
+        self._at, self._top, self._message, self._warned_key = at, 0, "", ""
 
     def _may_leave(self, key: str) -> bool:
-        """Whether there is no note that would be lost, or the person has been told of it."""
+        """Return whether no note would be lost, or the reviewer confirmed by the same key."""
         pair = self._pair
         if pair is None or pair.pair not in self._notes:
             return True
-        if self._let_go == key:
+        if self._warned_key == key:
             del self._notes[pair.pair]
             return True
-        self._let_go, self._message = key, _LET_GO.format(key=key)
+        self._warned_key, self._message = key, _UNSAVED_NOTE.format(key=key)
         return False
 
     @property
@@ -193,23 +192,24 @@ class Review:
 
     def _judge(self, verdict: str) -> None:
         pair = self.queue[self._at]
-        self._write(pair, verdict, self._notes.pop(pair.pair, None))
+        self._save(pair, verdict, self._notes.pop(pair.pair, None))
         self._go(self._at + 1)
 
-    def _write(self, pair: About, verdict: str, note: str | None) -> None:
-        before = self.said.get(pair.pair)
+    def _save(self, pair: About, verdict: str, note: str | None) -> None:
+        """Save a verdict; without a note, keep that of the earlier verdict."""
+        before = self.verdicts.get(pair.pair)
         kept = before.note if before and note is None else note or ""
-        self.said[pair.pair] = self.say(pair, verdict, kept)
-        self.n_said += 1
+        self.verdicts[pair.pair] = self.write(pair, verdict, kept)
+        self.n_written += 1
 
     def _note(self) -> None:
         pair = self.queue[self._at]
-        note = self.screen.ask("note (Enter alone: none): ")
-        self._let_go, self._message = "", ""
+        note = self.screen.ask("note (empty: none): ")
+        self._warned_key, self._message = "", ""
         if not note:
             return
-        if before := self.said.get(pair.pair):
-            self._write(pair, before.verdict, note)
+        if before := self.verdicts.get(pair.pair):
+            self._save(pair, before.verdict, note)
         else:
             self._notes[pair.pair] = note
 
@@ -229,36 +229,37 @@ class Review:
         self._top = min(self._top, max(0, len(body) - room))
         shown = body[self._top : self._top + room]
         shown += [""] * (room - len(shown))
-        foot = self.paint.of(clipped(self._left(len(body), room), width), "faint")
+        foot = self.paint.of(clipped(self._more_lines(len(body), room), width), "faint")
         message = self._message or _FOOT
         self.screen.draw([*head, *shown, foot, clipped(message, width)])
 
-    def _left(self, n_lines: int, room: int) -> str:
+    def _more_lines(self, n_lines: int, room: int) -> str:
         n_below = n_lines - self._top - room
         return f"… {n_below} more lines: space" if n_below > 0 else ""
 
-    def _scroll(self, way: int) -> None:
+    def _scroll(self, direction: int) -> None:
         _, height = self.screen.measure()
-        self._top = max(0, self._top + way * max(1, height // 2))
+        self._top = max(0, self._top + direction * max(1, height // 2))
 
     def _head(self, width: int) -> list[str]:
         n = len(self.queue)
         pair = self._pair
         if pair is None:
-            return [self.paint.of(f"all {n} are through", "head")]
-        lines = [f"{self._at + 1} of {n}  {self.told(pair)}", self._standing(pair)]
+            return [self.paint.of(f"end of the queue ({n} pairs)", "head")]
+        lines = [f"{self._at + 1} of {n}  {self.headline(pair)}", self._entered(pair)]
         return [self.paint.of(clipped(line, width), "head") for line in lines if line]
 
-    def _standing(self, pair: About) -> str:
+    def _entered(self, pair: About) -> str:
+        """Return the note or verdict of a pair as a line; "" if it has none."""
         if pair.pair in self._notes:
-            return f"note, kept with your verdict: {self._notes[pair.pair]}"
-        if said := self.said.get(pair.pair):
-            note = f" ({said.note})" if said.note else ""
-            return f"verdict so far: {said.verdict}{note}"
+            return f"note, to be saved with your verdict: {self._notes[pair.pair]}"
+        if verdict := self.verdicts.get(pair.pair):
+            note = f" ({verdict.note})" if verdict.note else ""
+            return f"verdict: {verdict.verdict}{note}"
         return ""
 
     def _body(self, width: int) -> list[str]:
         pair = self._pair
         if pair is None:
-            return ["", f"{self.n_said} verdicts written. b back, q quit"]
+            return ["", f"{self.n_written} verdicts saved. b back, q quit"]
         return ["", *page(self.texts(pair.pair), width=width, paint=self.paint)]

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 _WIDTH = 60  # of one column
 
 
-_OF_BENCHMARKS = """\
+_BENCHMARK_LEGEND = """\
 leaked: items with a leak; planted: leaks put into the corpus on purpose that should be found;
-found: those that were; false alarms: leaks that were not planted."""
-_OF_PHENOMENA = """\
-n: places in the corpus; flagged: called a leak; expected: should be called one; wrong: where the
-call is not the expected one."""
+found: planted leaks that were found; false alarms: leaks that were not planted."""
+_PHENOMENON_LEGEND = """\
+n: places in the corpus; flagged: reported as a leak; expected: should be reported; wrong: not as
+expected."""
 
 
 def truth_tables(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> str:
-    """What was planted and what was found, by benchmark and by phenomenon."""
+    """Format planted and found leaks, by benchmark and by phenomenon."""
     by_benchmark = text_table(
         ("benchmark", "items", "leaked", "planted", "found", "false alarms"),
         [
@@ -35,11 +35,11 @@ def truth_tables(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[Pheno
             for s in phenomena
         ],
     )
-    return f"\n{by_benchmark}\n{_OF_BENCHMARKS}\n\n{by_phenomenon}\n{_OF_PHENOMENA}\n"
+    return f"\n{by_benchmark}\n{_BENCHMARK_LEGEND}\n\n{by_phenomenon}\n{_PHENOMENON_LEGEND}\n"
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns in line: texts to the left, numbers to the right."""
+    """Format a table: texts left-aligned, numbers right-aligned; "(nothing)" without rows."""
     if not rows:
         return "(nothing)"
     cells = [[_plain(value) for value in row] for row in (heads, *rows)]
