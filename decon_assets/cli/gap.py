@@ -17,7 +17,7 @@ from decon_core.report.open import coverage_of
 
 if TYPE_CHECKING:
     from decon_core.benchmarks import Recipe
-    from decon_core.report.score_gap.account import Account
+    from decon_core.report.score_gap.account import ScoreGaps
 
 DESCRIPTION = """\
 Compare what models scored on the items that leaked with what they scored on the others.
@@ -97,7 +97,7 @@ def _recipes(config: Path) -> Mapping[str, Recipe]:
     return recipes
 
 
-def _say_tables(account: Account, say: Say) -> None:
+def _say_tables(account: ScoreGaps, say: Say) -> None:
     from decon_core.report.score_gap.page import (
         GROUP_HEADS,
         HEADS,
@@ -122,7 +122,7 @@ def _lean(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return text_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
 
 
-def _tell_what_is_left_out(account: Account) -> None:
+def _tell_what_is_left_out(account: ScoreGaps) -> None:
     if account.problems:
         sys.stderr.write(f"\nnot read, or not joined: {format_problems(account.problems)}\n")
     if account.earlier:

@@ -34,7 +34,7 @@ from decon_core.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from decon_core.config.policy import Policy
-    from decon_core.report.review.found import About, Report, Wanted
+    from decon_core.report.review.found import PairFilter, PairSummary, Report
     from decon_core.report.review.precision import Precision, Tally
     from decon_core.report.review.sample import Stratum
 
@@ -198,7 +198,7 @@ class _Desk:
     verdicts: Verdicts
     options: argparse.Namespace
 
-    def append(self, pair: About, verdict: str, note: str) -> None:
+    def append(self, pair: PairSummary, verdict: str, note: str) -> None:
         from decon_core.report.review.merge import verdict_line
 
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -248,26 +248,28 @@ def _set(desk: _Desk, say: Say) -> int:
     return 0
 
 
-def _pair_named(desk: _Desk, start: str) -> About:
-    from decon_core.report.review.found import About
+def _pair_named(desk: _Desk, start: str) -> PairSummary:
+    from decon_core.report.review.found import PairSummary
 
-    found = desk.report.beginning_with(start)
+    found = desk.report.keys_starting_with(start)
     if len(found) > 1 and start not in found:
         expected = f"more of it: {', '.join(found)} begin so"
         raise InputError(Problem(f"pair {start!r}", "the beginning of several", expected))
     pair = desk.report.pair(start if start in found or not found else found[0])
-    return About(**{name: pair[name] for name in About.__dataclass_fields__})
+    return PairSummary(**{name: pair[name] for name in PairSummary.__dataclass_fields__})
 
 
 def _import(desk: _Desk, say: Say) -> int:
-    from decon_core.report.review.found import Wanted
+    from decon_core.report.review.found import PairFilter
     from decon_core.report.review.merge import merge_verdicts
 
     file = desk.options.file
     if not file.is_file():
         raise InputError(Problem(str(file), "no such file", "verdicts, a JSON object a line"))
     lines = read_lines(file)
-    taken = merge_verdicts(lines, desk.verdicts, [one.pair for one in desk.report.pairs(Wanted())])
+    taken = merge_verdicts(
+        lines, desk.verdicts, [one.pair for one in desk.report.pairs(PairFilter())]
+    )
     if taken.lines:
         append_verdicts(desk.file, taken.lines)
     say(f"{len(lines)} lines: {taken.n_new} new, {taken.n_changed} changed, {taken.n_same} known")
@@ -302,25 +304,25 @@ def _look(desk: _Desk, say: Say) -> int:
     return _on_terminal(queue, desk, say)
 
 
-def _queue(desk: _Desk) -> list[About]:
-    from decon_core.report.review.queue import in_order, of_calls, without_verdict
+def _queue(desk: _Desk) -> list[PairSummary]:
+    from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
     from decon_core.report.review.sample import in_order_of_draw
 
     options, wanted = desk.options, _wanted(desk)
     if options.sample:
-        from decon_core.report.review.found import Wanted
+        from decon_core.report.review.found import PairFilter
 
         calls = in_order_of_draw(_drawn(desk, wanted), options.seed)
-        queue = of_calls(desk.report.pairs(Wanted()), calls)
+        queue = pairs_of_calls(desk.report.pairs(PairFilter()), calls)
     else:
         queue = desk.report.pairs(wanted)
     if options.order or not options.sample:
-        queue = in_order(queue, options.order or "doubt", desk.report.policy())
+        queue = sort_pairs(queue, options.order or "doubt", desk.report.policy())
     return queue if options.all else without_verdict(queue, desk.verdicts)
 
 
-def _wanted(desk: _Desk) -> Wanted:
-    from decon_core.report.review.found import Wanted
+def _wanted(desk: _Desk) -> PairFilter:
+    from decon_core.report.review.found import PairFilter
 
     options = desk.options
     problems = []
@@ -334,7 +336,7 @@ def _wanted(desk: _Desk) -> Wanted:
                 problems.append(Problem(f"--{column}", repr(name), expected, remedy))
     if problems:
         raise InputError(problems)
-    return Wanted(
+    return PairFilter(
         benchmarks=tuple(options.benchmark),
         sources=tuple(options.source),
         rules=tuple(options.rule),
@@ -342,7 +344,7 @@ def _wanted(desk: _Desk) -> Wanted:
     )
 
 
-def _drawn(desk: _Desk, wanted: Wanted) -> list[Stratum]:
+def _drawn(desk: _Desk, wanted: PairFilter) -> list[Stratum]:
     from decon_core.report.review.sample import draw
 
     options = desk.options
@@ -350,7 +352,7 @@ def _drawn(desk: _Desk, wanted: Wanted) -> list[Stratum]:
     return draw(desk.report.calls(wanted), options.sample, by=by, seed=options.seed)
 
 
-def _say_queue(queue: Sequence[About], desk: _Desk, say: Say) -> None:
+def _say_queue(queue: Sequence[PairSummary], desk: _Desk, say: Say) -> None:
     from decon_core.report.review.show import inert
 
     now = {pair: one.verdict for pair, one in desk.verdicts.by_pair.items()}
@@ -394,14 +396,14 @@ def _require_terminal() -> None:
         raise InputError(problems)
 
 
-def _on_terminal(queue: Sequence[About], desk: _Desk, say: Say) -> int:
+def _on_terminal(queue: Sequence[PairSummary], desk: _Desk, say: Say) -> int:
     from decon_assets.cli.terminal.review_terminal import Review, Screen
     from decon_core.report.review.show import Paint
 
     policy = desk.report.policy()
     screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
 
-    def write(pair: About, verdict: str, note: str) -> Verdict:
+    def write(pair: PairSummary, verdict: str, note: str) -> Verdict:
         desk.append(pair, verdict, note)
         return Verdict(pair=pair.pair, fingerprint=pair.fingerprint, verdict=verdict, note=note)
 
@@ -422,7 +424,7 @@ def _on_terminal(queue: Sequence[About], desk: _Desk, say: Say) -> int:
     return 0
 
 
-def _told(pair: About, policy: Policy) -> str:
+def _told(pair: PairSummary, policy: Policy) -> str:
     """How the score compares, and how often it was found."""
     rules = [rule for rule in pair.rules.split(", ") if rule in RULES]
     own = policy.for_benchmark(pair.benchmark)
@@ -457,7 +459,7 @@ def _status(desk: _Desk, say: Say) -> int:
 
 
 def _as_json(
-    desk: _Desk, pairs: Sequence[About], tallies: Sequence[Tally], found: Precision | None
+    desk: _Desk, pairs: Sequence[PairSummary], tallies: Sequence[Tally], found: Precision | None
 ) -> dict[str, object]:
     options = desk.options
     return {
@@ -486,7 +488,7 @@ class _Progress:
     said: dict[str, int] | None = None
 
 
-def _progress(desk: _Desk, pairs: Sequence[About]) -> dict[str, _Progress]:
+def _progress(desk: _Desk, pairs: Sequence[PairSummary]) -> dict[str, _Progress]:
     found: dict[str, _Progress] = {}
     said: dict[str, Counter[str]] = {}
     for pair in pairs:
@@ -501,7 +503,7 @@ def _progress(desk: _Desk, pairs: Sequence[About]) -> dict[str, _Progress]:
     return dict(sorted(found.items()))
 
 
-def _say_progress(desk: _Desk, pairs: Sequence[About], say: Say) -> None:
+def _say_progress(desk: _Desk, pairs: Sequence[PairSummary], say: Say) -> None:
     say(
         text_table(
             ("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS),
@@ -526,13 +528,13 @@ def _say_progress(desk: _Desk, pairs: Sequence[About], say: Say) -> None:
 
 
 def _n_elsewhere(desk: _Desk) -> int:
-    from decon_core.report.review.found import Wanted
+    from decon_core.report.review.found import PairFilter
 
-    known = {one.pair for one in desk.report.pairs(Wanted())}
+    known = {one.pair for one in desk.report.pairs(PairFilter())}
     return len(desk.verdicts.by_pair.keys() - known)
 
 
-def _n_waiting(desk: _Desk, pairs: Sequence[About]) -> int:
+def _n_waiting(desk: _Desk, pairs: Sequence[PairSummary]) -> int:
     now = desk.verdicts.by_pair
     return sum(one.verdict != (now[one.pair].verdict if one.pair in now else None) for one in pairs)
 

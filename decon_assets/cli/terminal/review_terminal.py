@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decon_core.decisions.verdicts import Verdict
-from decon_core.report.review.found import About
+from decon_core.report.review.found import PairSummary
 from decon_core.report.review.show import Paint, clipped, page
 
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
@@ -46,7 +46,7 @@ _NAMED = {
 }
 _SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
 
-_Say = Callable[[About, str, str], Verdict]  # writes a verdict and a note; what stands then
+_Say = Callable[[PairSummary, str, str], Verdict]  # writes a verdict and a note; what stands then
 _Texts = Callable[[str], Mapping[str, Any]]
 
 
@@ -132,12 +132,12 @@ class Screen:
 class Review:
     """Where somebody is in a queue of pairs."""
 
-    queue: Sequence[About]
+    queue: Sequence[PairSummary]
     screen: Screen
     paint: Paint
     texts: _Texts
     say: _Say
-    told: Callable[[About], str]  # how its score compares
+    told: Callable[[PairSummary], str]  # how its score compares
     said: dict[str, Verdict] = field(default_factory=dict)
     n_said: int = 0
     _at: int = 0
@@ -188,7 +188,7 @@ class Review:
         return False
 
     @property
-    def _pair(self) -> About | None:
+    def _pair(self) -> PairSummary | None:
         return self.queue[self._at] if self._at < len(self.queue) else None
 
     def _judge(self, verdict: str) -> None:
@@ -196,7 +196,7 @@ class Review:
         self._write(pair, verdict, self._notes.pop(pair.pair, None))
         self._go(self._at + 1)
 
-    def _write(self, pair: About, verdict: str, note: str | None) -> None:
+    def _write(self, pair: PairSummary, verdict: str, note: str | None) -> None:
         before = self.said.get(pair.pair)
         kept = before.note if before and note is None else note or ""
         self.said[pair.pair] = self.say(pair, verdict, kept)
@@ -249,7 +249,7 @@ class Review:
         lines = [f"{self._at + 1} of {n}  {self.told(pair)}", self._standing(pair)]
         return [self.paint.of(clipped(line, width), "head") for line in lines if line]
 
-    def _standing(self, pair: About) -> str:
+    def _standing(self, pair: PairSummary) -> str:
         if pair.pair in self._notes:
             return f"note, kept with your verdict: {self._notes[pair.pair]}"
         if said := self.said.get(pair.pair):
