@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from decon_assets.cli.command import Command, Say, filled, filled_path
 from decon_core.config.load import load_config
-from decon_core.discovery.benchmarks import Written, survey_benchmarks
+from decon_core.discovery.benchmarks import RecipeDraft, survey_benchmarks
 from decon_core.discovery.corpus import SourceFinding, survey_corpus
 from decon_core.discovery.settings import fields_left_out, settings_text
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
@@ -77,7 +77,7 @@ def init(options: argparse.Namespace, say: Say) -> int:
     return 0
 
 
-def _say_written(one: Written, say: Say) -> None:
+def _say_written(one: RecipeDraft, say: Say) -> None:
     guessed = [name for name in one.names if name not in one.names_of_records]
     if one.names_of_records:
         names = ", ".join(one.names_of_records)
@@ -87,7 +87,7 @@ def _say_written(one: Written, say: Say) -> None:
 
 
 def _names(
-    found: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[Written]
+    found: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[RecipeDraft]
 ) -> Collection[str]:
     """The benchmarks that the files would name, from drafts: what is wrong with them is told."""
     with TemporaryDirectory() as place:
@@ -103,7 +103,7 @@ def _names(
             raise InputError([_as_placed(each, drafts) for each in error.problems]) from None
 
 
-def _as_placed(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
+def _as_placed(problem: Problem, drafts: Mapping[Path, RecipeDraft]) -> Problem:
     where = problem.where
     for draft, one in drafts.items():
         where = where.replace(str(draft), str(one.path))
@@ -112,11 +112,11 @@ def _as_placed(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
 
 def _surveyed(
     corpus: Sequence[str], evals: Sequence[Path]
-) -> tuple[list[SourceFinding], list[str], list[Path], list[Written]]:
+) -> tuple[list[SourceFinding], list[str], list[Path], list[RecipeDraft]]:
     problems: list[Problem] = []
     found: list[SourceFinding] = []
     recipes: list[Path] = []
-    written: list[Written] = []
+    written: list[RecipeDraft] = []
     left_out: list[str] = []
     try:
         found, left_out = survey_corpus(corpus)
