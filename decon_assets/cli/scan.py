@@ -203,7 +203,7 @@ def scan(options: argparse.Namespace, say: Say) -> int:
     for line in _answer(outcome, options):
         say(line)
     if options.clean_evals:
-        if outcome.is_blind:
+        if outcome.is_incomplete:
             say("benchmarks without what leaked: not written, because some files could not be read")
         else:
             say(f"benchmarks without what leaked: {options.out / CLEAN_FOLDER}")
@@ -214,7 +214,7 @@ def scan(options: argparse.Namespace, say: Say) -> int:
 
 
 def _exit_code(options: argparse.Namespace, outcome: Outcome) -> int:
-    if outcome.failed or outcome.is_blind:
+    if outcome.failed or outcome.is_incomplete:
         return 1
     if options.fail_on_leak and outcome.n_leaks:
         return 3

@@ -215,7 +215,7 @@ def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):
     assert place.written() == first
     said = capsys.readouterr().err
     assert "0 shards to scan" in said
-    assert "0 built, 2 already there" in said
+    assert "0 built, 2 reused" in said
 
 
 def test_a_new_shard_is_all_that_is_scanned(place, capsys):
