@@ -185,7 +185,7 @@ def _items(comparison: Comparison, most: int) -> Section:
 
 _CALL_HEADS = (
     *("source", "shard", "row", "benchmark", "split", "item"),
-    *("score in first", "in second", "rules of first", "of second", "verdicts", "class"),
+    *("score in first", "in second", "detectors of first", "of second", "verdicts", "class"),
 )
 
 

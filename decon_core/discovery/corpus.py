@@ -176,9 +176,9 @@ def _is_mixed(kind: _Kind) -> bool:
     """Whether a file loses rows when it is read by the fields chosen for all files together."""
     reading = reading_of(kind.rows)
     return reading is not None and any(
-        count_read(reading[0], one.rows) < count_read(own[0], one.rows)
+        count_read(reading[0], one.rows) < count_read(alone[0], one.rows)
         for one in kind.samples
-        if (own := reading_of(one.rows))
+        if (alone := reading_of(one.rows))
     )
 
 

@@ -62,7 +62,7 @@ def read(path: Path) -> list[Results]:
     for place, row, scores in scored_rows(results, lambda row: _scores(row, not_numbers)):
         results.samples.append(_sample(place, row, scores))
     results.problems += _ignored_metrics(path, not_numbers)
-    results.samples = _with_filters(results.samples)
+    results.samples = _number_filters(results.samples)
     return [results]
 
 
@@ -131,7 +131,7 @@ def _filter(row: Row) -> str:
     return NO_FILTER if named is None or named == _UNNAMED else named
 
 
-def _with_filters(samples: list[Sample]) -> list[Sample]:
+def _number_filters(samples: list[Sample]) -> list[Sample]:
     """Number the filters of rows that do not name one: the n-th row of an item is filter n.
 
     Only if every item has the same number of rows; otherwise some items are duplicates.

@@ -71,10 +71,10 @@ def _scores(row: Row) -> Iterator[tuple[str, float]]:
 def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:
     doc = literal(row.get("doc"))
     if isinstance(doc, Mapping):
-        asked = {name: literal(doc.get(name)) for name in _ITEM}
+        item = {name: literal(doc.get(name)) for name in _ITEM}
         index = index_of(doc.get("id"))
-        return Sample(place=place, scores=scores, index=index, doc=asked)
+        return Sample(place=place, scores=scores, index=index, doc=item)
     specifics = literal(row.get("specifics"))
-    asked = {"query": text_at(row, "example"), "choices": literal(row.get("choices"))}
-    asked["specific"] = mapping_in({"in": specifics}, "in")
-    return Sample(place=place, scores=scores, doc=asked)
+    item = {"query": text_at(row, "example"), "choices": literal(row.get("choices"))}
+    item["specific"] = mapping_in({"in": specifics}, "in")
+    return Sample(place=place, scores=scores, doc=item)
