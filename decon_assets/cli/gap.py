@@ -17,7 +17,7 @@ from decon_core.report.open import coverage_of
 
 if TYPE_CHECKING:
     from decon_core.benchmarks import Recipe
-    from decon_core.report.score_gap.account import Account
+    from decon_core.report.score_gap.account import ScoreGaps
 
 DESCRIPTION = """\
 Compare the scores of models on leaked items with their scores on the other items.
@@ -106,7 +106,7 @@ def _recipes(config: Path) -> Mapping[str, Recipe]:
     return recipes
 
 
-def _say_tables(account: Account, say: Say) -> None:
+def _say_tables(account: ScoreGaps, say: Say) -> None:
     from decon_core.report.score_gap.page import (
         GROUP_HEADS,
         HEADS,

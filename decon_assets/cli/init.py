@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from decon_assets.cli.command import Command, Say, nonempty, nonempty_path
 from decon_core.config.load import load_config
-from decon_core.discovery.benchmarks import Written, survey_benchmarks
+from decon_core.discovery.benchmarks import RecipeDraft, survey_benchmarks
 from decon_core.discovery.corpus import SourceFinding, survey_corpus
 from decon_core.discovery.settings import fields_left_out, settings_text
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
@@ -118,7 +118,7 @@ def _survey(
     problems: list[Problem] = []
     sources: list[SourceFinding] = []
     recipes: list[Path] = []
-    written: list[Written] = []
+    written: list[RecipeDraft] = []
     left_out: list[str] = []
     try:
         sources, left_out = survey_corpus(corpus)

@@ -35,7 +35,7 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.config.policy import Policy
-    from decon_core.report.review.found import About, Report, Wanted
+    from decon_core.report.review.found import PairFilter, PairSummary, Report
     from decon_core.report.review.precision import Precision, Tally
     from decon_core.report.review.sample import Stratum
 
@@ -205,7 +205,7 @@ class _Session:
     verdicts: Verdicts
     options: argparse.Namespace
 
-    def append(self, pair: About, verdict: str, note: str) -> None:
+    def append(self, pair: PairSummary, verdict: str, note: str) -> None:
         from decon_core.report.review.merge import verdict_line
 
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -318,7 +318,7 @@ def _queue(session: _Session) -> list[About]:
 
     options, wanted = session.options, _wanted(session)
     if options.sample:
-        from decon_core.report.review.found import Wanted
+        from decon_core.report.review.found import PairFilter
 
         calls = in_order_of_draw(_drawn(session, wanted), options.seed)
         queue = of_calls(session.report.pairs(Wanted()), calls)
@@ -344,7 +344,7 @@ def _wanted(session: _Session) -> Wanted:
                 problems.append(Problem(f"--{column}", repr(name), expected, remedy))
     if problems:
         raise InputError(problems)
-    return Wanted(
+    return PairFilter(
         benchmarks=tuple(options.benchmark),
         sources=tuple(options.source),
         rules=tuple(options.rule),

@@ -215,7 +215,7 @@ def scan(options: argparse.Namespace, say: Say) -> int:
 
 
 def _exit_code(options: argparse.Namespace, outcome: Outcome) -> int:
-    if outcome.failed or outcome.is_blind:
+    if outcome.failed or outcome.is_incomplete:
         return 1
     if options.fail_on_leak and outcome.n_leaks:
         return 3

@@ -1,5 +1,5 @@
-"""Two reports side by side: what only one of them calls a leak, and what only one could have seen.
+"""Compare two reports: leaks in only one of them, and what only one of them scanned.
 
-sides.py brings what people have into the form of a report's database, policies.py judges one scan
-by two policies, differences.py with differences.sql compares two databases, page.py shows it.
+sides.py makes a report database of each input (or of one scan under two policies), differences.py
+with differences.sql compares two databases, page.py formats the tables.
 """

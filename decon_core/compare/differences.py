@@ -1,4 +1,4 @@
-"""What differs between two reports. All that is large is done by DuckDB, over both databases."""
+"""Compare two report databases; the large joins run in DuckDB."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Comparison = dict[str, Any]
 
 KINDS = ("only in first", "only in second", "changed")
 
-# Documents and items of which neither side calls anything a leak.
+# Kinds of calls that are a leak in neither report.
 QUESTION_ONLY_IN_BOTH = "question-only in both"
 QUESTION_ONLY_KINDS = (
     *("question-only, only in first", "question-only, only in second"),
@@ -60,7 +60,7 @@ _RUN = ("made_by", "scan_fingerprint", "idf_snapshot", "verdicts")
 
 
 def compare(first: Path, second: Path, *, most: int) -> Comparison:
-    """Every count, and of what is counted the first so many rows."""
+    """Compare two reports: all counts, and the first `most` rows of each table."""
     for report in (first, second):
         require_report(report)
     if first.samefile(second):
@@ -69,13 +69,13 @@ def compare(first: Path, second: Path, *, most: int) -> Comparison:
         for name, report in (("one", first), ("two", second)):
             connection.execute(f"ATTACH '{_quoted(report)}' AS {name} (READ_ONLY)")
         connection.execute(_SCRIPT.read_text(encoding="utf-8"))
-        return _told(connection, most)
+        return _comparison(connection, most)
 
 
-def _told(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
+def _comparison(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
     n_calls = _counts(connection, "SELECT kind, count(*) FROM calls GROUP BY kind")
     shards = "SELECT standing, count(*) FROM shard_pairs GROUP BY standing"
-    found: Comparison = {
+    comparison: Comparison = {
         "schema": SCHEMA,
         "settings": _settings(connection),
         "benchmarks": rows_of(connection, "FROM rates"),
@@ -87,21 +87,21 @@ def _told(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
         "statuses": rows_of(connection, _STATUSES),
         "items": rows_of(connection, _ITEMS, [most]),
     }
-    return {**found, "is_same": _is_same(found)}
+    return {**comparison, "is_same": _is_same(comparison)}
 
 
-def _is_same(found: Comparison) -> bool:
-    """Whether both say the same of the same. Settings that change nothing do not count."""
+def _is_same(comparison: Comparison) -> bool:
+    """Whether inputs and results are the same; settings alone may differ."""
     return (
-        set(found["n_calls"]) <= {"same", QUESTION_ONLY_IN_BOTH}
-        and set(found["n_shards"]) <= {"in both"}
-        and not found["statuses"]
-        and all(_is_same_benchmark(one) for one in found["benchmarks"])
+        set(comparison["n_calls"]) <= {"same", QUESTION_ONLY_IN_BOTH}
+        and set(comparison["n_shards"]) <= {"in both"}
+        and not comparison["statuses"]
+        and all(_is_same_benchmark(one) for one in comparison["benchmarks"])
     )
 
 
 def _is_same_benchmark(one: dict[str, Any]) -> bool:
-    """As far as it is known: not every report knows versions, or how many items there are."""
+    """Compare version and number of items, if both reports have them."""
     known = (
         (one[f"{name}_of_first"], one[f"{name}_of_second"])
         for name in ("version", "n_items")
@@ -111,9 +111,9 @@ def _is_same_benchmark(one: dict[str, Any]) -> bool:
 
 
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """What the two were made with, where it is not the same."""
+    """Return the settings that differ between the two reports."""
     one, two = (_run(connection, name) for name in ("one", "two"))
-    if not (one["policy"] and two["policy"]):  # of one nobody knows any
+    if not (one["policy"] and two["policy"]):  # at least one report has no policy
         for run in (one, two):
             run["policy"] = "known" if run["policy"] else None
     one, two = _flat(one), _flat(two)
@@ -132,18 +132,18 @@ def _run(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
 
 
 def _flat(run: dict[str, Any]) -> dict[str, Any]:
-    """A name for every setting."""
-    named = {f"threshold of {rule}": value for rule, value in run.pop("thresholds").items()}
+    """Flatten a run's settings to one dotted name per value."""
+    thresholds = {f"threshold of {name}": value for name, value in run.pop("thresholds").items()}
     policy = run.pop("policy")
     if isinstance(policy, dict):
-        own = policy.pop("benchmark", None) or {}
-        of_one = {
+        by_benchmark = {
             f"policy.benchmark.{benchmark}.{name}": value
-            for benchmark, table in own.items()
+            for benchmark, table in (policy.pop("benchmark", None) or {}).items()
             for name, value in table.items()
         }
-        return run | {f"policy.{name}": value for name, value in policy.items()} | of_one | named
-    return run | {"policy": policy} | named
+        general = {f"policy.{name}": value for name, value in policy.items()}
+        return run | general | by_benchmark | thresholds
+    return run | {"policy": policy} | thresholds
 
 
 def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int]:

@@ -1,5 +1,5 @@
--- Two report databases, attached as `one` and `two`, to tables of what differs. Run once for each
--- comparison, by differences.py, into a database in memory.
+-- Tables of the differences between two report databases, attached as `one` and `two`. Run by
+-- differences.py in an in-memory database, once per comparison.
 
 -- Shards -------------------------------------------------------------------------------------------
 
@@ -15,8 +15,7 @@ FROM (SELECT source, shard_name, shard FROM two.shards
       UNION ALL SELECT DISTINCT source, shard_name, NULL FROM two.decisions)
 GROUP BY source, shard_name;
 
--- Where one side knows no sources (a folder has none), a shard is the one of its name, if there is
--- only one of that name on either side.
+-- A folder scan has no sources: then shards are paired by name, if the name is unique on both sides.
 CREATE TABLE shard_pairs AS
 WITH same AS (
     SELECT a.source AS source_of_first, b.source AS source_of_second, shard_name,
@@ -52,7 +51,7 @@ FROM (
     WHERE NOT EXISTS (FROM paired p WHERE (p.source_of_second, p.shard_name) = (b.source, b.shard_name))
 );
 
--- Rows that one side could not read, where the other may have found something.
+-- Rows that one side could not read; the other may have matches in them.
 CREATE TABLE unread AS
 SELECT DISTINCT s.number, u.row, true AS is_of_first
 FROM one.unreadable u
@@ -64,14 +63,14 @@ JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (u.source, u.shard_na
 
 -- Items --------------------------------------------------------------------------------------------
 
--- Of a benchmark whose items nobody counted only those are listed that were found.
+-- Where n_items is null, the report lists only the items with matches.
 CREATE TABLE benchmark_pairs AS
 SELECT benchmark, a.benchmark IS NOT NULL AS is_in_first, b.benchmark IS NOT NULL AS is_in_second,
        a.version AS version_of_first, b.version AS version_of_second,
        a.n_items AS n_items_of_first, b.n_items AS n_items_of_second
 FROM one.benchmarks a FULL JOIN two.benchmarks b USING (benchmark);
 
--- Nor are all texts of these known: only those of the records that were found.
+-- Such a report also has only the fingerprints of the records with matches.
 CREATE TABLE item_pairs AS
 SELECT benchmark, split, instance_index,
        a.status AS status_of_first, b.status AS status_of_second,
@@ -96,7 +95,7 @@ LEFT JOIN benchmark_pairs p USING (benchmark);
 
 -- Calls --------------------------------------------------------------------------------------------
 
--- A difference of scores below this is that of a machine.
+-- Scores that differ by at most 1e-9 are the same: it is rounding.
 CREATE TABLE calls AS
 WITH joined AS (
     SELECT number, row, benchmark, split, instance_index,
@@ -144,11 +143,11 @@ SELECT *,
             ELSE 'same' END AS kind
 FROM placed;
 
--- What follows -------------------------------------------------------------------------------------
+-- Changed items and leak rates ---------------------------------------------------------------------
 
 CREATE TABLE item_changes AS
 SELECT i.*,
-       -- Not so where the change comes of shards that only one of the two scanned.
+       -- False if the change comes from shards that only one of the two scanned.
        coalesce(c.is_in_first, false) <> coalesce(c.is_in_second, false)
            OR coalesce(c.is_question_in_first, false) <> coalesce(c.is_question_in_second, false)
            OR status_of_first NOT IN ('leaked', 'question-only')
@@ -164,7 +163,7 @@ LEFT JOIN (
 ) c USING (benchmark, split, instance_index)
 WHERE why_not IS NULL
   AND (status_of_first <> status_of_second
-       -- Of items that nobody listed it is known that they did not leak, and no more.
+       -- An item without a status did not leak; nothing else is known about it.
        OR status_of_first IN ('leaked', 'question-only') AND status_of_second IS NULL
        OR status_of_second IN ('leaked', 'question-only') AND status_of_first IS NULL);
 

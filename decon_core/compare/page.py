@@ -1,4 +1,4 @@
-"""A comparison as tables: for the terminal, and as one HTML file that needs nothing else."""
+"""Format a comparison as tables: for the terminal, and as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from decon_core.wording import counted
 
 Cell = str | int | float | None
 
-_LOST = "not comparable"
+_NOT_COMPARABLE = "not comparable"
 
 _ABOUT_RATES = (
-    "Share of each benchmark's items that leaked. Then come those that leaked "
-    "where both looked: in shards, rows and items that both of them have."
+    "Share of each benchmark's items that leaked. The columns from 'where both looked' on count "
+    "leaks in the shards, rows and items that both reports cover."
 )
-_ABOUT_LOST = (
-    "Leaks of one side where the other did not look, or looked at something else. They are in none "
-    "of the other tables."
+_ABOUT_NOT_COMPARABLE = (
+    "Leaks in one report where the other scanned nothing or something else. They are not in the "
+    "other tables."
 )
 _ABOUT_QUESTION_ONLY = (
-    "Documents that hold the question of an item without its answer, and the item: no leak in "
-    "either."
+    "Pairs of a document and an item whose question it contains without the answer; a leak in "
+    "neither report."
 )
 _ABOUT_ITEMS = (
-    "Items that one side calls leaked, question-only, clean or not indexable, and the other does "
-    "not. Elsewhere: "
-    "the change comes of shards or rows that only one side saw."
+    "Items with different statuses (leaked, question-only, clean, not indexable) in the two "
+    "reports. Elsewhere: the change comes from shards or rows that only one report covers."
 )
 _ABOUT_CALLS = {
-    "only in first": "Leaks that the second does not call one; its score is that of what it found.",
-    "only in second": "Leaks that the first does not call one; its score is that of what it found.",
-    "changed": "Leaks of both, with other scores, by other rules or with other verdicts.",
+    "only in first": "Leaks in the first report only. The second score is that of its best match.",
+    "only in second": "Leaks in the second report only. The first score is that of its best match.",
+    "changed": "Leaks in both reports, with different scores, detectors or verdicts.",
 }
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table under a title, and how many rows of it are not shown."""
+    """A table with a title, and the number of rows not shown."""
 
     title: str
     about: str
@@ -54,78 +53,77 @@ class Section:
     n_more: int = 0
 
 
-def headline(found: Comparison) -> str:
-    """What it comes to, in a line."""
-    if found["is_same"]:
-        n = _n_calls(found, QUESTION_ONLY_IN_BOTH)
+def headline(comparison: Comparison) -> str:
+    """Return the counts of the comparison as one line."""
+    if comparison["is_same"]:
+        n = _n_calls(comparison, QUESTION_ONLY_IN_BOTH)
         also = f", {n:,} {QUESTION_ONLY_IN_BOTH}" if n else ""
-        return f"the same: {_n_calls(found, 'same'):,} leaks in both{also}"
-    told = [f"{_n_calls(found, kind):,} leaks {kind}" for kind in KINDS]
-    lost = f"{_n_calls(found, _LOST):,} {_LOST}"
-    n_items = sum(one["n"] for one in found["statuses"])
-    same = f"{_n_calls(found, 'same'):,} the same"
-    of_questions = [
-        f"{_n_calls(found, kind):,} {kind}" for kind in QUESTION_ONLY_KINDS if _n_calls(found, kind)
+        return f"the same: {_n_calls(comparison, 'same'):,} leaks in both{also}"
+    n_items = sum(one["n"] for one in comparison["statuses"])
+    parts = [
+        f"{_n_calls(comparison, 'same'):,} the same",
+        *(f"{_n_calls(comparison, kind):,} leaks {kind}" for kind in KINDS),
+        f"{_n_calls(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
+        *(f"{n:,} {kind}" for kind in QUESTION_ONLY_KINDS if (n := _n_calls(comparison, kind))),
+        f"{counted(n_items, 'item')} with another status",
     ]
-    parts = "; ".join([same, *told, lost, *of_questions])
-    return f"{parts}; {counted(n_items, 'item')} of another status"
+    return "; ".join(parts)
 
 
-def sections(found: Comparison, *, most: int) -> Iterator[Section]:
-    """The tables that have something to say; of long ones the first rows."""
+def sections(comparison: Comparison, *, most: int) -> Iterator[Section]:
+    """Yield the tables that are not empty, each with its first `most` rows."""
     tables = (
-        Section("Settings", "", ("setting", "first", "second"), _settings(found)),
-        _shards(found, most),
-        Section("Leak rates", _ABOUT_RATES, _RATE_HEADS, _rates(found)),
-        _statuses(found),
-        _items(found, most),
-        _question_only(found),
-        *(_calls(found, kind, most) for kind in KINDS),
+        Section("Settings", "", ("setting", "first", "second"), _settings(comparison)),
+        _shards(comparison, most),
+        Section("Leak rates", _ABOUT_RATES, _RATE_HEADS, _rates(comparison)),
+        _statuses(comparison),
+        _items(comparison, most),
+        _question_only(comparison),
+        *(_calls(comparison, kind, most) for kind in KINDS),
         Section(
             "Not comparable",
-            _ABOUT_LOST,
+            _ABOUT_NOT_COMPARABLE,
             ("why", "leaks of first", "leaks of second"),
-            [(one["why_not"], one["n_in_first"], one["n_in_second"]) for one in lost_of(found)],
+            [
+                (one["why_not"], one["n_in_first"], one["n_in_second"])
+                for one in comparison["not_comparable"]
+            ],
         ),
     )
     return (one for one in tables if one.rows)
 
 
-def _question_only(found: Comparison) -> Section:
-    rows = [(kind, n) for kind in QUESTION_ONLY_KINDS if (n := _n_calls(found, kind))]
+def _question_only(comparison: Comparison) -> Section:
+    rows = [(kind, n) for kind in QUESTION_ONLY_KINDS if (n := _n_calls(comparison, kind))]
     heads = ("where", "documents and items")
     return Section("Question-only", _ABOUT_QUESTION_ONLY, heads, rows)
 
 
-def lost_of(found: Comparison) -> Sequence[Mapping[str, Any]]:
-    rows: Sequence[Mapping[str, Any]] = found["not_comparable"]
-    return rows
+def _n_calls(comparison: Comparison, kind: str) -> int:
+    return int(comparison["n_calls"].get(kind, 0))
 
 
-def _n_calls(found: Comparison, kind: str) -> int:
-    return int(found["n_calls"].get(kind, 0))
-
-
-def _settings(found: Comparison) -> list[tuple[Cell, ...]]:
+def _settings(comparison: Comparison) -> list[tuple[Cell, ...]]:
     rows = [
-        (one["setting"], *map(_plain, (one["first"], one["second"]))) for one in found["settings"]
+        (one["setting"], *map(_plain, (one["first"], one["second"])))
+        for one in comparison["settings"]
     ]
     versions = [
         (
             f"version of {one['benchmark']}",
-            _told(one["version_of_first"]),
-            _told(one["version_of_second"]),
+            _or_dash(one["version_of_first"]),
+            _or_dash(one["version_of_second"]),
         )
-        for one in found["benchmarks"]
+        for one in comparison["benchmarks"]
         if one["version_of_first"] != one["version_of_second"]
     ]
     return [*rows, *versions]
 
 
-def _shards(found: Comparison, most: int) -> Section:
-    counts = ", ".join(f"{n:,} {standing}" for standing, n in found["n_shards"].items())
-    rows = [(one["source"], one["shard_name"], one["standing"]) for one in found["shards"]]
-    n = sum(found["n_shards"].values()) - found["n_shards"].get("in both", 0)
+def _shards(comparison: Comparison, most: int) -> Section:
+    counts = ", ".join(f"{n:,} {standing}" for standing, n in comparison["n_shards"].items())
+    rows = [(one["source"], one["shard_name"], one["standing"]) for one in comparison["shards"]]
+    n = sum(comparison["n_shards"].values()) - comparison["n_shards"].get("in both", 0)
     heads = ("source", "shard", "where")
     return Section("Shards", f"{counts}.", heads, rows[:most], n - len(rows[:most]))
 
@@ -136,7 +134,7 @@ _RATE_HEADS = (
 )
 
 
-def _rates(found: Comparison) -> list[tuple[Cell, ...]]:
+def _rates(comparison: Comparison) -> list[tuple[Cell, ...]]:
     return [
         (
             one["benchmark"],
@@ -150,50 +148,50 @@ def _rates(found: Comparison) -> list[tuple[Cell, ...]]:
             _count(one["n_shared_of_second"]),
             _both(one["n_question_only_of_first"], one["n_question_only_of_second"]),
         )
-        for one in found["benchmarks"]
+        for one in comparison["benchmarks"]
     ]
 
 
-def _statuses(found: Comparison) -> Section:
+def _statuses(comparison: Comparison) -> Section:
     rows = [
         (
-            one["status_of_first"] or "not found",
-            one["status_of_second"] or "not found",
+            one["status_of_first"] or "not comparison",
+            one["status_of_second"] or "not comparison",
             one["n"],
             one["n"] - one["n_comparable"],
         )
-        for one in found["statuses"]
+        for one in comparison["statuses"]
     ]
     heads = ("in first", "in second", "items", "of them elsewhere")
-    return Section("Items of another status", _ABOUT_ITEMS, heads, rows)
+    return Section("Items with another status", _ABOUT_ITEMS, heads, rows)
 
 
-def _items(found: Comparison, most: int) -> Section:
+def _items(comparison: Comparison, most: int) -> Section:
     rows = [
         (
             one["benchmark"],
             one["split"],
             one["instance_index"],
-            one["status_of_first"] or "not found",
-            one["status_of_second"] or "not found",
+            one["status_of_first"] or "not comparison",
+            one["status_of_second"] or "not comparison",
             "" if one["is_comparable"] else "elsewhere",
         )
-        for one in found["items"][:most]
+        for one in comparison["items"][:most]
     ]
-    n = sum(one["n"] for one in found["statuses"])
+    n = sum(one["n"] for one in comparison["statuses"])
     heads = ("benchmark", "split", "item", "in first", "in second", "where")
-    return Section("These items", "", heads, rows, n - len(rows))
+    return Section("List of these items", "", heads, rows, n - len(rows))
 
 
 _CALL_HEADS = (
     *("source", "shard", "row", "benchmark", "split", "item"),
-    *("score in first", "in second", "rules of first", "of second", "verdicts", "class"),
+    *("score in first", "in second", "detectors of first", "of second", "verdicts", "class"),
 )
 
 
-def _calls(found: Comparison, kind: str, most: int) -> Section:
-    rows = [_call(one) for one in found["calls"][kind][:most]]
-    n = _n_calls(found, kind)
+def _calls(comparison: Comparison, kind: str, most: int) -> Section:
+    rows = [_call(one) for one in comparison["calls"][kind][:most]]
+    n = _n_calls(comparison, kind)
     return Section(f"Leaks {kind}", _ABOUT_CALLS[kind], _CALL_HEADS, rows, n - len(rows))
 
 
@@ -215,13 +213,13 @@ def _call(one: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def _both(one: object, two: object) -> str:
-    """One value, or two that differ."""
+    """Format one value, or two that differ."""
     if one == two:
         return _plain(one)
-    return f"{_told(one)} | {_told(two)}"
+    return f"{_or_dash(one)} | {_or_dash(two)}"
 
 
-def _told(value: object) -> str:
+def _or_dash(value: object) -> str:
     return _plain(value) or "–"
 
 
@@ -240,7 +238,7 @@ def _score(score: float | None) -> str:
 
 
 def _percent(share: float | None, *, sign: str = "-") -> str:
-    # Adding 0 makes 0 of -0, which would be a change in the wrong direction.
+    # Adding 0 turns -0.0 into 0.0, which would be shown with the wrong sign.
     return "–" if share is None else f"{round(100 * share, 2) + 0.0:{sign}.2f}%"
 
 
@@ -257,13 +255,13 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; }
 """
 
 
-def as_html(found: Comparison, *, most: int) -> str:
-    """One file. What others wrote is text in it and nothing else; it has no script at all."""
-    parts = [_html_of(one) for one in sections(found, most=most)]
+def as_html(comparison: Comparison, *, most: int) -> str:
+    """Return the comparison as one HTML file without scripts; all values are escaped."""
+    parts = [_html_of(one) for one in sections(comparison, most=most)]
     names = "".join(
-        f"<dt>{side}</dt><dd>{escape(str(found[side]))}</dd>" for side in ("first", "second")
+        f"<dt>{side}</dt><dd>{escape(str(comparison[side]))}</dd>" for side in ("first", "second")
     )
-    notes = "".join(f"<p>{escape(note)}</p>\n" for note in found.get("notes", ()))
+    notes = "".join(f"<p>{escape(note)}</p>\n" for note in comparison.get("notes", ()))
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
@@ -271,7 +269,9 @@ def as_html(found: Comparison, *, most: int) -> str:
         '<meta name="viewport" content="width=device-width">'
         f"<title>Two reports compared</title><style>{_STYLE}</style>\n"
         f"<h1>Two reports compared</h1>\n<dl>{names}</dl>\n{notes}"
-        f"<p><strong>{escape(headline(found))}</strong></p>\n" + "\n".join(parts) + "\n</html>\n"
+        f"<p><strong>{escape(headline(comparison))}</strong></p>\n"
+        + "\n".join(parts)
+        + "\n</html>\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""What people name, as the databases that are compared."""
+"""Make the two report databases that are compared, from the inputs on the command line."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ _NO_TEXTS = Showing(snippets=False)
 
 
 def database_of(named: Path, work: Path) -> Path:
-    """The database of a side; where it has none, one is written to `work`."""
+    """Return the database of a report, a decon.toml or a folder scan (then written to `work`)."""
     if named.suffix == ".toml":
         return Store(load_config(named).store).report
     if not named.is_dir():
         return named
     if not is_scan(named):
         expected = "a report's database, a decon.toml, or a folder of `decon-assets scan`"
-        raise InputError(Problem(str(named), "a folder of something else", expected))
+        raise InputError(Problem(str(named), "another kind of folder", expected))
     read_folder(named, work)
     return work
 
 
 def policy_in(path: Path, *, like: Policy) -> Policy:
-    """The policy of a decon.toml; or of a file of settings, which has the others from `like`."""
-    values = read_policy(path)  # once: the path may be that of a pipe
+    """Read the policy of a decon.toml, or of a policy file; `like` has the settings it omits."""
+    values = read_policy(path)  # once: the path may be a pipe
     if "corpus" in values:
         return config_from(values, path).policy
     return policy_from(values, path, like=like)
 
 
 def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[str]:
-    """Write what one scan comes to by the policy of a configuration, and by another one.
+    """Write the report of one scan under the policy of its configuration, and under another one.
 
-    Returns notes: what of the corpus and the benchmarks is left out as it was not scanned, and
-    whether the other policy changes nothing.
+    Returns notes: the shards and benchmarks left out because they were not scanned, and whether
+    the other policy changes nothing.
     """
     config = load_config(config_path)
     policy = policy_in(other, like=config.policy)
     builder, notes = _scanned(config, Store(config.store))
     if not builder.packs:
-        expected = "a corpus that was scanned"
+        expected = "a scanned corpus"
         raise MissingError(Problem(str(config_path), "no pack", expected, "`decon-assets run`"))
     problems = [*unknown_benchmarks(policy, benchmarks_of(config))]
     if problems:
@@ -77,7 +77,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
 
 
 def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
-    """What was scanned of a configuration, and notes of the benchmarks that were not."""
+    """Return the scanned part of a configuration, and notes on benchmarks that were not scanned."""
     versions, notes = [], []
     stale = stale_benchmarks(config, store)
     require_counted_under(store, config.policy)
@@ -101,7 +101,7 @@ def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
         else:
             versions.append(version)
     if not versions:
-        problem = Problem(str(config.path), "no benchmark that was scanned", "at least one")
+        problem = Problem(str(config.path), "no scanned benchmark", "at least one")
         raise MissingError(replace(problem, remedy="`decon-assets run`"))
     verdicts = verdicts_of(config)
     return Builder(
@@ -122,10 +122,10 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
     raise StaleError(
         Problem(
             str(path),
-            f"a policy under which nothing was scanned here (other: {', '.join(changed)})",
-            "one that differs in what counts as a leak only: thresholds, common n-grams",
-            "`decon-assets run` with it, in a configuration with a store of its own; then compare "
-            "the two configurations",
+            f"a policy that needs another scan (changed: {', '.join(changed)})",
+            "a policy that changes only thresholds or common n-grams",
+            "run `decon-assets run` with this policy in a configuration with its own store, then "
+            "compare the two configurations",
         )
     )
 

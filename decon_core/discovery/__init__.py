@@ -1,5 +1,5 @@
-"""What lies in folders that nobody has described yet: shards and benchmarks, by their first rows.
+"""Find shards and benchmarks in folders and write a decon.toml for them: `decon-assets init`.
 
-`corpus` groups shards into sources, `benchmarks` finds recipes or writes them, and `settings` says
-all of it as a decon.toml. Nothing is claimed of rows that nobody looked at.
+`corpus` groups shards into sources, `benchmarks` finds or writes recipes, `settings` writes the
+decon.toml. Everything is derived from the first rows of each file.
 """

@@ -1,4 +1,4 @@
-"""Recipes among files, and recipes for benchmark files that have none."""
+"""Find recipes, and write recipes for benchmark files that have none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from decon_core.benchmarks.normalized import is_record
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.config.names import folded
 from decon_core.corpus.first_rows import MOST_ROWS, Row, fields_of
-from decon_core.discovery.overlap import named_twice
+from decon_core.discovery.overlap import overlaps
 from decon_core.errors import DeconError, InputError, Problem, RecipeError
 from decon_core.storage.paths import is_hidden
 
@@ -33,7 +33,7 @@ _ANSWERS = ("answer", "answers", "solution", "target", "output", "response", "la
 
 @dataclass(frozen=True)
 class Guess:
-    """A recipe that fits the rows that were looked at, as lines of YAML."""
+    """A recipe that fits the first rows, as lines of YAML."""
 
     name: str
     lines: tuple[str, ...]
@@ -41,19 +41,22 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A recipe file that is to be written, and what goes into it."""
+class RecipeDraft:
+    """A recipe file to be written, with its text."""
 
     path: Path
     text: str
     names: tuple[str, ...]
-    names_of_records: tuple[str, ...] = ()  # of these, files of records: nothing was guessed
+    names_of_records: tuple[str, ...] = ()  # those with normalized records: nothing was guessed
 
 
-def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[Written], list[str]]:
-    """Recipe files, those that have to be written, and what is left out; all problems at once."""
+def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[RecipeDraft], list[str]]:
+    """Return recipe files, recipe files to be written, and files left out.
+
+    Raises one `InputError` with all problems.
+    """
     recipes: list[Path] = []
-    guessed: dict[Path, list[Path]] = {}  # by folder: files that no recipe is beside
+    guessed: dict[Path, list[Path]] = {}  # by folder: files without a recipe beside them
     places: list[tuple[str, list[Path]]] = []
     left_out: list[str] = []
     problems: list[Problem] = []
@@ -65,12 +68,12 @@ def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[Written],
             recipes += known
             rows = [file for file in files if is_readable(file)]
             if known:
-                left_out += _unnamed(known, rows)
+                left_out += _not_in_recipes(known, rows)
             else:
                 guessed.setdefault(_folder(path), []).extend(rows)
         except DeconError as error:
             problems += error.problems
-    problems += named_twice(places)
+    problems += overlaps(places)
     written, unclear = _recipe_files(guessed, recipes)
     if problems or unclear:
         raise InputError(dict.fromkeys([*problems, *unclear]))
@@ -95,7 +98,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _holds_recipes(path: Path) -> bool:
-    """Whether this is YAML with a top-level `evals:`. What is wrong inside of it is an error."""
+    """Whether this is YAML with a top-level `evals:`; raise if its recipes are invalid."""
     if path.suffix.lower() not in _RECIPES:
         return False
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -105,8 +108,8 @@ def _holds_recipes(path: Path) -> bool:
     return True
 
 
-def _unnamed(recipes: Sequence[Path], rows: Sequence[Path]) -> list[str]:
-    """Files of rows that no recipe beside them reads."""
+def _not_in_recipes(recipes: Sequence[Path], rows: Sequence[Path]) -> list[str]:
+    """Return the files of rows that no recipe beside them reads."""
     read = {
         file.resolve()
         for path in recipes
@@ -122,8 +125,8 @@ def _unnamed(recipes: Sequence[Path], rows: Sequence[Path]) -> list[str]:
 
 def _recipe_files(
     guessed: Mapping[Path, Sequence[Path]], recipes: Sequence[Path]
-) -> tuple[list[Written], list[Problem]]:
-    written: list[Written] = []
+) -> tuple[list[RecipeDraft], list[Problem]]:
+    written: list[RecipeDraft] = []
     problems: list[Problem] = []
     for folder, rows in guessed.items():
         try:
@@ -133,9 +136,9 @@ def _recipe_files(
     problems += [
         Problem(
             str(one.path),
-            "recipes that are given, and files beside them that have none",
+            "recipes for some of the files beside it, but not for all",
             "recipes for all of them, or for none",
-            "write the others into that file by hand, or leave them out",
+            "add the missing recipes to this file by hand, or leave those files out",
         )
         for one in written
         if one.path in recipes
@@ -143,7 +146,7 @@ def _recipe_files(
     return written, problems
 
 
-def _recipe_file(folder: Path, rows: Sequence[Path]) -> Written:
+def _recipe_file(folder: Path, rows: Sequence[Path]) -> RecipeDraft:
     problems: list[Problem] = []
     records = [path for path in rows if _holds_records(path)]
     guesses, problems = _recipes_for_records(folder, records)
@@ -158,24 +161,24 @@ def _recipe_file(folder: Path, rows: Sequence[Path]) -> Written:
         raise RecipeError(problems)
     text = _HEAD + "evals:\n" + "\n".join(_entry(one) for one in guesses)
     names = tuple(one.name for one in guesses)
-    return Written(folder / "evals.yaml", text, names, names_of_records)
+    return RecipeDraft(folder / "evals.yaml", text, names, names_of_records)
 
 
 def _holds_records(path: Path) -> bool:
-    """Whether the first rows are normalized records: fields with a meaning that is known."""
+    """Whether the first rows are normalized records."""
     rows = _some_rows(path)
     return bool(rows) and all(map(is_record, rows))
 
 
 def _recipes_for_records(folder: Path, files: Sequence[Path]) -> tuple[list[Guess], list[Problem]]:
-    """Recipes that read records as they are: the rows say which benchmark and split they are."""
+    """Return recipes that read normalized records; the rows name their benchmark and split."""
     try:
         places = places_of_records(sorted(files, key=part_order))
     except DeconError as error:
         return [], [*error.problems]
     uses = Counter(file for by_split in places.values() for file in set().union(*by_split.values()))
     guesses = []
-    for name, key in zip(_plain(places), places, strict=True):
+    for name, key in zip(_partition_keys(places), places, strict=True):
         by_split = places[key]
         lines = _head(folder, by_split)
         if any(uses[file] > 1 for named in by_split.values() for file in named):
@@ -185,7 +188,7 @@ def _recipes_for_records(folder: Path, files: Sequence[Path]) -> tuple[list[Gues
 
 
 def _head(folder: Path, by_split: Mapping[str, Sequence[Path]]) -> tuple[str, ...]:
-    """The lines of a recipe that say where its files are."""
+    """Return the lines of a recipe with its files and splits."""
     places = {
         split: [path.relative_to(folder).as_posix() for path in files]
         for split, files in by_split.items()
@@ -197,10 +200,10 @@ def _head(folder: Path, by_split: Mapping[str, Sequence[Path]]) -> tuple[str, ..
 
 
 _HEAD = """\
-# Benchmarks that were found beside this file, and which of their fields are what, guessed from the
-# names of the fields in the first rows. Look at them before you trust a scan:
+# Benchmarks found beside this file. The meaning of their fields is guessed from the names of the
+# fields in the first rows. Check the result before you trust a scan:
 #     decon-assets normalize THIS_FILE
-# docs/recipes.md says what else a recipe can do.
+# All options of recipes: docs/recipes.md.
 """
 
 
@@ -212,38 +215,38 @@ def _entry(guess: Guess) -> str:
 def _benchmarks(
     folder: Path, rows: Sequence[Path], *, taken: Sequence[str] = ()
 ) -> dict[str, dict[str, list[Path]]]:
-    """Files by the name of their benchmark, and by split: what names say besides the split."""
-    found: dict[str, dict[str, list[Path]]] = {}
+    """Group files by benchmark and split, both taken from the file name."""
+    benchmarks: dict[str, dict[str, list[Path]]] = {}
     for path in rows:
-        bare = path.relative_to(folder).as_posix().split("/")
-        bare[-1] = bare[-1].split(".")[0]
-        told = "_".join(bare)
-        split = next((each[1].lower() for each in _SPLIT.finditer(told)), "test")
-        name = _SPLIT.sub("", told)
+        parts = path.relative_to(folder).as_posix().split("/")
+        parts[-1] = parts[-1].split(".")[0]
+        stem = "_".join(parts)
+        split = next((each[1].lower() for each in _SPLIT.finditer(stem)), "test")
+        name = _SPLIT.sub("", stem)
         name = re.sub(r"[-_.]?\d+(-of-\d+)?$", "", name) if len(rows) > 1 else name
-        found.setdefault(name.strip("-_."), {}).setdefault(split, []).append(path)
-    return dict(zip(_plain(found, taken=taken), found.values(), strict=True))
+        benchmarks.setdefault(name.strip("-_."), {}).setdefault(split, []).append(path)
+    return dict(zip(_partition_keys(benchmarks, taken=taken), benchmarks.values(), strict=True))
 
 
-def _plain(names: Iterable[str], *, taken: Sequence[str] = ()) -> list[str]:
-    """Names that can be partition keys, each another, and none that is taken."""
-    plain: list[str] = []
+def _partition_keys(names: Iterable[str], *, taken: Sequence[str] = ()) -> list[str]:
+    """Return unique names that are valid partition keys and not in `taken`."""
+    keys: list[str] = []
     for name in names:
-        bare = re.sub(r"[^A-Za-z0-9_-]+", "_", folded(name)).strip("-_") or "benchmark"
-        numbered = (f"{bare}_{number}" for number in count(2))
-        plain.append(next(each for each in chain([bare], numbered) if each not in {*plain, *taken}))
-    return plain
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "_", folded(name)).strip("-_") or "benchmark"
+        numbered = (f"{plain}_{number}" for number in count(2))
+        keys.append(next(each for each in chain([plain], numbered) if each not in {*keys, *taken}))
+    return keys
 
 
 def _guess(name: str, by_split: Mapping[str, Sequence[Path]], folder: Path) -> Guess:
-    """The first way to read the rows that gives records of all that were looked at."""
+    """Return the first recipe that gives records; raise `RecipeError` if none does."""
     rows = [row for files in by_split.values() for path in files for row in _some_rows(path)]
     fields = ", ".join(map(str, fields_of(rows)))
     where = str(next(iter(by_split.values()))[0])
     if not rows:
         raise RecipeError(Problem(where, "no row that can be read", "rows of a benchmark"))
     head = _head(folder, by_split)
-    for lines in _ways(rows):
+    for lines in _candidates(rows):
         guess = Guess(name, (*head, *lines), fields)
         if _fits(guess, folder):
             return guess
@@ -251,7 +254,7 @@ def _guess(name: str, by_split: Mapping[str, Sequence[Path]], folder: Path) -> G
         Problem(
             where,
             f"fields {fields}",
-            f"one that asks, called {', '.join(_PROMPTS)}, with a text in every row",
+            f"a field with the question ({', '.join(_PROMPTS)}), with text in every row",
             "write its recipe by hand (docs/recipes.md), or leave the file out",
         )
     )
@@ -261,20 +264,20 @@ def _some_rows(path: Path) -> list[Row]:
     return [row for row in islice(read_rows(path), MOST_ROWS) if not isinstance(row, Problem)]
 
 
-def _ways(rows: Sequence[Row]) -> Iterator[list[str]]:
-    """Recipes for rows with these fields, the fullest first."""
+def _candidates(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """Yield recipes for rows with these fields, those that use most fields first."""
     names = [field.name for field in fields_of(rows)]
-    prompts = [name for name in _PROMPTS if name in names] or _longest(rows)
+    prompts = [name for name in _PROMPTS if name in names] or _longest_text(rows)
     passage = next((f"    passage: {name}" for name in _PASSAGES if name in names), None)
     for prompt in prompts:
-        asked = [f"    prompt: {json.dumps(prompt, ensure_ascii=False)}"]
+        prompt_line = f"    prompt: {json.dumps(prompt, ensure_ascii=False)}"
         for answers in _answers(names, prompt):
             if passage:
-                yield [*asked, passage, *answers]
-            yield [*asked, *answers]
+                yield [prompt_line, passage, *answers]
+            yield [prompt_line, *answers]
 
 
-def _longest(rows: Sequence[Row]) -> list[str]:
+def _longest_text(rows: Sequence[Row]) -> list[str]:
     texts = [field for field in fields_of(rows) if "text" in field.kinds]
     return [field.name for field in sorted(texts, key=lambda field: -field.n_characters)[:1]]
 

@@ -1,4 +1,4 @@
-"""Shards of unknown form, grouped into sources that can be read."""
+"""Group shards into sources that are read the same way, by the fields of their first rows."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from decon_core.config.load import Source
 from decon_core.config.names import folded
 from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
 from decon_core.corpus.packs import require_names_in_utf8, stamps_of
-from decon_core.corpus.shapes import count_read, detect_fields
-from decon_core.discovery.overlap import named_twice
+from decon_core.corpus.shapes import count_read, reading_of
+from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import FORMATS, compression_of, format_of
 from decon_core.storage.paths import is_hidden, is_url
 from decon_core.wording import counted
 
-_FILES_LOOKED_INTO = 3  # of each kind of name: the first, the middle, the last
+_FILES_SAMPLED = 3  # per group of file names: the first, the middle, the last
 
 
 @dataclass(frozen=True)
 class SourceFinding:
-    """Files that are one source, and why they are read as they are."""
+    """A source, its files, and the reason for the fields that are read."""
 
-    source: Source  # its path from the root of the file system on
+    source: Source  # with an absolute path
     files: tuple[Path, ...]
     n_bytes: int
     fields: tuple[Field, ...]
-    n_rows: int  # that were looked at
+    n_rows: int  # sampled rows
     n_files_read: int
-    n_unreadable: int  # of those rows
+    n_unreadable: int  # of the sampled rows
     why: str
 
 
 @dataclass(frozen=True, eq=False)
 class _Kind:
-    """Files of one folder whose names differ in digits only."""
+    """Files of one top folder and format whose names differ only from the first number on."""
 
     folder: Path
-    is_root: bool  # whether that is where it all begins, and its name says nothing
+    is_root: bool  # whether `folder` is the given one, whose name does not describe the source
     stem: str
     ending: str
     files: tuple[Path, ...]
@@ -54,14 +54,17 @@ class _Kind:
 
 
 def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]:
-    """The sources in folders, files or globs, and what is left out; all problems in one error."""
+    """Return the sources in folders, files or globs, and the files that are in none.
+
+    Raises one `CorpusError` with all problems.
+    """
     problems: list[Problem] = []
     kinds: list[_Kind] = []
     left_out: list[str] = []
-    if remote := [_behind_url(place) for place in typed if is_url(place)]:
+    if remote := [_url_problem(place) for place in typed if is_url(place)]:
         raise CorpusError(remote)
     places = [(place, *_files(place)) for place in typed]
-    if twice := named_twice([(place, files) for place, _, files in places]):
+    if twice := overlaps([(place, files) for place, _, files in places]):
         raise CorpusError(twice)
     for place, root, files in places:
         shards = [path for path in files if format_of(path) in FORMATS]
@@ -71,12 +74,12 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
         left_out += [str(path) for path in files if format_of(path) not in FORMATS]
         kinds += _kinds(root, shards)
     problems += [_damaged(one) for kind in kinds for one in kind.samples if one.damage]
-    apart, mixed = _apart(kinds)
-    sources, unclear = _sources(apart)
+    uniform, mixed = _split_mixed(kinds)
+    sources, unclear = _sources(uniform)
     problems += mixed + unclear
     if not problems and not sources:
-        told = ", ".join(typed)
-        problems.append(Problem(told, "no row in any file", "rows to see the fields of"))
+        expected = "files with rows, to see their fields"
+        problems.append(Problem(", ".join(typed), "no row in any file", expected))
     if problems:
         raise CorpusError(dict.fromkeys(problems))
     read = {path for one in sources for path in one.files}
@@ -84,12 +87,12 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
     return _with_names(sources), left_out
 
 
-def _behind_url(place: str) -> Problem:
+def _url_problem(place: str) -> Problem:
     remedy = (
-        "look at some downloaded files, and put the URL into `path` of the [[corpus.source]] that "
-        "comes out (docs/configuration.md, URLs)"
+        "run it on some downloaded files, then set `path` of the [[corpus.source]] to the URL "
+        "(docs/configuration.md, URLs)"
     )
-    return Problem(place, "a URL", "files of this machine, to look at their first rows", remedy)
+    return Problem(place, "a URL", "local files, whose first rows can be read", remedy)
 
 
 def _damaged(one: Sample) -> Problem:
@@ -97,14 +100,14 @@ def _damaged(one: Sample) -> Problem:
 
 
 def _nothing_at(place: str) -> str:
-    """Why no file was found: there is none, or none that may be a shard."""
+    """Return why no file was found: there is none, or all are hidden."""
     path = Path(place).absolute()
     is_empty = not any(one.is_file() for one in path.rglob("*")) if path.is_dir() else True
-    return "no such file" if is_empty else "only files below names that begin with _ or ."
+    return "no such file" if is_empty else "only files or folders whose names begin with _ or ."
 
 
 def _files(place: str) -> tuple[Path, list[Path]]:
-    """The folder that names start from, and all files that are no program's own."""
+    """Return the folder that file names are relative to, and all files that are not hidden."""
     path = Path(place).absolute()
     if path.is_dir():
         root, found = path, list(path.rglob("*"))
@@ -124,7 +127,7 @@ def _files(place: str) -> tuple[Path, list[Path]]:
 
 
 def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:
-    """Files by top folder, by what their names say besides numbers, and by format."""
+    """Group files by top folder, stem of the name and ending."""
     groups: defaultdict[tuple[Path, str, str], list[Path]] = defaultdict(list)
     for path in shards:
         below = path.relative_to(root).parts
@@ -142,60 +145,59 @@ def _ending(path: Path) -> str:
 
 
 def _stem(path: Path) -> str:
-    """What stands before the first number: `shelf` of `shelf-0003.jsonl.gz`."""
+    """Return the name before the first number: `shelf` of `shelf-0003.jsonl.gz`."""
     bare = path.name.removesuffix(_ending(path))
     return re.split(r"[-_.]?\d", bare, maxsplit=1)[0]
 
 
 def _some(files: Sequence[Path]) -> list[Path]:
     places = {0, len(files) // 2, len(files) - 1}
-    return [files[at] for at in sorted(places)][:_FILES_LOOKED_INTO]
+    return [files[at] for at in sorted(places)][:_FILES_SAMPLED]
 
 
 # Sources ------------------------------------------------------------------------------------------
 
 
-def _apart(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
-    """Files of one kind that are read differently are each a kind, where all were looked into."""
-    found: list[_Kind] = []
+def _split_mixed(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
+    """Split groups of files that are read differently; a problem if not all were sampled."""
+    split: list[_Kind] = []
     problems: list[Problem] = []
     for kind in kinds:
         if not _is_mixed(kind):
-            found.append(kind)
+            split.append(kind)
         elif len(kind.files) == len(kind.samples):
-            found += [_alone(kind, one) for one in kind.samples]
+            split += [_single_file(kind, one) for one in kind.samples]
         else:
             problems.append(_mixed(kind))
-    return found, problems
+    return split, problems
 
 
 def _is_mixed(kind: _Kind) -> bool:
-    """Whether a file, read as all of them together are, loses rows that it has alone."""
-    reading = detect_fields(kind.rows)
+    """Whether a file loses rows when it is read by the fields chosen for all files together."""
+    reading = reading_of(kind.rows)
     return reading is not None and any(
-        count_read(reading[0], one.rows) < count_read(own[0], one.rows)
+        count_read(reading[0], one.rows) < count_read(alone[0], one.rows)
         for one in kind.samples
-        if (own := detect_fields(one.rows))
+        if (alone := reading_of(one.rows))
     )
 
 
-def _alone(kind: _Kind, one: Sample) -> _Kind:
+def _single_file(kind: _Kind, one: Sample) -> _Kind:
     stem = one.path.name.removesuffix(kind.ending)
     return replace(kind, stem=stem, files=(one.path,), samples=(one,))
 
 
 def _mixed(kind: _Kind) -> Problem:
-    told = (
-        f"{counted(len(kind.files), 'file')} named like {kind.files[0].name} that are read "
-        "differently"
+    found = (
+        f"{counted(len(kind.files), 'file')} named like {kind.files[0].name} with different fields"
     )
-    remedy = "give those that are read alike a folder of their own"
-    return Problem(str(kind.folder), told, "files of one name with fields of one kind", remedy)
+    remedy = "move files with the same fields to a folder of their own"
+    return Problem(str(kind.folder), found, "the same fields in files named alike", remedy)
 
 
 def _sources(kinds: Sequence[_Kind]) -> tuple[list[SourceFinding], list[Problem]]:
-    """Kinds of files that are read alike, together, as far as a pattern can say which they are."""
-    found: list[SourceFinding] = []
+    """Merge groups of a folder that are read the same way into sources, each with a glob."""
+    findings: list[SourceFinding] = []
     problems: list[Problem] = []
     folders: defaultdict[tuple[Path, str], list[_Kind]] = defaultdict(list)
     for kind in kinds:
@@ -209,10 +211,10 @@ def _sources(kinds: Sequence[_Kind]) -> tuple[list[SourceFinding], list[Problem]
         else:
             groups = [[kind] for kind in alike if readings.get(kind)]
         for group in groups:
-            one, unclear = _found(group, alone=len(groups) == 1)
-            found += one
+            one, unclear = _finding(group, alone=len(groups) == 1)
+            findings += one
             problems += unclear
-    return found, problems
+    return findings, problems
 
 
 def _way(reading: tuple[Source, str]) -> tuple[object, ...]:
@@ -229,19 +231,20 @@ def _no_text(kind: _Kind) -> Problem:
     )
 
 
-def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[SourceFinding], list[Problem]]:
+def _finding(group: Sequence[_Kind], *, alone: bool) -> tuple[list[SourceFinding], list[Problem]]:
     files = tuple(sorted(path for kind in group for path in kind.files))
     samples = [one for kind in group for one in kind.samples]
     rows = [row for one in samples for row in one.rows]
     reading = detect_fields(rows)
     pattern = _pattern(group, files, alone=alone)
     if reading is None or pattern is None:
-        told = (
-            f"{counted(len(files), 'file')} named like {files[0].name}, among others that are "
-            "read otherwise"
+        found = (
+            f"{counted(len(files), 'file')} named like {files[0].name}, among others with other "
+            "fields"
         )
-        remedy = "give them a folder of their own"
-        return [], [Problem(str(group[0].folder), told, "names that a pattern tells apart", remedy)]
+        expected = "names that a glob can tell apart"
+        remedy = "move them to a folder of their own"
+        return [], [Problem(str(group[0].folder), found, expected, remedy)]
     source, why = reading
     n_rows = len(rows) + sum(one.n_unreadable for one in samples)
     n_readable = count_read(source, rows)
@@ -255,30 +258,30 @@ def _found(group: Sequence[_Kind], *, alone: bool) -> tuple[list[SourceFinding],
         n_rows,
         len(samples),
         n_rows - n_readable,
-        f"{why}; so {n_readable} of {counted(n_rows, 'row')} can be read",
+        f"{why}; {n_readable} of {counted(n_rows, 'row')} can be read",
     )
     return [one], []
 
 
 def _mostly_unreadable(path: Path, source: Source, n_rows: int, n_unreadable: int) -> Problem:
     field = source.messages or source.text
-    told = field if isinstance(field, str) else ", ".join(field or ())
+    fields = field if isinstance(field, str) else ", ".join(field or ())
     return Problem(
         str(path),
-        f"{n_unreadable} of {counted(n_rows, 'row')}, of it and files like it, that cannot be "
-        f"read by {told}",
+        f"{n_unreadable} of {counted(n_rows, 'row')} in it and files like it have no text in "
+        f"{fields}",
         "a text in most rows",
         "leave these files out, or write their [[corpus.source]] by hand",
     )
 
 
 def _name(group: Sequence[_Kind], *, alone: bool) -> str:
-    own = group[0].stem if len(group) == 1 and (group[0].is_root or not alone) else ""
-    return own or group[0].folder.name
+    stem = group[0].stem if len(group) == 1 and (group[0].is_root or not alone) else ""
+    return stem or group[0].folder.name
 
 
 def _pattern(group: Sequence[_Kind], files: tuple[Path, ...], *, alone: bool) -> str | None:
-    """The plainest pattern that finds these files and no others."""
+    """Return the simplest glob that matches exactly these files; None if there is none."""
     folder, ending = glob.escape(str(group[0].folder)), glob.escape(group[0].ending)
     depth = "" if all(path.parent == group[0].folder for path in files) else "**/"
     stem = "" if alone else glob.escape(group[0].stem)
@@ -292,14 +295,14 @@ def _matches(pattern: str) -> list[Path]:
     return sorted(Path(path) for path, _ in found)
 
 
-def _with_names(found: Sequence[SourceFinding]) -> list[SourceFinding]:
-    """Names that can be partition keys, each once, whatever the folders are called."""
+def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:
+    """Give the sources unique names that are valid partition keys."""
     taken: set[str] = set()
     named = []
-    for one in found:
+    for one in findings:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", folded(one.source.name)).strip("-")[:60] or "corpus"
         names = [plain, f"{plain}-{format_of(one.files[0])[1:]}"]
-        names += [f"{plain}-{number}" for number in range(2, len(found) + 2)]
+        names += [f"{plain}-{number}" for number in range(2, len(findings) + 2)]
         name = next(each for each in names if each.casefold() not in taken)
         taken.add(name.casefold())
         named.append(replace(one, source=replace(one.source, name=name)))

@@ -1,4 +1,4 @@
-"""A survey as the text of a decon.toml, with every other setting in it as a comment."""
+"""Write the text of a decon.toml from the discovered sources, other settings as comments."""
 
 from __future__ import annotations
 
@@ -14,39 +14,42 @@ from decon_core.corpus.shapes import in_reading_order, left_out, texts_of
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.wording import counted, size
 
-_CELLS_WANTED = 5_000  # half of what a grid may have: benchmarks join
+_CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be added
 _BENCHMARKS_EXPECTED = 20
 _FEW_SHARDS = 64
 _PACK_BYTES = 20_000_000_000
-_MOST_FIELDS_TOLD = 12
+_MOST_FIELDS = 12
 
 
 @dataclass(frozen=True)
 class Packs:
-    """What a pack may hold, and why."""
+    """The limits of a pack, and the reason for them."""
 
     shards: int
-    has_bytes: bool
+    has_bytes: bool  # whether a limit in bytes is set
     why: str
 
 
 def packs_for(n_shards: int, n_bytes: int, n_benchmarks: int) -> Packs:
-    """As many packs as a grid of this many benchmarks, and some that join, can bear."""
+    """Choose pack limits that keep the grid small, with room for more benchmarks."""
     if n_shards <= _FEW_SHARDS:
-        return Packs(1, False, "few shards: every one is a row of the grid")
+        return Packs(1, False, "few shards: each is a pack, a row of the grid")
     most = _CELLS_WANTED // max(n_benchmarks, _BENCHMARKS_EXPECTED)
     shards = max(_FEW_SHARDS, -(-n_shards // max(most, 1)))
     has_bytes = n_bytes / n_shards * shards > _PACK_BYTES
-    told = f"{counted(-(-n_shards // shards), 'pack')} or a few more, so that the grid stays small"
-    return Packs(shards, has_bytes and n_bytes / _PACK_BYTES <= most, told)
+    why = f"{counted(-(-n_shards // shards), 'pack')} or a few more, so that the grid stays small"
+    return Packs(shards, has_bytes and n_bytes / _PACK_BYTES <= most, why)
 
 
-def settings_text(found: Sequence[SourceFinding], recipes: Sequence[Path], *, folder: Path) -> str:
-    """The file; its paths start at `folder` where they lie below it."""
-    n_shards, n_bytes = sum(len(one.files) for one in found), sum(one.n_bytes for one in found)
+def settings_text(
+    findings: Sequence[SourceFinding], recipes: Sequence[Path], *, folder: Path
+) -> str:
+    """Return the text of the decon.toml, with paths below `folder` relative to it."""
+    n_shards = sum(len(one.files) for one in findings)
+    n_bytes = sum(one.n_bytes for one in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
-    sources = "\n".join(_source(one, folder) for one in found)
-    has_broken = any(one.n_unreadable for one in found)
+    sources = "\n".join(_source(one, folder) for one in findings)
+    has_unreadable = any(one.n_unreadable for one in findings)
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
         "@recipes@": ", ".join(_quoted(_below(path, folder)) for path in recipes),
@@ -54,7 +57,7 @@ def settings_text(found: Sequence[SourceFinding], recipes: Sequence[Path], *, fo
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
         "@sources@": sources,
-        "@unreadable@": _DROP if has_broken else '# unreadable = "block"',
+        "@unreadable@": _DROP if has_unreadable else '# unreadable = "block"',
     }
     for mark, text in places.items():
         template = template.replace(mark, text)
@@ -62,24 +65,24 @@ def settings_text(found: Sequence[SourceFinding], recipes: Sequence[Path], *, fo
 
 
 _DROP = """\
-# Among the first rows are some that cannot be read: they are counted, and in no mixture. Without
+# Some of the first rows cannot be read: such rows are counted and left out of mixtures. Without
 # this line, mixtures of their packs are refused.
 unreadable = "drop\""""
 
 
 def _source(one: SourceFinding, folder: Path) -> str:
-    """A [[corpus.source]], and what was seen of it."""
+    """Format a [[corpus.source]] table, with the findings as comments."""
     source = one.source
     of_all = f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
-    said = [
-        f"{of_all}; {counted(one.n_rows, 'row')} of {one.n_files_read} of them were looked at.",
-        _told(one),
+    comments = [
+        f"{of_all}; {counted(one.n_rows, 'row')} read from {counted(one.n_files_read, 'file')}.",
+        _format_fields(one),
         f"{one.why}.",
     ]
-    said += fields_left_out(one)
+    comments += fields_left_out(one)
     if one.n_unreadable:
-        said.append(f"{one.n_unreadable} of these rows could not be read.")
-    lines = [line for text in said for line in _comment(text)]
+        comments.append(f"{one.n_unreadable} of these rows could not be read.")
+    lines = [line for text in comments for line in _comment(text)]
     lines += [
         "[[corpus.source]]",
         f"name = {_quoted(source.name)}",
@@ -96,33 +99,32 @@ def _source(one: SourceFinding, folder: Path) -> str:
 
 
 def fields_left_out(one: SourceFinding) -> list[str]:
-    """What the source does not read, and what follows: a leak in there is not found."""
+    """Return a sentence on each kind of text field that is not read: leaks in it are not found."""
     answers, texts = left_out(one.source, one.fields)
-    said = []
+    sentences = []
     read = ", ".join(texts_of(one.source) or (one.source.messages or "",))
     if answers:
-        said.append(
-            f"{read}: read; {_quoted_names(answers)}, called an answer: left out. A benchmark "
-            f"question found without its answer is called question-only.{_how_to_add(one, answers)}"
+        sentences.append(
+            f"Only {read} is read; left out, with the name of an answer: {_quoted_names(answers)}. "
+            "A benchmark question found without its answer is called question-only."
+            f"{_how_to_add(one, answers)}"
         )
     if texts:
-        rest = (
-            f" and {len(texts) - _MOST_FIELDS_TOLD} more" if len(texts) > _MOST_FIELDS_TOLD else ""
-        )
-        named = _quoted_names(texts[:_MOST_FIELDS_TOLD])
-        said.append(f"Texts that are left out: {named}{rest}.{_how_to_add(one, texts)}")
-    return said
+        rest = f" and {len(texts) - _MOST_FIELDS} more" if len(texts) > _MOST_FIELDS else ""
+        named = _quoted_names(texts[:_MOST_FIELDS])
+        sentences.append(f"Text fields left out: {named}{rest}.{_how_to_add(one, texts)}")
+    return sentences
 
 
 def _how_to_add(one: SourceFinding, names: Sequence[str]) -> str:
-    """The setting that reads them as well; only of fields that hold a text in every row."""
-    own = texts_of(one.source) or (one.source.messages or "",)
+    """Return the setting that also reads these fields, those with text in every row."""
+    read = texts_of(one.source) or (one.source.messages or "",)
     n_rows = one.n_rows - one.n_unreadable
     kinds = {field.name: field.kinds for field in one.fields if field.n_rows >= n_rows}
     added = [name for name in names if kinds.get(name) == ("text",)]
     if not added or one.source.roles:
         return ""
-    fields = in_reading_order((*own, *added))
+    fields = in_reading_order((*read, *added))
     return f" To read them as well: text = [{', '.join(map(_quoted, fields))}]"
 
 
@@ -130,21 +132,21 @@ def _quoted_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _told(one: SourceFinding) -> str:
-    told = [str(field) for field in one.fields[:_MOST_FIELDS_TOLD]]
-    n_more = len(one.fields) - len(told)
-    return f"Fields: {', '.join(told)}{f' and {n_more} more' if n_more else ''}."
+def _format_fields(one: SourceFinding) -> str:
+    fields = [str(field) for field in one.fields[:_MOST_FIELDS]]
+    n_more = len(one.fields) - len(fields)
+    return f"Fields: {', '.join(fields)}{f' and {n_more} more' if n_more else ''}."
 
 
 def _comment(text: str) -> list[str]:
-    """Lines for people. Names of fields may hold anything, also what would end a comment."""
+    """Wrap a text as comment lines; unprintable characters, which may end one, are replaced."""
     plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return wrap(plain, 98, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
 
 
 def _below(path: Path, folder: Path) -> str:
-    """From the folder on, if it is in there; its pattern is kept as it is."""
-    absolute = os.path.abspath(folder)  # noqa: PTH100 - a pattern is no path to be resolved
+    """Return a path or pattern relative to the folder, if it is below it."""
+    absolute = os.path.abspath(folder)  # noqa: PTH100 - a pattern must not be resolved
     text = str(path)
     return text.removeprefix(f"{absolute}{os.sep}")
 

@@ -1,1 +1,1 @@
-"""Scan a folder for benchmarks in one call, without Dagster: `decon-assets scan`."""
+"""Scan a folder of shards for benchmarks in one call, without Dagster: `decon-assets scan`."""

@@ -1,6 +1,6 @@
-"""What `decon-assets scan` left in a folder, as a report's database.
+"""Convert the output folder of `decon-assets scan` to a report database.
 
-A folder knows no sources and no mixtures, keeps no texts, and has no versions of its benchmarks.
+The folder has no sources, mixtures, texts or benchmark versions; these are null or absent.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from decon_core.storage.store import read_plain_json
 _FILES = (MATCHES_FILE, LEDGER_FILE, INDEXABILITY_FILE, SUMMARY_FILE)
 _COUNTS = ("n_rows", "n_documents", "n_characters", "n_too_short")
 
-_WHOLE_SHARD = "the whole shard"  # reason of a row of `unreadable` that stands for all rows
+_WHOLE_SHARD = "the whole shard"  # reason of a row in `unreadable` that means the whole shard
 
-# What a report's other tables are made from; the rest says how a score came about.
+# The columns of matches.parquet that a report uses.
 _MATCHES = """
     SELECT $source AS source, file AS shard_name, shard, row, doc_id, detector, benchmark, config,
            split, instance_index, record, fingerprint, pair, is_correct, base_score,
@@ -47,17 +47,17 @@ _ITEMS = """
 
 
 def is_scan(folder: Path) -> bool:
-    """Whether a folder is what `decon-assets scan` writes, whole or not."""
+    """Whether a folder is output of `decon-assets scan`, complete or not."""
     return any((folder / name).is_file() for name in _FILES)
 
 
 def read_folder(folder: Path, database: Path) -> None:
-    """Write the database of a folder."""
+    """Write the database of a folder; raise `MissingError` if the scan is not complete."""
     missing = [name for name in _FILES if not (folder / name).is_file()]
     if missing:
-        remedy = "scan again: what is done is not done twice"
+        remedy = "run the scan again: it continues where it stopped"
         raise MissingError(
-            Problem(str(folder), f"no {', '.join(missing)}", "a scan that is through", remedy)
+            Problem(str(folder), f"no {', '.join(missing)}", "a complete scan", remedy)
         )
     summary = read_plain_json(folder / SUMMARY_FILE)
     policy = Policy.from_mapping(as_stored(summary["policy"]), where=SUMMARY_FILE)
@@ -78,16 +78,16 @@ def read_folder(folder: Path, database: Path) -> None:
                 ("items", _ITEMS, INDEXABILITY_FILE),
                 ("indexability", "FROM read_parquet($path)", INDEXABILITY_FILE),
             ):
-                tables[name] = filled(name, _asked(connection, query, folder / file))
+                tables[name] = filled(name, _query(connection, query, folder / file))
         except duckdb.Error as error:
-            told = str(error).splitlines()[0]
+            found = str(error).splitlines()[0]
             raise StaleError(
-                Problem(str(folder), told, "files of this version", "scan again")
+                Problem(str(folder), found, "files of this version", "scan again")
             ) from None
     write_database(database, tables)
 
 
-def _asked(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> pa.Table:
+def _query(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> pa.Table:
     values = {"path": str(path), "source": ONLY_SOURCE}
     used = {name: value for name, value in values.items() if f"${name}" in query}
     return connection.sql(query, params=used).to_arrow_table()
@@ -96,13 +96,13 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> pa.
 def _not_scanned(
     unreadable: Sequence[Mapping[str, Any]], benchmarks: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The shards that could not be read, as they are listed in a report."""
+    """Return the shards that could not be read, as rows of `not_scanned`."""
     return [
         {
             "source": row["source"],
             "shard_name": row["shard_name"],
             "benchmarks": sorted(benchmarks),
-            # Without the path before it: reports are published.
+            # Without the path: reports may be published.
             "reason": row["detail"].partition(": found ")[2] or row["detail"],
         }
         for row in unreadable
@@ -140,9 +140,9 @@ _Rows = list[dict[str, Any]]
 
 
 def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
-    """The shards that were read; rows that could not be, and rows that are not UTF-8.
+    """Read the ledger: scanned shards, unreadable rows, and rows that are not UTF-8.
 
-    A shard that could not be read is not among the shards: it was not scanned.
+    A shard that could not be read is not among the scanned ones, only among the unreadable rows.
     """
     shards: _Rows = []
     unreadable: _Rows = []
@@ -151,8 +151,8 @@ def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
         one = orjson.loads(line)
         place = {"source": ONLY_SOURCE, "shard_name": one["file"]}
         if not one["is_read"]:
-            told = "; ".join(one["problems"])
-            unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": told})
+            detail = "; ".join(one["problems"])
+            unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": detail})
             continue
         counts = {name: one[name] for name in _COUNTS}
         n_invalid = len(one["invalid_utf8"])

@@ -1,15 +1,15 @@
-"""A folder of benchmarks and a folder of shards to everything a person wants to know of them.
+"""Scan a folder of shards for a folder of benchmarks, and write the results to a folder.
 
-    <out>/matches.parquet   every match down to the evidence floor, with score and call
-    <out>/ledger.jsonl      per shard: what was read, what could not be, what was found
-    <out>/indexability.parquet   which items each rule can see, and why not the others
-    <out>/common.parquet    n-grams of the benchmarks that many documents hold
-    <out>/summary.json      the counts; written last, so it is there when all the others are
-    <out>/compat/           the leaks in the reference implementation's report form, if asked for
-    <out>/clean/            the benchmarks without the items that leaked, if asked for
-    <out>/.store/           records, index and tiles: what saves the same work the next time
+    <out>/matches.parquet   every match down to the evidence floor, with score and classification
+    <out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
+    <out>/indexability.parquet   which items each detector can find, and why not the others
+    <out>/common.parquet    n-grams of the benchmarks that are in many documents
+    <out>/summary.json      the counts; written last, when everything else is complete
+    <out>/compat/           leaks as reports of the reference implementation (optional)
+    <out>/clean/            the benchmarks without leaked items (optional)
+    <out>/.store/           records, index and tiles, reused by the next scan
 
-The stages are those of the pipeline; only what is missing in the store is done.
+The stages are those of the pipeline; only what is missing in the store is computed.
 """
 
 from __future__ import annotations
@@ -95,18 +95,19 @@ CLEAN_FOLDER = "clean"
 STORE_FOLDER = ".store"
 
 _FILE = pa.field("file", pa.string(), nullable=False, metadata={"description": "name of the shard"})
-FOUND = pa.schema([_FILE, *ENTRIES])  # a shard's fingerprint says nothing to a person
+MATCHES_SCHEMA = pa.schema([_FILE, *ENTRIES])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is looked for, where, and where the answer goes."""
+    """The inputs, output folder and options of a folder scan."""
 
     evals: Path
-    corpus: str  # a folder, a file, or a glob
+    corpus: str  # a folder, a file, a glob, or a URL
     out: Path
     policy: Policy
-    # Where the text is. Neither: each file is read by `text` if it has that, else as it looks.
+    # If neither `text` nor `messages` is set, each file is read by its field `text`, or else by the
+    # fields that its first rows suggest.
     text: str | tuple[str, ...] | None = None
     messages: str | None = None
     roles: tuple[str, ...] = ()
@@ -119,23 +120,23 @@ class Request:
 
 @dataclass
 class BenchmarkCount:
-    """What was found of one benchmark."""
+    """The results for one benchmark."""
 
     benchmark: str
     n_items: int
     n_records: int
-    n_leaked_items: int = 0  # by any rule
+    n_leaked_items: int = 0  # by any detector
     n_leaks: int = 0  # pairs of item and document
-    n_documents: int = 0
-    n_question_only_items: int = 0  # that leaked nowhere, but whose question was found
-    n_question_only_documents: int = 0  # with its question, and no leak of any benchmark
-    n_items_by_rule: dict[str, int] = field(default_factory=dict)
-    n_items_by_all: int = 0
+    n_documents: int = 0  # with a leak
+    n_question_only_items: int = 0  # not leaked anywhere, but question-only somewhere
+    n_question_only_documents: int = 0  # with a question of it, and no leak of any benchmark
+    n_items_by_rule: dict[str, int] = field(default_factory=dict)  # leaked items by detector
+    n_items_by_all: int = 0  # leaked by every detector
 
 
 @dataclass(frozen=True)
 class UnreadField:
-    """A field that may hold a question or an answer, and was not read."""
+    """A field that was not read, although it may contain questions or answers."""
 
     file: str  # name of the shard
     name: str
@@ -144,12 +145,12 @@ class UnreadField:
 
 @dataclass
 class Outcome:
-    """What a scan came to."""
+    """The results of a folder scan."""
 
     benchmarks: list[BenchmarkCount] = field(default_factory=list)
     n_shards: int = 0
-    n_shards_read: int = 0  # this time; the others were done before
-    n_shards_unread: int = 0  # that could not be
+    n_shards_read: int = 0  # in this scan; the tiles of the others exist already
+    n_shards_unread: int = 0  # that could not be read
     n_rows: int = 0
     n_documents: int = 0
     n_characters: int = 0
@@ -161,42 +162,42 @@ class Outcome:
     n_contaminated_documents: int = 0
     n_question_only: int = 0  # pairs of item and document, in documents without a leak of the item
     n_question_only_documents: int = 0  # without a leak, but with a question without its answer
-    n_common: int = 0  # n-grams that many documents hold
-    n_unseen: dict[str, int] = field(default_factory=dict)  # by rule: items that it cannot see
+    n_common: int = 0  # n-grams that are in many documents
+    n_unseen: dict[str, int] = field(default_factory=dict)  # by detector: items it cannot find
     failed: list[Problem] = field(default_factory=list)
-    # Shards with rows of which not one could be read: their fields have other names.
+    # Shards without a single readable row, mostly because their fields have other names.
     unread: list[Problem] = field(default_factory=list)
-    n_rows_unread: int = 0  # of these shards
-    n_bytes_unread: int = 0  # of these, and of those that could not be read at all
-    skipped: list[str] = field(default_factory=list)  # files that are no shards
+    n_rows_unread: int = 0  # rows of the shards in `unread`
+    n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
+    skipped: list[str] = field(default_factory=list)  # files that are not shards
     n_bytes_skipped: int = 0
-    n_set_aside: int = 0  # shards by their ending whose names begin with `_` or `.`
+    n_set_aside: int = 0  # files that end like shards, but whose names begin with `_` or `.`
     unread_fields: list[UnreadField] = field(default_factory=list)
 
     @property
-    def is_blind(self) -> bool:
-        """Whether a whole file was not looked at: then no benchmark can be called clean."""
+    def is_incomplete(self) -> bool:
+        """Whether a whole shard was not read, so that no benchmark can be called clean."""
         return bool(self.n_shards_unread or self.unread)
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a scan still has to do."""
+    """The shards that are still to be scanned."""
 
     n_shards: int
-    n_bytes: int  # of the shards, as they lie on the disk
+    n_bytes: int  # size of the files
 
 
 def load_policy(path: Path, *, like: Policy | None = None) -> Policy:
-    """A policy from a TOML file: its keys at the top level, or in a table `policy`.
+    """Load a policy from a TOML file: its keys at the top level, or in a table `policy`.
 
-    `like`: has what the file does not name; else it is as always.
+    Settings that are not in the file are taken from `like`, or from the defaults if it is None.
     """
     return policy_from(read_policy(path), path, like=like)
 
 
 def read_policy(path: Path) -> dict[str, Any]:
-    """The values of a TOML file. Read once: a pipe is empty the second time."""
+    """Read a TOML file. Call it once per path: a pipe is empty the second time."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -206,17 +207,17 @@ def read_policy(path: Path) -> dict[str, Any]:
 
 
 def policy_from(values: Mapping[str, Any], path: Path, *, like: Policy | None = None) -> Policy:
-    """The policy of values that were read from a file; `like` as in `load_policy`."""
+    """Make a policy from the values of a TOML file; `like` as in `load_policy`."""
     section = values.get("policy", values)
     if not isinstance(section, dict):
         raise ConfigError(Problem(f"{path}: policy", repr(section), "a table"))
     tokenizer = section.get("tokenizer_str")
     if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
         section = {**section, "tokenizer_str": str(path.parent / tokenizer)}
-    given = asdict(like) if like else {}
+    base = asdict(like) if like else {}
     if isinstance(section.get("benchmark"), dict):
-        section = {**section, "benchmark": {**given.get("benchmark", {}), **section["benchmark"]}}
-    return Policy.from_mapping({**given, **with_preset(section, where=str(path))}, where=str(path))
+        section = {**section, "benchmark": {**base.get("benchmark", {}), **section["benchmark"]}}
+    return Policy.from_mapping({**base, **with_preset(section, where=str(path))}, where=str(path))
 
 
 def scan_folder(
@@ -226,25 +227,25 @@ def scan_folder(
     on_work: Callable[[Work], None],
     on_progress: Progress | None = None,
 ) -> Outcome:
-    """Scan, and write the answer. Shards that cannot be read are named in it; the others count.
+    """Scan and write the results. Shards that cannot be read are listed in the outcome.
 
-    A damaged file of the store is removed, and the scan begun again: it makes only that file.
+    Damaged files of the store are removed and the scan is repeated, which rebuilds only them.
     """
     store = Store(request.out / STORE_FOLDER)
     _require_folder(request.out)
     sweep_beside(request.out)
     store.sweep_drafts()
-    known: set[Path] = set()
+    removed_before: set[Path] = set()
     while True:
         try:
             return _scan_folder(request, store, on_step, on_work, on_progress)
         except DamagedError as error:
-            removed = {*remove_damaged(store, error.problems)} - known
+            removed = {*remove_damaged(store, error.problems)} - removed_before
             if not removed:
                 raise
-            known |= removed
+            removed_before |= removed
             for path in sorted(removed):
-                on_step(f"damaged, so made again: {path}")
+                on_step(f"damaged, will be rebuilt: {path}")
 
 
 def _scan_folder(
@@ -254,19 +255,19 @@ def _scan_folder(
     on_work: Callable[[Work], None],
     on_progress: Progress | None,
 ) -> Outcome:
-    for name in (SUMMARY_FILE, CLEAN_FOLDER):  # until this scan is through, there is no answer
+    for name in (SUMMARY_FILE, CLEAN_FOLDER):  # absent until this scan is complete
         remove(request.out / name)
     corpus = corpus_files(request.corpus, request.out)
-    packs, unread_of = _packs(request, corpus, store, on_step)
+    packs, unread_fields_by_shard = _packs(request, corpus, store, on_step)
     if corpus.others:
         on_step(f"not shards, so not looked at: {_some(corpus.others)}")
     versions = _save_benchmarks(request, store, on_step)
     _require_known(request.policy, versions)
     _index(store, versions, request.policy, on_step)
-    pa.default_memory_pool().release_unused()  # what reading benchmarks took is not needed again
+    pa.default_memory_pool().release_unused()  # the memory that reading benchmarks took
     scan = scan_fingerprint(store, request.policy)
-    lacking = [shard for _, shard, _ in missing_tiles(store, packs, versions, scan)]
-    on_work(Work(len(lacking), sum(shard.n_bytes for shard in lacking)))
+    missing = [shard for _, shard, _ in missing_tiles(store, packs, versions, scan)]
+    on_work(Work(len(missing), sum(shard.n_bytes for shard in missing)))
     failed: Sequence[Problem] = ()
     try:
         scan_packs(
@@ -288,33 +289,33 @@ def _scan_folder(
         n_bytes_skipped=corpus.n_bytes_of_others,
         n_set_aside=corpus.n_set_aside,
     )
-    outcome.n_shards_read, outcome.n_shards_unread = len(lacking) - len(unread), len(unread)
-    scanned = _Scanned(store, packs, versions, scan, unread, unread_of)
+    outcome.n_shards_read, outcome.n_shards_unread = len(missing) - len(unread), len(unread)
+    scanned = _Scanned(store, packs, versions, scan, unread, unread_fields_by_shard)
     outcome.n_common = _write_common(request, scanned)
-    seen = indexability(store, versions, request.policy)
-    write_parquet(request.out / INDEXABILITY_FILE, seen)
+    visibility = indexability(store, versions, request.policy)
+    write_parquet(request.out / INDEXABILITY_FILE, visibility)
     outcome.n_unseen = dict.fromkeys(request.policy.detectors, 0) | Counter(
-        seen.filter(pc.invert(seen["is_visible"]))["rule"].to_pylist()
+        visibility.filter(pc.invert(visibility["is_visible"]))["rule"].to_pylist()
     )
-    _write_answer(request, scanned, outcome)
+    _write_results(request, scanned, outcome)
     return outcome
 
 
 def _require_known(policy: Policy, versions: Sequence[Version]) -> None:
-    """Raise where the policy has thresholds for a benchmark that is not there."""
+    """Raise if the policy has thresholds for an unknown benchmark."""
     problems = [*unknown_benchmarks(policy, [version.benchmark for version in versions])]
     if problems:
         raise ConfigError(problems)
 
 
 def _require_folder(out: Path) -> None:
-    """Raise where the answer cannot go."""
+    """Raise if `out` exists and is not a folder."""
     if out.exists() and not out.is_dir():
-        raise InputError(Problem(str(out), "a file", "a folder, there or not, for the answer"))
+        raise InputError(Problem(str(out), "a file", "an output folder, which may be missing"))
 
 
 def _write_common(request: Request, scanned: _Scanned) -> int:
-    """What is boilerplate here, before it is decided what leaked: it may not count."""
+    """Count and write the common n-grams, which the policy may exclude; return their number."""
     packs = [
         replace(pack, shards=tuple(one for one in pack.shards if one.name not in scanned.unread))
         for pack in scanned.packs
@@ -327,45 +328,45 @@ def _write_common(request: Request, scanned: _Scanned) -> int:
     return int(common.num_rows)
 
 
-# What is scanned ----------------------------------------------------------------------------------
+# Corpus -------------------------------------------------------------------------------------------
 
 
 def _packs(
     request: Request, corpus: CorpusFiles, store: Store, on_step: Callable[[str], None]
 ) -> tuple[list[Pack], dict[str, list[str]]]:
-    """All shards, in a pack for each way in which they are read; by shard, the unread fields."""
-    known = {shard.path: shard for pack in _packs_before(store) for shard in pack.shards}
-    ways: dict[Source, list[Path]] = {}
+    """Return one pack per way in which files are read, and by shard the fields not read."""
+    known = {shard.path: shard for pack in _previous_packs(store) for shard in pack.shards}
+    by_source: dict[Source, list[Path]] = {}
     unread: dict[tuple[Source, tuple[str, ...], Source | None], list[Path]] = {}
     for file in corpus.shards:
         rows = sample(file).rows
         source = _source(request, rows)
-        ways.setdefault(source, []).append(file)
+        by_source.setdefault(source, []).append(file)
         if names := tuple(unread_fields(source, rows)):
             unread.setdefault((source, names, with_fields(source, names, rows)), []).append(file)
     if not (request.text or request.messages):
-        _tell_ways(ways, on_step)
+        _report_guessed_fields(by_source, on_step)
     for (_, names, more), files in unread.items():
-        on_step(_told_unread(names, more, files))
+        on_step(_format_unread_fields(names, more, files))
     by_path = {str(file): [*names] for (_, names, _), files in unread.items() for file in files}
     packs = []
-    for number, (source, files) in enumerate(ways.items()):
+    for number, (source, files) in enumerate(by_source.items()):
         name = f"{ONLY_SOURCE}-{number:04}"
         shards = tuple(shard_at(source, file, corpus.base, known.get(str(file))) for file in files)
         packs.append(Pack(name=name, source=source, shards=shards))
-    _keep_packs(store, packs)
-    shards_of_all = [shard for pack in packs for shard in pack.shards]
-    return packs, {one.name: by_path[one.path] for one in shards_of_all if one.path in by_path}
+    _save_packs(store, packs)
+    all_shards = [shard for pack in packs for shard in pack.shards]
+    return packs, {one.name: by_path[one.path] for one in all_shards if one.path in by_path}
 
 
-def _told_unread(names: Sequence[str], more: Source | None, files: Sequence[Path]) -> str:
-    """Which fields of files are not read, and the option that reads them as well."""
+def _format_unread_fields(names: Sequence[str], more: Source | None, files: Sequence[Path]) -> str:
+    """Format the fields that are not read, and the option that reads them."""
     fields = f"field{'' if len(names) == 1 else 's'} {', '.join(map(repr, names))}"
     remedy = f"; to read all: {as_option(more)}" if more else ""
     return f"not read: {fields} of {_some([file.name for file in files])}{remedy}"
 
 
-def _packs_before(store: Store) -> list[Pack]:
+def _previous_packs(store: Store) -> list[Pack]:
     return [Pack.from_json(read_json(path)) for path in _manifests(store)]
 
 
@@ -373,8 +374,8 @@ def _manifests(store: Store) -> list[Path]:
     return sorted(store.pack(f"{ONLY_SOURCE}-0000").parent.glob(f"{ONLY_SOURCE}-*.json"))
 
 
-def _keep_packs(store: Store, packs: Sequence[Pack]) -> None:
-    """Write down what was found, so that the next scan need not hash it again."""
+def _save_packs(store: Store, packs: Sequence[Pack]) -> None:
+    """Save the packs, so that the next scan need not hash unchanged shards again."""
     for path in _manifests(store)[len(packs) :]:
         path.unlink()
     for pack in packs:
@@ -382,7 +383,7 @@ def _keep_packs(store: Store, packs: Sequence[Pack]) -> None:
 
 
 def _source(request: Request, rows: Sequence[Row]) -> Source:
-    """How a file with these first rows is read: as was asked for, or as they look."""
+    """Return how to read a file: by the requested fields, or by those of its first rows."""
     source = Source(
         name=ONLY_SOURCE,
         path=request.corpus,
@@ -394,16 +395,18 @@ def _source(request: Request, rows: Sequence[Row]) -> Source:
     return source if request.text or request.messages else source_for(rows, source)
 
 
-def _tell_ways(ways: Mapping[Source, Sequence[Path]], on_step: Callable[[str], None]) -> None:
-    """Say which files are read by other fields than `text`, with the option that says so."""
-    for source, files in ways.items():
+def _report_guessed_fields(
+    by_source: Mapping[Source, Sequence[Path]], on_step: Callable[[str], None]
+) -> None:
+    """Report the files that are read by other fields than `text`, as command-line options."""
+    for source, files in by_source.items():
         if source.text != "text":
-            told = _some([file.name for file in files])
-            on_step(f"read by their first rows, not by 'text': {as_option(source)} for {told}")
+            names = _some([file.name for file in files])
+            on_step(f"fields guessed from the first rows: {as_option(source)} for {names}")
 
 
 def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[str]]:
-    """The shards that a source's path leads to, whatever it is, and what beside them is none."""
+    """Return the shards at a source's path as a pack, and the names of the other files there."""
     corpus = corpus_files(source.path, out)
     shards = [shard_at(source, one, corpus.base, known.get(str(one))) for one in corpus.shards]
     return Pack(name=f"{ONLY_SOURCE}-0000", source=source, shards=tuple(shards)), corpus.others
@@ -411,23 +414,22 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """What a path leads to."""
+    """The files at the path of a corpus."""
 
-    base: Path  # names of shards start from here
+    base: Path  # names of shards are relative to it
     shards: list[Path]
-    others: list[str]  # files that are no shards
+    others: list[str]  # files that are not shards
     n_bytes_of_others: int
-    n_set_aside: int  # shards by their ending, but bookkeeping by their name
+    n_set_aside: int  # files that end like shards, but whose names begin with `_` or `.`
 
 
 def corpus_files(path: str, out: Path) -> CorpusFiles:
-    """The shards in a folder, behind a glob, or the one that a file is; local, or behind a URL.
+    """Return the shards of a folder, glob or single file, local or remote, without those in `out`.
 
-    Below a folder and behind wildcards, names (of files and of folders) that begin with `_` or `.`
-    are no shards. A file that is named itself is one, whatever its name.
+    Below a folder and for wildcards, files and folders whose names begin with `_` or `.` are left
+    out. A file given by its full name is always a shard.
     """
     base, found, named = (_remote_files if is_url(path) else _local_files)(path)
-    # An earlier answer below the corpus is no part of it.
     out = Path(os.path.abspath(out))  # noqa: PTH100 - not resolved: links keep their names
     found = [file for file in found if not file.is_relative_to(out)]
     set_aside = {file for file in found if is_hidden(file.relative_to(base).parts, named)}
@@ -440,7 +442,7 @@ def corpus_files(path: str, out: Path) -> CorpusFiles:
         what = f"no shard, but {_some(names)}" if names else "no such file or folder"
         if set_aside and not names:
             what = f"only names that begin with _ or .: {_some(sorted(map(str, set_aside)))}"
-        expected = f"files that end in {', '.join(FORMATS)}, each also compressed"
+        expected = f"files that end in {', '.join(FORMATS)}, or compressed ones"
         raise CorpusError(Problem(path, what, expected))
     return CorpusFiles(
         base,
@@ -451,23 +453,23 @@ def corpus_files(path: str, out: Path) -> CorpusFiles:
     )
 
 
-_Found = tuple[Path, list[Path], tuple[str, ...]]  # base, files, parts of the pattern below it
+_Files = tuple[Path, list[Path], tuple[str, ...]]  # base, files, parts of the pattern below it
 
 
-def _local_files(path: str) -> _Found:
-    # Not resolved: people name links, and want to find their names again.
+def _local_files(path: str) -> _Files:
+    # Not resolved: links keep their names.
     corpus = Path(os.path.abspath(path))  # noqa: PTH100
     if corpus.is_dir():
         return corpus, sorted(file for file in corpus.rglob("*") if file.is_file()), ()
     if corpus.is_file():
         return corpus.parent, [corpus], (corpus.name,)
-    names = glob.glob(str(corpus), recursive=True)  # noqa: PTH207 - a Path takes no pattern
+    names = glob.glob(str(corpus), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute path
     base = fixed_part(corpus)
     found = sorted(file for name in names if (file := Path(name)).is_file())
     return base, found, corpus.parts[len(base.parts) :]
 
 
-def _remote_files(path: str) -> _Found:
+def _remote_files(path: str) -> _Files:
     corpus = parse_path(path.rstrip("/"))
     if not isinstance(corpus, RemotePath):  # file://
         return _local_files(str(corpus))
@@ -484,7 +486,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-# What is looked for -------------------------------------------------------------------------------
+# Benchmarks ---------------------------------------------------------------------------------------
 
 
 def _save_benchmarks(
@@ -506,7 +508,7 @@ def _save_benchmarks(
 def _index(
     store: Store, versions: Sequence[Version], policy: Policy, on_step: Callable[[str], None]
 ) -> None:
-    """Freeze idf over exactly these benchmarks, and build the parts that are missing."""
+    """Freeze idf over exactly these benchmarks, and build missing index parts."""
     snapshot = _snapshot(store, versions, policy)
     index = index_fingerprint(store, policy)
     n_built = 0
@@ -514,7 +516,7 @@ def _index(
         if not has_part(store, version, index):
             build_part(store, version, snapshot, policy)
             n_built += 1
-    on_step(f"index: {n_built} built, {len(versions) - n_built} already there")
+    on_step(f"index: {n_built} built, {len(versions) - n_built} reused")
 
 
 def _snapshot(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
@@ -527,12 +529,12 @@ def _snapshot(store: Store, versions: Sequence[Version], policy: Policy) -> Snap
     return freeze(store, versions, policy)
 
 
-# The answer ---------------------------------------------------------------------------------------
+# Results ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Scanned:
-    """What was scanned, and where its tiles are."""
+    """The scanned shards and benchmarks, and the store with their tiles."""
 
     store: Store
     packs: Sequence[Pack]
@@ -543,9 +545,9 @@ class _Scanned:
 
     @property
     def shards(self) -> list[tuple[Shard, Source]]:
-        """All of them by name, and how each is read."""
-        found = [(shard, pack.source) for pack in self.packs for shard in pack.shards]
-        return sorted(found, key=lambda one: Path(one[0].path))
+        """Return all shards with their sources, sorted by path."""
+        shards = [(shard, pack.source) for pack in self.packs for shard in pack.shards]
+        return sorted(shards, key=lambda one: Path(one[0].path))
 
     def entries(self, shard: Shard, request: Request) -> pa.Table:
         return entries_of_shard(
@@ -559,13 +561,13 @@ class _Scanned:
         )
 
 
-def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None:
+def _write_results(request: Request, scanned: _Scanned, outcome: Outcome) -> None:
     counts = _Counts(scanned.versions, request.policy.detectors)
     leaked = LeakedItems(request.policy)
     with (
         atomic_path(request.out / MATCHES_FILE) as matches,
         atomic_path(request.out / LEDGER_FILE) as ledger,
-        pq.ParquetWriter(matches, FOUND, compression="zstd") as writer,
+        pq.ParquetWriter(matches, MATCHES_SCHEMA, compression="zstd") as writer,
         ledger.open("wb") as lines,
     ):
         for shard, source in scanned.shards:
@@ -575,7 +577,7 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
             else:
                 entries = scanned.entries(shard, request)
                 names = pa.repeat(pa.scalar(shard.name), entries.num_rows)
-                writer.write_table(entries.add_column(0, _FILE, names).cast(FOUND))
+                writer.write_table(entries.add_column(0, _FILE, names).cast(MATCHES_SCHEMA))
                 line = _ledger_line(scanned, shard, entries)
                 counts.add(entries)
                 leaked.add(shard.name, entries)
@@ -591,8 +593,8 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
     outcome.n_question_only = counts.n_question_only
     if request.has_compat:
         _write_compat(request, scanned)
-    # A file that was not looked at may hold any item: then no benchmark can be called clean.
-    if request.has_clean_evals and not outcome.is_blind:
+    # A shard that was not read may contain any item: then no benchmark can be called clean.
+    if request.has_clean_evals and not outcome.is_incomplete:
         unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
         write_clean_evals(
             request.out / CLEAN_FOLDER,
@@ -606,12 +608,12 @@ def _write_answer(request: Request, scanned: _Scanned, outcome: Outcome) -> None
 
 
 def _failed_line(shard: Shard, problems: Sequence[Problem]) -> dict[str, Any]:
-    told = [
+    of_shard = [
         str(problem)
         for problem in problems
         if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
     ]
-    return {"file": shard.name, "is_read": False, "problems": told}
+    return {"file": shard.name, "is_read": False, "problems": of_shard}
 
 
 def _ledger_line(scanned: _Scanned, shard: Shard, entries: pa.Table) -> dict[str, Any]:
@@ -642,8 +644,8 @@ def _ledger_line(scanned: _Scanned, shard: Shard, entries: pa.Table) -> dict[str
 def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source) -> None:
     if line["unreadable"] and not line["n_documents"]:
         first = line["unreadable"][0]
-        told = f"the first: {first['reason']} ({first['detail']})"
-        outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], told))
+        why = f"the first: {first['reason']} ({first['detail']})"
+        outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))
         outcome.n_rows_unread += line["n_rows"]
         outcome.n_bytes_unread += shard.n_bytes
     outcome.n_rows += line["n_rows"]
@@ -661,28 +663,28 @@ _Item = tuple[str, str, int]
 
 
 class _Counts:
-    """Leaks and question-only findings by benchmark and rule, over all shards."""
+    """Counts of leaks and question-only matches by benchmark and detector, over all shards."""
 
-    def __init__(self, versions: Sequence[Version], rules: Sequence[str]) -> None:
+    def __init__(self, versions: Sequence[Version], detectors: Sequence[str]) -> None:
         self._counts = {
             version.benchmark: BenchmarkCount(
                 version.benchmark,
                 version.n_items,
                 version.n_records,
-                n_items_by_rule=dict.fromkeys(rules, 0),
+                n_items_by_rule=dict.fromkeys(detectors, 0),
             )
             for version in versions
         }
-        self._rules: dict[_Item, set[str]] = {}  # that found an item
-        self._asked: set[_Item] = set()  # items whose question stands somewhere
+        self._detectors: dict[_Item, set[str]] = {}  # by leaked item
+        self._question_only: set[_Item] = set()  # items that are question-only in some document
         self.n_question_only = 0
 
     def add(self, entries: pa.Table) -> None:
-        """The entries of one more shard."""
+        """Add the entries of a shard."""
         names = ["benchmark", "split", "instance_index", "row", "detector"]
         leaks = entries.filter(entries["is_contaminated"]).select(names).to_pylist()
         for leak in leaks:
-            self._rules.setdefault(_item(leak), set()).add(leak["detector"])
+            self._detectors.setdefault(_item(leak), set()).add(leak["detector"])
         pairs = {(*_item(leak), leak["row"]) for leak in leaks}
         for name, n in Counter(name for name, *_ in pairs).items():
             self._counts[name].n_leaks += n
@@ -696,20 +698,20 @@ class _Counts:
         self, pairs: set[tuple[str, str, int, int]], leaks: set[tuple[str, str, int, int]]
     ) -> None:
         self.n_question_only += len(pairs)
-        self._asked |= {(name, split, number) for name, split, number, _ in pairs}
+        self._question_only |= {(name, split, number) for name, split, number, _ in pairs}
         rows_with_leak = {row for *_, row in leaks}
         documents = {(name, row) for name, _, _, row in pairs if row not in rows_with_leak}
         for name, n in Counter(name for name, _ in documents).items():
             self._counts[name].n_question_only_documents += n
 
     def finish(self) -> list[BenchmarkCount]:
-        for (name, _, _), rules in self._rules.items():
+        for (name, _, _), detectors in self._detectors.items():
             count = self._counts[name]
             count.n_leaked_items += 1
-            count.n_items_by_all += len(rules) == len(count.n_items_by_rule)
-            for rule in rules:
-                count.n_items_by_rule[rule] += 1
-        for name, _, _ in self._asked - self._rules.keys():
+            count.n_items_by_all += len(detectors) == len(count.n_items_by_rule)
+            for detector in detectors:
+                count.n_items_by_rule[detector] += 1
+        for name, _, _ in self._question_only - self._detectors.keys():
             self._counts[name].n_question_only_items += 1
         return list(self._counts.values())
 
@@ -738,7 +740,7 @@ def _write_compat(request: Request, scanned: _Scanned) -> None:
 
 
 def _summary(request: Request, outcome: Outcome) -> dict[str, Any]:
-    """Nothing of when or how fast: scanning the same again gives the same file."""
+    """Return the contents of summary.json, without times: the same scan gives the same file."""
     return {
         "evals": str(request.evals),
         "corpus": request.corpus,

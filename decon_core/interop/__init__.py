@@ -1,6 +1,6 @@
-"""Findings that were written in another form, as a report's database, and the other way round.
+"""Read and write the reports of AI2's decon, the reference implementation.
 
-folder.py reads what `decon-assets scan` leaves in a folder, read.py the reports of the reference
-implementation, marks.py the marks in their texts; write.py writes such reports from a store. What a
-form does not hold is null in the database: nobody counted it.
+read.py reads its reports into a report database, lines.py checks their lines, marks.py parses the
+marks in their texts; write.py writes such reports from a store, decon_jsonl.py one file of them.
+Values that the format does not have are null in the database.
 """

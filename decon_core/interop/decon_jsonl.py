@@ -1,25 +1,24 @@
-"""Leaks in the reference implementation's report form: a JSON object a line, one file per shard.
+"""Write leaks as a report of the reference implementation: JSON lines, one file per shard.
 
-Programs that read the reference's reports read these. What differs, and why:
+Programs that read the reference's reports can read these. Differences from the reference:
 
-- `training_file` keeps the shard's folder and whole file name, as the name of the report file does:
-  the reference gives the base name only, so that two shards of one name cannot be told apart. A
-  shard without leaks has an empty file, which says that it was scanned.
+- `training_file` has the shard's folder and full file name, like the name of the report file. The
+  reference writes only the base name, which does not distinguish shards of the same name. A shard
+  without leaks has an empty file, which shows that it was scanned.
 - `training_overlap_text` is cut from the original text, with its capitals and punctuation, and
-  marked as there: ⟨passage⟩ 【question】 ⟦answer⟧. Context is counted in words, not in tokens.
-- `answer_overlap_ratio` and `passage_overlap_ratio` are the shares by idf, as in the fields beside
-  them: tiles keep no plain counts.
-- `cluster_token_length` ends where the answer begins, like `question_end_idx`; there it goes on to
-  the end of the cluster.
-- Of an item's choices the best one is reported, not whichever came first; and an item that repeats
-  another is reported like the first.
-- `eval_line` is the row in the benchmark's record table, and `reference_file` that table: files may
-  have been read by a recipe, and have no line for a record.
-- Rows that could not be read are not in it, as they are not there: they are in the ledger.
+  marked like the reference's: ⟨passage⟩ 【question】 ⟦answer⟧. Context is counted in words.
+- `answer_overlap_ratio` and `passage_overlap_ratio` are shares by idf, equal to
+  `answer_idf_overlap` and `passage_idf_overlap`: tiles have no plain counts.
+- `cluster_token_length` ends where the answer begins, like `question_end_idx`; in the reference it
+  extends to the end of the cluster.
+- The best of an item's choices is reported, not the first one; an item that repeats another is
+  reported as well.
+- `eval_line` is the row in the benchmark's record table, and `reference_file` that table: files
+  read by a recipe may have no line per record.
 
-As there: `training_line` and `eval_line` count from 0, the `_idx` fields are positions of tokens in
-the canonical text, with the last one included, and the texts of the benchmark are canonical, the
-first 1000 words of each.
+As in the reference, rows that could not be read are not in the report (they are in the ledger),
+`training_line` and `eval_line` count from 0, the `_idx` fields are token positions in the canonical
+text with the last one included, and the benchmark's texts are canonical and cut to 1000 words.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _EVAL_TEXTS = ("question", "answer", "passage")
 
 
 def report_name(shard: str, policy: Policy) -> str:
-    """The report file of a shard, below the folder of all reports."""
+    """Return the path of a shard's report file below the report folder."""
     return f"{shard}-simple-{policy.contamination_score_threshold:.2f}.jsonl"
 
 
@@ -61,14 +60,15 @@ def write_report(
     records: Mapping[str, pa.Table],
     policy: Policy,
 ) -> None:
-    """Write what leaked into a shard. `records` are the benchmarks' tables, by name.
+    """Write the leaks of a shard. `records` has the benchmarks' record tables by name.
 
-    The shard is read once more, for its texts; it raises when it is not what was scanned.
+    Reads the shard again for its texts; raises if it changed since the scan.
     """
     path = folder / report_name(shard.name, policy)
     path.parent.mkdir(parents=True, exist_ok=True)
     leaks: dict[int, list[dict[str, Any]]] = {}
-    is_leak = pl.col("is_contaminated") & (pl.col("detector") == "decon")  # the reference's rule
+    # Only `decon`, the detector of the reference.
+    is_leak = pl.col("is_contaminated") & (pl.col("detector") == "decon")
     for entry in pl.DataFrame(entries).filter(is_leak).to_dicts():
         leaks.setdefault(entry["row"], []).append(entry)
     with path.open("wb") as file:
@@ -83,7 +83,7 @@ def _with_texts(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     if not leaks:
         return
-    for row in read_shard(shard, source):  # to its end: only there it is known to be the same
+    for row in read_shard(shard, source):  # to the end, where its checksum is verified
         if isinstance(row, Document):
             for entry in leaks.get(row.row, ()):
                 yield row.text, entry
@@ -97,9 +97,9 @@ def report_line(
     training_file: str,
     policy: Policy,
 ) -> dict[str, Any]:
-    """One leak; a field that has no value is left out."""
+    """Return the report line of one leak; fields without a value are left out."""
     length = entry["question_stop"] - entry["question_start"]
-    asked = np.array([entry["question_tokens"]])
+    question_tokens = np.array([entry["question_tokens"]])
     line = {
         "training_file": training_file,
         "training_line": entry["row"],
@@ -112,7 +112,7 @@ def report_line(
         "eval_unique_ngrams": entry["n_grams"],
         "contamination_score": entry["score"],
         "length_adjusted_question_threshold": float(
-            policy.decay(asked, policy.least_question_overlap)[0]
+            policy.decay(question_tokens, policy.least_question_overlap)[0]
         ),
         "method": "simple",
         "idf_overlap": entry["question_overlap"],
@@ -138,7 +138,7 @@ def report_line(
 
 
 def _original_instance(record: Mapping[str, Any]) -> int:
-    """Its number in the reference's own file, where that is known to differ from ours."""
+    """Return the item's index in the reference's own file if it is known, else ours."""
     extras = orjson.loads(record["extras"]) if record["extras"] else {}
     number = extras.get("eval_instance_index", record["instance_index"])
     return int(number)
@@ -156,7 +156,7 @@ def _canonical(text: str | None, policy: Policy) -> str | None:
 
 
 def overlap_text(text: str, entry: Mapping[str, Any]) -> str:
-    """The place in the original text, its parts marked, with words before and behind it."""
+    """Cut the match from the original text, with its parts marked and words of context."""
     spans = sorted(
         (entry[f"{part}_char_start"], entry[f"{part}_char_stop"], marks)
         for part, marks in MARKS.items()
@@ -166,22 +166,22 @@ def overlap_text(text: str, entry: Mapping[str, Any]) -> str:
     pieces = ["... " if at else "", text[at : spans[0][0]]]
     at = spans[0][0]
     for start, stop, (opening, closing) in spans:
-        # Parts that overlap are cut, not repeated: what is between the marks is the text in order.
+        # Overlapping parts are cut, not repeated, so that the text stays in order.
         first, last = max(start, at), max(stop, at)
         pieces += [text[at:first], opening, text[first:last], closing]
         at = last
-    end = _words_behind(text, at)
+    end = _words_after(text, at)
     return "".join([*pieces, text[at:end], " ..." if end < len(text) else ""])
 
 
 def _words_before(text: str, at: int) -> int:
-    # Of a text of any length only this much is looked at: words may be longer, not by much.
+    # A bounded window, so that long texts cost no more: 50 characters per word are enough.
     window = max(0, at - 50 * _WORDS_BEFORE)
     starts = [word.start() for word in re.finditer(r"\S+", text[window:at])]
     return window + starts[-_WORDS_BEFORE] if len(starts) > _WORDS_BEFORE else window
 
 
-def _words_behind(text: str, at: int) -> int:
+def _words_after(text: str, at: int) -> int:
     window = text[at : at + 50 * _WORDS_AFTER]
     stops = [word.end() for word in re.finditer(r"\S+", window)]
     return at + (stops[_WORDS_AFTER - 1] if len(stops) > _WORDS_AFTER else len(window))

@@ -1,4 +1,4 @@
-"""A line of the reference implementation's reports, checked, as a match and as a pair."""
+"""Check a line of the reference implementation's reports; convert it to a match and a pair."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from decon_core.text.canonical import canonical
 
 Line = Mapping[str, Any]
 
-_TEXT, _WHOLE, _NUMBER, _FLAG = "a text", "a whole number from 0 on", "a number", "true or false"
+_TEXT, _WHOLE, _NUMBER, _FLAG = "a text", "a whole number, 0 or more", "a number", "true or false"
 
-# Without these there is no match; the others may be missing, not wrong.
+# Required for a match. The optional ones may be missing or null, but not of another type.
 _REQUIRED = {
     "training_file": _TEXT,
     "training_line": _WHOLE,
@@ -51,13 +51,12 @@ _OPTIONAL = {
 
 _MOST = 2**63
 
-# In the order in which a pair names them.
 _FORM = Policy().form
-_PARTS = ("question", "answer", "passage")
+_PARTS = ("question", "answer", "passage")  # in the order of a pair's digest
 
 
 class LineError(ValueError):
-    """What is wrong with a line: what was found, and what belongs there."""
+    """A line that cannot be used: what was found, and what was expected."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(found, expected)
@@ -65,13 +64,13 @@ class LineError(ValueError):
 
 
 def read_line(raw: bytes) -> Line:
-    """A line as it stands there."""
+    """Parse and check a line; raise `LineError` if it is not a report line."""
     try:
         line = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise LineError(str(error), "JSON") from None
     if not isinstance(line, dict):
-        raise LineError("JSON that is no object", "an object")
+        raise LineError("JSON that is not an object", "an object")
     for name, kind in (_REQUIRED | _OPTIONAL).items():
         value = line.get(name)
         if value is None and name in _OPTIONAL:
@@ -93,8 +92,8 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, int) and 0 <= value < _MOST
 
 
-def match_of(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str, Any]:
-    """The line as a row of `matches`. The score before the length penalty is not told."""
+def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str, Any]:
+    """Convert a line to a row of `matches`; the base score is not reported, so it is the score."""
     score = float(line["contamination_score"])
     length = line.get("eval_token_length") or 0
     return {
@@ -107,7 +106,7 @@ def match_of(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str
         "instance_index": line["eval_instance_index"],
         "record": line.get("eval_line") or 0,
         "fingerprint": line.get("fingerprint") or "",
-        "pair": pair_of(line, marked),
+        "pair": pair_key(line, marked),
         "is_correct": line.get("is_correct"),
         "base_score": score,
         "question_overlap": line.get("idf_overlap"),
@@ -125,7 +124,7 @@ def match_of(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str
 
 
 def _spans(line: Line) -> dict[str, Any]:
-    """The reference names the last token; here a range ends behind it."""
+    """Convert the reference's ranges, which include the last token, to half-open ones."""
     spans: dict[str, int | None] = {}
     for part in _PARTS:
         start, last = line.get(f"{part}_start_idx"), line.get(f"{part}_end_idx")
@@ -135,23 +134,23 @@ def _spans(line: Line) -> dict[str, Any]:
     return spans
 
 
-def marked_in(line: Line) -> Marked:
-    """The document's text there."""
+def document_text(line: Line) -> Marked:
+    """Return the document's text around the match, with its marks parsed."""
     return parse_marks(line.get("training_overlap_text") or "")
 
 
-def pair_of(line: Line, marked: Marked) -> str:
-    """As a scan by the default policy names it; so what people said of it holds here.
+def pair_key(line: Line, marked: Marked) -> str:
+    """Return the key that a scan by the default policy gives this pair, so that verdicts apply.
 
-    Not so where parts overlap, which the marks cannot show.
+    The key differs if parts overlap, which the marks cannot show.
     """
-    found = {mark.part: marked.text[mark.start : mark.stop] for mark in marked.marks}
-    words = [canonical(found.get(part, ""), _FORM) for part in _PARTS]
+    texts = {mark.part: marked.text[mark.start : mark.stop] for mark in marked.marks}
+    words = [canonical(texts.get(part, ""), _FORM) for part in _PARTS]
     return pair_name(line.get("fingerprint") or "", digest_of(words))
 
 
-def shown_of(line: Line, marked: Marked) -> dict[str, Any]:
-    """Both texts of a pair. What of the benchmark's was found is not told: it has no marks."""
+def pair_row(line: Line, marked: Marked) -> dict[str, Any]:
+    """Convert a line to a row of `pairs`, without marks in the benchmark's texts."""
     return {
         "fingerprint": line.get("fingerprint") or "",
         "benchmark": line["eval_key"],

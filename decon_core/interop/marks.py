@@ -1,8 +1,7 @@
-"""The marks of the reference implementation in a text: ⟨passage⟩ 【question】 ⟦answer⟧.
+"""Parse the marks of the reference implementation in a text: ⟨passage⟩ 【question】 ⟦answer⟧.
 
-A document may hold such brackets itself. The program writes each kind once at most, so of a kind
-that is there more often, or opens and does not close, nobody can tell which are marks: those stay
-in the text as they are, and mark nothing.
+A document may contain such brackets itself. The program writes each kind at most once, so a kind
+that is repeated or not closed is ambiguous: its brackets stay in the text and mark nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from decon_core.interop.decon_jsonl import MARKS
 
 @dataclass(frozen=True)
 class Mark:
-    """A part of a text, in characters."""
+    """A marked part of a text, as a range of characters."""
 
     start: int
     stop: int
@@ -24,7 +23,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Marked:
-    """A text without its marks, what they said, and the kinds that could not be read."""
+    """A text without its marks, the marks, and the kinds of marks that are ambiguous."""
 
     text: str
     marks: tuple[Mark, ...]
@@ -32,7 +31,7 @@ class Marked:
 
 
 def parse_marks(text: str) -> Marked:
-    """Take the marks out. The program's dots in front and behind are left: text goes on there."""
+    """Remove and return the marks; the program's dots at both ends of the text are kept."""
     edges: dict[int, tuple[str, bool]] = {}
     unclear = []
     for part, (opening, closing) in MARKS.items():

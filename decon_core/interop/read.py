@@ -1,8 +1,7 @@
-"""Reports of the reference implementation, a file per shard, as one report's database.
+"""Read reports of the reference implementation, one file per shard, into one report database.
 
-Such a report names what leaked. Which items did not, how many documents there were and which rows
-could not be read is not in it; nor are benchmarks of which nothing was found. All of that is null,
-or absent.
+These reports list only leaks. Clean items, numbers of documents, unreadable rows and benchmarks
+without leaks are not in them; they are null or absent in the database.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from decon_core.errors import InputError, Problem
 from decon_core.interop.lines import (
     Line,
     LineError,
-    marked_in,
-    match_of,
+    document_text,
+    match_row,
+    pair_row,
     read_line,
-    shown_of,
 )
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
@@ -35,15 +34,15 @@ from decon_core.storage.store import read_json
 MADE_BY = "reference implementation: only what leaked is known"
 
 _NAME = re.compile(r"(?P<shard>.+)-[a-z_]+-(?P<threshold>\d+(?:\.\d+)?)\.jsonl")
-_ROWS = 50_000  # at hand at once
-_MOST_TOLD = 1000
+_BATCH_ROWS = 50_000  # matches held in memory at a time
+_MOST_LISTED = 1000
 
 _Item = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class ReportFile:
-    """A report, and the shard that it is about."""
+    """A report file and its shard."""
 
     path: Path
     source: str
@@ -52,21 +51,21 @@ class ReportFile:
 
 
 @dataclass
-class Read:
-    """What came out of it."""
+class ReadResult:
+    """Counts of what was read, and the problems."""
 
     n_files: int = 0
     n_lines: int = 0
     n_bad: int = 0
-    n_unclear: int = 0  # texts in which brackets may be marks or not
-    bad: list[Problem] = field(default_factory=list)  # the first of them
-    others: list[str] = field(default_factory=list)  # files that are no report
+    n_unclear: int = 0  # texts with brackets that may or may not be marks
+    bad: list[Problem] = field(default_factory=list)  # the first bad lines
+    others: list[str] = field(default_factory=list)  # files that are not reports
 
 
-def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Read:
-    """Write the database. Lines that cannot be read are an error, or skipped, counted and told."""
+def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> ReadResult:
+    """Write the database. Bad lines raise `InputError`, or are skipped and counted."""
     files, others = _files(folder)
-    gathered = _Gathered(Read(len(files), others=others))
+    gathered = _Gathered(ReadResult(len(files), others=others))
     with TemporaryDirectory(prefix="decon-reference-") as work:
         matches = Path(work) / "matches.parquet"
         schema = TABLES["matches"].schema
@@ -74,15 +73,15 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
             for rows in _batches(gathered, files):
                 writer.write_table(table_of("matches", rows).cast(schema))
         if gathered.read.n_bad and not may_skip:
-            raise InputError(_told(gathered.read))
+            raise InputError(_problems(gathered.read))
         write_database(database, gathered.tables(files), {"matches": [matches]})
     return gathered.read
 
 
-def _told(read: Read) -> list[Problem]:
-    remedy = "--skip-bad goes on without such lines, and counts them"
+def _problems(read: ReadResult) -> list[Problem]:
+    remedy = "--skip-bad leaves such lines out and counts them"
     n_more = read.n_bad - len(read.bad)
-    more = [Problem(f"{n_more:,} more lines", "the like", "lines of a report")] if n_more else []
+    more = [Problem(f"{n_more:,} more lines", "bad lines", "lines of a report")] if n_more else []
     return [
         *read.bad,
         *more,
@@ -118,12 +117,12 @@ def _report_file(path: Path, base: Path, known: dict[str, dict[str, str]]) -> Re
     parsed = _NAME.fullmatch(name)
     shard = parsed["shard"] if parsed else name.removesuffix(".jsonl")
     threshold = float(parsed["threshold"]) if parsed else None
-    told = known.get(name, {"source": ONLY_SOURCE, "shard": shard})
-    return ReportFile(path, told["source"], told["shard"], threshold)
+    entry = known.get(name, {"source": ONLY_SOURCE, "shard": shard})
+    return ReportFile(path, entry["source"], entry["shard"], threshold)
 
 
 def _require_one_each(files: Sequence[ReportFile]) -> None:
-    """A shard that was reported twice would leak twice; at two thresholds nobody knows which."""
+    """Raise if a shard has two reports, whose leaks would count twice, or thresholds differ."""
     first: dict[tuple[str, str], ReportFile] = {}
     problems = []
     for file in files:
@@ -143,9 +142,9 @@ def _require_one_each(files: Sequence[ReportFile]) -> None:
 
 
 class _Gathered:
-    """Everything but the matches, which are too many to be held."""
+    """The rows of all tables but `matches`, which is too large for memory."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: ReadResult) -> None:
         self.read = read
         self._items: dict[_Item, dict[str, Any]] = {}
         self._pairs: dict[str, dict[str, Any]] = {}
@@ -153,9 +152,9 @@ class _Gathered:
         self._bad: list[dict[str, Any]] = []
 
     def add(self, line: Line, file: ReportFile) -> dict[str, Any]:
-        """One more line; gives its match."""
-        marked = marked_in(line)
-        match = match_of(line, marked, source=file.source, shard=_shard_of(line, file))
+        """Add a line; return its match."""
+        marked = document_text(line)
+        match = match_row(line, marked, source=file.source, shard=_shard_of(line, file))
         self._shards.setdefault((match["source"], match["shard_name"]))
         self.read.n_unclear += bool(marked.unclear)
         self._add_item(line, match)
@@ -164,7 +163,7 @@ class _Gathered:
             place = {name: match[name] for name in ("source", "shard_name", "pair")}
             calls = {"rules": "decon", "is_by_score": True, "is_contaminated": True}
             counts = {"n_matches": 0, "score": -1.0, "documents": set()}
-            pair = {**shown_of(line, marked), **place, **calls, **counts}
+            pair = {**pair_row(line, marked), **place, **calls, **counts}
             self._pairs[match["pair"]] = pair
         pair["n_matches"] += 1
         pair["score"] = max(pair["score"], match["score"])
@@ -180,9 +179,9 @@ class _Gathered:
             item["fingerprints"].setdefault(match["fingerprint"])
 
     def skip(self, file: ReportFile, number: int, error: LineError) -> None:
-        """A line that says nothing: a leak may have stood there, and is lost."""
+        """Count a bad line as unreadable: it may have been a leak."""
         self.read.n_bad += 1
-        if len(self.read.bad) < _MOST_TOLD:
+        if len(self.read.bad) < _MOST_LISTED:
             where = f"{file.path} line {number}"
             self.read.bad.append(Problem(where, error.found, error.expected))
         place = {"source": file.source, "shard_name": file.shard}
@@ -190,7 +189,7 @@ class _Gathered:
         self._bad.append({**place, "reason": "line of the report", "detail": detail})
 
     def tables(self, files: Sequence[ReportFile]) -> dict[str, Any]:
-        """What is known beside the matches; a shard with an empty report was scanned, too."""
+        """Return all tables but `matches`; shards with an empty report are included."""
         for file in files:
             self._shards.setdefault((file.source, file.shard))
         rows = {
@@ -226,16 +225,16 @@ def _batches(gathered: _Gathered, files: Sequence[ReportFile]) -> Iterator[list[
                     rows.append(gathered.add(read_line(raw), file))
                 except LineError as error:
                     gathered.skip(file, number, error)
-                if len(rows) == _ROWS:
+                if len(rows) == _BATCH_ROWS:
                     yield rows
                     rows = []
     yield rows
 
 
 def _shard_of(line: Line, file: ReportFile) -> str:
-    """The name of the file has the shard's folder, which a line may lack."""
-    own, told = PurePosixPath(file.shard).name, PurePosixPath(line["training_file"]).name
-    return file.shard if own.startswith(told) else str(line["training_file"])
+    """Return the shard by the file name, which has its folder, if the line names the same shard."""
+    by_file, by_line = PurePosixPath(file.shard).name, PurePosixPath(line["training_file"]).name
+    return file.shard if by_file.startswith(by_line) else str(line["training_file"])
 
 
 def _item(name: _Item, known: dict[str, Any]) -> dict[str, Any]:
@@ -247,7 +246,7 @@ def _item(name: _Item, known: dict[str, Any]) -> dict[str, Any]:
         "question": known["question"],
         "has_answer": known["has_answer"],
         "fingerprints": [*known["fingerprints"]],
-        "is_indexed": True,  # or it had not been found
+        "is_indexed": True,  # it has a match
     }
 
 

@@ -1,10 +1,10 @@
-"""What a store holds, as reports of the reference implementation: a file per shard.
+"""Write a store's leaks as reports of the reference implementation, one file per shard.
 
     <out>/<source>/<shard>-simple-0.80.jsonl
-    <out>/manifest.json     which file is about which shard of which source
+    <out>/manifest.json     source and shard of each file
 
-Only what counts as a leak by `decon`, the reference's rule, is in them; decon_jsonl.py says how
-they differ from the reference's own.
+Only leaks by `decon`, the reference's detector, are written; decon_jsonl.py lists the differences
+from the reference's own reports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MANIFEST = "manifest.json"
 
 
 def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None]) -> int:
-    """Write a report of every shard, empty where nothing leaked; gives how many."""
+    """Write one report per shard, empty if it has no leaks; return the number of shards."""
     _require_free(out)
     if not builder.packs:
         raise MissingError(
@@ -49,8 +49,8 @@ def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None
 
 
 def _require_free(out: Path) -> None:
-    """What stands there goes, so it must be an earlier answer, or nothing."""
+    """Raise unless `out` is missing, empty or an earlier result: it will be replaced."""
     if not out.exists() or (out / MANIFEST).is_file() or (out.is_dir() and not any(out.iterdir())):
         return
     expected = "no such folder, an empty one, or one that this command wrote"
-    raise InputError(Problem(str(out), "something else", expected))
+    raise InputError(Problem(str(out), "other files", expected))

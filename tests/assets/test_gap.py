@@ -23,7 +23,7 @@ def test_gap_says_what_a_model_scores_without_the_leaks(reported, capsys):
     capsys.readouterr()
     assert main(["gap", "--results", str(path), "--out", "gap"]) == 0
     said = capsys.readouterr()
-    assert "too few items for a statement" in said.out
+    assert "too few items: " in said.out
     assert "not in the report" in said.out
     assert "A gap is a correlation" in said.out
     (gap,) = json.loads((reported.folder / "gap" / "gap.json").read_text())["gaps"]
@@ -39,7 +39,7 @@ def test_gap_ends_with_1_when_nothing_is_joined_and_2_when_an_input_is_wrong(rep
     path = reported.folder / "scores.csv"
     path.write_text("benchmark,question,score\nharbor,nobody asked this,1\n")
     assert main(["gap", "--results", str(path)]) == 1
-    assert "row 1: found no item of that text" in capsys.readouterr().err
+    assert "row 1: found no item with this text" in capsys.readouterr().err
     assert main(["gap", "--results", "nowhere"]) == 2
     assert "no such file" in capsys.readouterr().err
     assert main(["gap", "--results", str(path), "--report", "nowhere.duckdb"]) == 2

@@ -133,7 +133,7 @@ def test_files_beside_recipes_that_are_given_do_not_replace_them(bare, capsys):
     Path("b/evals.yaml").write_text("evals:\n  quiz: " + json.dumps(recipe))
     given = ["--evals", "b/evals.yaml", "b/other.jsonl", "--force"]
     assert main(["init", "--corpus", "shards", *given]) == 2
-    assert "recipes that are given" in capsys.readouterr().err
+    assert "recipes for some of the files" in capsys.readouterr().err
     assert "quiz" in Path("b/evals.yaml").read_text()
     assert not Path("decon.toml").exists()
 
@@ -239,8 +239,8 @@ def test_answers_that_are_not_read_are_named_with_the_setting_that_reads_them(
     write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
     assert main(["init", "--corpus", "rl", "--evals", "quiz.jsonl"]) == 0
     said, written = capsys.readouterr().out, Path("decon.toml").read_text()
-    assert "'answer', 'solution', called an answer: left out" in said
-    assert "Texts that are left out: 'hint'" in said
+    assert "left out, with the name of an answer: 'answer', 'solution'" in said
+    assert "Text fields left out: 'hint'" in said
     assert 'To read them as well: text = ["prompt", "hint"]' in said
     plain = " ".join(written.replace("\n#", " ").split())
     assert "A benchmark question found without its answer is called question-only" in plain
@@ -279,4 +279,4 @@ def test_a_folder_of_nothing_but_set_aside_files_says_so(tmp_path, monkeypatch, 
     write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
     write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
     assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 2
-    assert "only files below names that begin with _ or ." in capsys.readouterr().err
+    assert "only files or folders whose names begin with _ or ." in capsys.readouterr().err

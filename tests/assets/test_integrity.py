@@ -252,4 +252,4 @@ def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
         flip(path, rng)
         assert scan() == undamaged
         assert is_whole(path)
-    assert sum("damaged, so made again" in line for line in said) >= 2
+    assert sum("damaged, will be rebuilt" in line for line in said) >= 2

@@ -215,7 +215,7 @@ def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):
     assert place.written() == first
     said = capsys.readouterr().err
     assert "0 shards to scan" in said
-    assert "0 built, 2 already there" in said
+    assert "0 built, 2 reused" in said
 
 
 def test_a_new_shard_is_all_that_is_scanned(place, capsys):
@@ -474,7 +474,7 @@ def test_a_scan_that_was_killed_leaves_no_answer_and_goes_on(place):
         (lambda place: (place.folder / "evals" / "x.jsonl").write_text("{\n"), "not JSON"),
         (lambda place: (place.folder / "evals").rename(place.folder / "e"), "no such file"),
         (lambda place: place.empty_evals(), "no record in any file"),
-        (lambda place: place.out.write_text(""), "a file; expected a folder"),
+        (lambda place: place.out.write_text(""), "a file; expected an output folder"),
         (lambda place: place.write_policy(detectors=[["decon"]]), "some of decon"),
         (lambda place: place.write_policy(longest_match_threshold=1.0), "below 1"),
         (lambda place: (place.folder / "corpus").rename(place.folder / "c"), "no such file"),

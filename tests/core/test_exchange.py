@@ -340,7 +340,7 @@ def test_a_folder_of_something_else_is_not_replaced(scanned, tmp_path):
     out = tmp_path / "mine"
     out.mkdir()
     (out / "letters.txt").write_text("dear")
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="other files"):
         write_reports(scanned, out, on_shard=lambda _: None)
     assert (out / "letters.txt").read_text() == "dear"
     (out / "letters.txt").unlink()

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from decon_core.config.policy import Policy
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError, StaleError
-from decon_core.report.review.found import Call, Wanted, open_report
+from decon_core.report.review.found import Call, PairFilter, open_report
 from decon_core.report.review.merge import merge_verdicts, verdict_line
 from decon_core.report.review.precision import Tally, estimate, tally, wilson
-from decon_core.report.review.queue import in_order, of_calls, without_verdict
+from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
 from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
 from decon_core.report.review.show import Paint, page
 
@@ -57,10 +57,10 @@ def test_the_most_doubtful_come_first_by_the_threshold_of_the_rule_that_found_th
     ]
     with report(*rows, policy=policy) as opened:
         assert opened.policy() == policy
-        found = opened.pairs(Wanted())
-    assert numbers(in_order(found, "doubt", policy)) == [4, 1, 5, 3, 2, 0]
-    assert numbers(in_order(found, "score", policy)) == [0, 3, 2, 5, 1, 4]
-    assert numbers(in_order(found, "documents", policy)) == [3, 0, 2, 5, 1, 4]
+        found = opened.pairs(PairFilter())
+    assert numbers(sort_pairs(found, "doubt", policy)) == [4, 1, 5, 3, 2, 0]
+    assert numbers(sort_pairs(found, "score", policy)) == [0, 3, 2, 5, 1, 4]
+    assert numbers(sort_pairs(found, "documents", policy)) == [3, 0, 2, 5, 1, 4]
 
 
 def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_is_shown(report):
@@ -74,14 +74,16 @@ def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_
     with report(*rows, calls=calls) as opened:
 
         def chosen(**wanted):
-            return numbers(opened.pairs(Wanted(**wanted)))
+            return numbers(opened.pairs(PairFilter(**wanted)))
 
         assert chosen() == [0, 1, 2, 3]
         assert chosen(benchmarks=("exam",)) == [1]
         assert chosen(rules=("ratcliff",)) == [2]
         assert chosen(rules=("exact", "decon"), benchmarks=("quiz",)) == [0, 2, 3]
         assert chosen(sources=("books",)) == [0, 3]
-        assert [one.row for one in opened.calls(Wanted(sources=("books",), rules=("decon",)))] == [
+        assert [
+            one.row for one in opened.calls(PairFilter(sources=("books",), rules=("decon",)))
+        ] == [
             3,
             77,
         ]
@@ -106,11 +108,11 @@ def test_a_pair_has_all_of_its_documents_and_is_found_by_the_id_of_any(tmp_path)
             f"web/a.jsonl row {row} (page-{row})" for row in range(55)
         ]
         assert len(opened.documents(key(0), most=10)) == 10
-        found = opened.pairs(Wanted(documents=("page-37",)))
+        found = opened.pairs(PairFilter(documents=("page-37",)))
         assert [one.pair for one in found] == [key(0)]
         lines = page(opened.pair(key(0)), width=80, paint=Paint(has_colour=False))
     told = "\n".join(lines)
-    assert "stands in 55 documents" in told
+    assert "found in 55 documents" in told
     assert "web/a.jsonl row 54 (page-54)" in told
     assert "more: decon-assets report" not in told
 
@@ -128,28 +130,28 @@ def test_a_pair_says_how_the_report_counts_it(tmp_path):
     question = {"score": 0.7, "is_question_only": True}
     path = write_report(tmp_path / "r.duckdb", [pair(0), pair(1, **question), pair(2, score=0.7)])
     with open_report(path) as opened:
-        called = [one.called for one in opened.pairs(Wanted())]
+        called = [one.called for one in opened.pairs(PairFilter())]
     assert called == ["leak", "question-only", "near miss"]
 
 
 def test_what_has_a_verdict_is_not_asked_again(report):
     with report(*map(pair, range(3))) as opened:
-        found = opened.pairs(Wanted())
+        found = opened.pairs(PairFilter())
     assert numbers(without_verdict(found, saying({1: "unsure"}))) == [0, 2]
 
 
 def test_calls_are_leaks_by_score_whatever_people_said(report):
     rows = [pair(0), pair(1, is_contaminated=False, verdict="template"), pair(2, score=0.7)]
     with report(*rows) as opened:
-        assert sorted(one.row for one in opened.calls(Wanted())) == [0, 1]
+        assert sorted(one.row for one in opened.calls(PairFilter())) == [0, 1]
 
 
 def test_a_pair_of_several_calls_is_asked_once(report):
     rows = [pair(0), pair(1)]
     calls = [call(rows[0]), call(rows[1]), call(rows[0], row=9)]
     with report(*rows, calls=calls) as opened:
-        drawn = in_order_of_draw(draw(opened.calls(Wanted()), 3, by=()), 0)
-        assert sorted(numbers(of_calls(opened.pairs(Wanted()), drawn))) == [0, 1]
+        drawn = in_order_of_draw(draw(opened.calls(PairFilter()), 3, by=()), 0)
+        assert sorted(numbers(pairs_of_calls(opened.pairs(PairFilter()), drawn))) == [0, 1]
 
 
 def test_a_report_that_is_not_there_or_of_another_form_is_refused(tmp_path, report):
@@ -173,7 +175,7 @@ def test_a_report_that_is_not_there_or_of_another_form_is_refused(tmp_path, repo
 
 def test_a_line_says_of_what_it_is_and_where_that_was_seen(report):
     with report(pair(7)) as opened:
-        (about,) = opened.pairs(Wanted())
+        (about,) = opened.pairs(PairFilter())
     assert verdict_line(about, "leak", by="ada") == {
         "pair": key(7),
         "fingerprint": key(1007),

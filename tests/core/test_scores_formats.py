@@ -107,7 +107,7 @@ def check_by_hand(gap):
     assert gap.decontaminated == pytest.approx(2 / 7)
     assert gap.moved == pytest.approx(2 / 7 - 6 / 12)
     assert (gap.low, gap.high, gap.p) == (None, None, None)
-    assert gap.remark == "too few items for a statement: 5 leaked and 6 clean"
+    assert gap.remark == "too few items: 5 leaked and 6 clean"
 
 
 # lm-evaluation-harness ----------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_an_item_that_stands_twice_counts_once(report, tmp_path):
     check_by_hand(only(account, subset=None))
     assert account.joins[0].n_twice == 1
     (problem,) = account.problems
-    assert "row 13: found quiz test 2 once more, first in" in str(problem)
+    assert "row 13: found quiz test 2 again, first in" in str(problem)
     assert "row 3;" in str(problem)
 
 
@@ -261,7 +261,7 @@ def test_of_a_part_that_was_asked_the_index_says_nothing(report, tmp_path):
     gap = only(account, subset=None)
     assert (gap.not_joined.n, gap.leaked.n, gap.gap, gap.decontaminated) == (8, 0, None, None)
     assert account.joins[0].n_not_joined == len(account.problems) == 8
-    assert "8 different indexes where the report has 12 items" in str(account.problems[0])
+    assert "8 different indexes, but the report has 12 items" in str(account.problems[0])
 
 
 def test_numbers_of_a_split_that_the_report_does_not_have_say_nothing(report, tmp_path):
@@ -274,7 +274,8 @@ def test_numbers_of_a_split_that_the_report_does_not_have_say_nothing(report, tm
     account = score_gap([path], report)
     # The texts stand for themselves; without numbers, 3 and 9 are the same question.
     assert (account.joins[0].ways, account.joins[0].n_not_joined) == ({"text": 9}, 3)
-    assert "the split 'train' where there are dev, test" in "\n".join(map(str, account.problems))
+    problems = "\n".join(map(str, account.problems))
+    assert "the split 'train' in the file (the report has dev, test" in problems
     account = score_gap([path], report, tasks=["quiz=quiz:test"])
     check_by_hand(only(account, subset=None))
 
@@ -288,7 +289,7 @@ def test_an_index_that_contradicts_texts_is_not_used(report, tmp_path):
     # 3 and 9 ask the same and fared alike, but are of two parts: nobody can say which is which.
     assert (gap.leaked.n, gap.not_joined.n) == (4, 3)
     told = "\n".join(map(str, account.problems))
-    assert "index 1, that of test 1, and the text of test 0; so in 11 rows" in told
+    assert "index 1 (test 1) with the text of test 0; 11 such rows" in told
     assert "an index that contradicts the texts of other rows" in told
 
 
@@ -298,7 +299,7 @@ def test_an_index_whose_item_has_other_words_is_not_used(report, tmp_path):
     account = score_gap([harness_file(tmp_path, rows)], report, tasks=["quiz=quiz:test"])
     assert only(account, subset=None).not_joined.n == 1
     (problem,) = account.problems
-    assert "row 5: found a text that shares little with item 4" in str(problem)
+    assert "row 5: found a text that shares few words with item 4" in str(problem)
 
 
 def test_a_question_in_other_words_of_its_own_goes_by_index(report, tmp_path):
@@ -508,7 +509,8 @@ def test_an_index_of_no_split_is_told(report, tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("benchmark,index,score\nquiz,0,1\n")
     account = score_gap([path], report)
-    assert "no split said where there are dev, test: --task quiz=" in str(account.problems[0])
+    expected = "no split in the file (the report has dev, test; set it by --task quiz="
+    assert expected in str(account.problems[0])
     account = score_gap([path], report, tasks=["quiz=quiz:test"])
     assert only(account, subset=None).leaked.n == 1
 
@@ -521,10 +523,10 @@ def test_an_index_of_no_split_is_told(report, tmp_path):
     [
         ("empty.jsonl", "", "no rows at all"),
         ("broken.jsonl", "{", "not JSON"),
-        ("other.jsonl", '{"text": "a document"}\n', "rows with 'text'"),
-        ("other.csv", "name,score\nx,1\n", "rows with 'name', 'score'"),
+        ("other.jsonl", '{"text": "a document"}\n', "rows with the fields 'text'"),
+        ("other.csv", "name,score\nx,1\n", "rows with the fields 'name', 'score'"),
         ("notes.txt", "hello", "another kind of file"),
-        ("asked-requests.jsonl", '{"request_type": "x", "doc_id": 0}\n', "what OLMES asked"),
+        ("asked-requests.jsonl", '{"request_type": "x", "doc_id": 0}\n', "OLMES requests"),
     ],
 )
 def test_a_file_that_holds_no_results_is_refused(report, tmp_path, name, content, said):
@@ -563,7 +565,7 @@ def test_missing_paths_and_damaged_reports_are_refused(report, tmp_path):
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ("quiz", "another form"),
+        ("quiz", "found 'quiz'"),
         ("quiz=other", "no benchmark 'other'"),
         ("quiz=quiz:train", "no split 'train'"),
     ],

@@ -6,7 +6,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from decon_core.report.score_gap.gaps import N_DRAWS, chance_of, interval
+from decon_core.report.score_gap.gaps import N_DRAWS, interval, p_value
 
 
 def by_loops(leaked, clean):
@@ -33,31 +33,31 @@ def by_loops(leaked, clean):
     ],
 )
 def test_the_chance_of_few_items_is_that_of_every_way_to_draw_them(leaked, clean):
-    found = chance_of(np.array(leaked, float), np.array(clean, float), "any")
+    found = p_value(np.array(leaked, float), np.array(clean, float), "any")
     assert found == pytest.approx(by_loops(leaked, clean), abs=1e-12)
 
 
 def test_two_of_two_against_none_of_three_by_hand():
     """Of the 10 ways to choose 2 of 5 items one gives (1, 1), and none is as far the other way."""
-    assert chance_of(np.array([1.0, 1.0]), np.zeros(3), "any") == pytest.approx(1 / 10)
+    assert p_value(np.array([1.0, 1.0]), np.zeros(3), "any") == pytest.approx(1 / 10)
 
 
 def test_scores_that_are_all_the_same_are_no_gap():
-    assert chance_of(np.ones(4), np.ones(9), "any") == 1.0
+    assert p_value(np.ones(4), np.ones(9), "any") == 1.0
 
 
 def test_the_chance_that_is_drawn_is_near_the_exact_one():
     rng = np.random.default_rng(3)
     leaked, clean = rng.random(8).round(2) + 0.2, rng.random(8).round(2)
     exact = by_loops([*leaked], [*clean])  # 12,870 ways: more than are tried
-    drawn = chance_of(leaked, clean, "any")
+    drawn = p_value(leaked, clean, "any")
     assert drawn == pytest.approx(exact, abs=4 * (exact * (1 - exact) / N_DRAWS) ** 0.5)
     assert drawn * (N_DRAWS + 1) == pytest.approx(round(drawn * (N_DRAWS + 1)))
 
 
 def test_what_was_observed_counts_as_one_draw():
     leaked, clean = np.arange(100.0, 120.0), np.arange(0.0, 20.0)
-    assert chance_of(leaked, clean, "any") == 1 / (N_DRAWS + 1)
+    assert p_value(leaked, clean, "any") == 1 / (N_DRAWS + 1)
 
 
 def test_the_interval_is_that_of_items_drawn_one_by_one():
@@ -80,7 +80,7 @@ def test_a_name_decides_the_draws():
     leaked, clean = rng.random(15), rng.random(30)
     assert interval(leaked, clean, "a") == interval(leaked, clean, "a")
     assert interval(leaked, clean, "a") != interval(leaked, clean, "b")
-    assert chance_of(leaked, clean, "a") == chance_of(leaked, clean, "a")
+    assert p_value(leaked, clean, "a") == p_value(leaked, clean, "a")
 
 
 @pytest.mark.parametrize("is_graded", [False, True])
@@ -106,7 +106,7 @@ def test_without_an_effect_every_chance_is_as_likely(is_graded):
     for world in range(n_worlds):
         scores = rng.random(n_items)
         scores = scores if is_graded else (scores < 0.6).astype(float)
-        found.append(chance_of(scores[: n_items // 3], scores[n_items // 3 :], f"world {world}"))
+        found.append(p_value(scores[: n_items // 3], scores[n_items // 3 :], f"world {world}"))
     for share in (0.1, 0.25, 0.5, 0.75):
         noise = 4 * (share * (1 - share) / n_worlds) ** 0.5
         step = 0 if is_graded else 0.08  # sums of zeros and ones are whole, so some are missing
@@ -117,11 +117,11 @@ def test_a_true_effect_is_seen():
     leaked, clean = np.repeat([1.0, 0.0], [80, 20]), np.repeat([1.0, 0.0], [200, 200])
     low, high = interval(leaked, clean, "any")
     assert 0.15 < low < 0.3 < high < 0.45
-    assert chance_of(leaked, clean, "any") < 1e-6
+    assert p_value(leaked, clean, "any") < 1e-6
 
 
 def test_many_items_are_no_matter():
     leaked, clean = np.repeat([1.0, 0.0], [2_000, 2_000]), np.repeat([1.0, 0.0], [5_000, 5_040])
     low, high = interval(leaked, clean, "any")
     assert low < 0.002 < high
-    assert 0.5 < chance_of(leaked, clean, "any") <= 1
+    assert 0.5 < p_value(leaked, clean, "any") <= 1

@@ -174,7 +174,7 @@ def test_files_of_one_name_that_are_read_differently_are_sources_of_their_own(tm
 def test_many_files_of_one_name_that_are_read_differently_are_refused(tmp_path):
     for at in range(4):
         write(tmp_path / f"a-{at}.jsonl", texts() if at else [{"messages": TURNS}] * 5)
-    with pytest.raises(CorpusError, match=r"4 files named like a-0\.jsonl that are read diff"):
+    with pytest.raises(CorpusError, match=r"4 files named like a-0\.jsonl with different fields"):
         sources(tmp_path)
 
 
@@ -189,7 +189,7 @@ def test_rows_without_a_text_are_dropped_with_a_word(tmp_path):
 
 def test_files_that_mostly_cannot_be_read_are_refused(tmp_path):
     write(tmp_path / "a.jsonl", [*texts(5), *([{"id": "x", "text": None}] * 30)])
-    with pytest.raises(CorpusError, match=r"30 of 35 rows.* cannot be read by text"):
+    with pytest.raises(CorpusError, match=r"30 of 35 rows.* have no text in text"):
         sources(tmp_path)
 
 
@@ -198,7 +198,7 @@ def test_a_place_that_is_given_twice_or_lies_in_another_is_said(tmp_path):
     web, deep = str(tmp_path / "web"), str(tmp_path / "web" / "deep")
     with pytest.raises(CorpusError, match=f"{web}: found the same place a second time"):
         survey_corpus([web, web])
-    with pytest.raises(CorpusError, match=f"{deep}: found a file of {web}, given too"):
+    with pytest.raises(CorpusError, match=f"{deep}: found a file that {web} contains, too"):
         survey_corpus([web, deep])
     write(tmp_path / "web" / "quiz.jsonl", [{"question": "How far?", "answer": "7"}])
     with pytest.raises(InputError, match="found the same place a second time"):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decon_core.decisions.verdicts import Verdict
-from decon_core.report.review.found import About
+from decon_core.report.review.found import PairSummary
 from decon_core.report.review.show import Paint, clipped, page
 
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
@@ -131,7 +131,7 @@ class Screen:
 class Review:
     """The position in a queue of pairs, and what the reviewer entered so far."""
 
-    queue: Sequence[About]
+    queue: Sequence[PairSummary]
     screen: Screen
     paint: Paint
     texts: _Texts
@@ -187,7 +187,7 @@ class Review:
         return False
 
     @property
-    def _pair(self) -> About | None:
+    def _pair(self) -> PairSummary | None:
         return self.queue[self._at] if self._at < len(self.queue) else None
 
     def _judge(self, verdict: str) -> None:

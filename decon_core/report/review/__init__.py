@@ -1,1 +1,1 @@
-"""What people look at: which findings, in which order, how they look, what verdicts add up to."""
+"""Human review of a report: queue and sample of pairs, terminal display, verdicts, precision."""

@@ -1,4 +1,4 @@
-"""What a person says of a pair, as a line of the file; and lines that come from elsewhere."""
+"""Verdict lines: one per pair, and the merge of lines from another file into the current ones."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 
 from decon_core.config.verdicts import TAKEN_BACK
 from decon_core.decisions.verdicts import Verdicts
-from decon_core.report.review.found import About
+from decon_core.report.review.found import PairSummary
 
 Line = Mapping[str, Any]
 
 
-def verdict_line(pair: About, verdict: str, *, note: str = "", by: str = "", at: str = "") -> Line:
-    """A line about a pair; what nobody said is not in it."""
-    told = {"note": note, "by": by, "at": at}
+def verdict_line(
+    pair: PairSummary, verdict: str, *, note: str = "", by: str = "", at: str = ""
+) -> Line:
+    """Return the line for a verdict on a pair; an empty note, name or time is left out."""
+    optional = {"note": note, "by": by, "at": at}
     return {
         "pair": pair.pair,
         "fingerprint": pair.fingerprint,
         "verdict": verdict,
-        **{name: value for name, value in told.items() if value},
+        **{name: value for name, value in optional.items() if value},
         "benchmark": pair.benchmark,
         "split": pair.split,
         "instance_index": pair.instance_index,
@@ -32,52 +34,52 @@ def verdict_line(pair: About, verdict: str, *, note: str = "", by: str = "", at:
 
 @dataclass
 class Merged:
-    """What lines from elsewhere come to beside the verdicts that stand."""
+    """The lines to append, and counts of all imported lines."""
 
-    lines: list[Line] = field(default_factory=list)  # that say something else than what stands
+    lines: list[Line] = field(default_factory=list)  # new or changed verdicts
     n_new: int = 0
     n_changed: int = 0
     n_same: int = 0
-    n_older: int = 0  # said before what stands: left out
-    n_unknown: int = 0  # of those: of pairs that the report does not have
+    n_older: int = 0  # older than the current verdict: left out
+    n_unknown: int = 0  # of all: pairs that the report does not have
 
 
-def merge_verdicts(lines: Sequence[Line], standing: Verdicts, known: Iterable[str]) -> Merged:
-    """Of lines about one pair the last one counts, here as in any file of verdicts."""
-    found = Merged()
+def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str]) -> Merged:
+    """Compare imported lines with the current verdicts; the last line of a pair counts."""
+    merged = Merged()
     pairs = {*known}
     for pair, line in {line["pair"]: line for line in lines}.items():
-        before = standing.by_pair.get(pair)
-        said = (before.verdict, before.note) if before else (TAKEN_BACK, "")
-        if said == _said(line):
-            found.n_same += 1
+        before = current.by_pair.get(pair)
+        verdict = (before.verdict, before.note) if before else (TAKEN_BACK, "")
+        if verdict == _verdict_and_note(line):
+            merged.n_same += 1
         elif before and _is_before(line.get("at"), before.at):
-            found.n_older += 1
+            merged.n_older += 1
         else:
-            found.n_changed += before is not None
-            found.n_new += before is None
-            found.lines.append(line)
-        found.n_unknown += pair not in pairs
-    return found
+            merged.n_changed += before is not None
+            merged.n_new += before is None
+            merged.lines.append(line)
+        merged.n_unknown += pair not in pairs
+    return merged
 
 
 def _is_before(at: object, other: str) -> bool:
-    """Whether one time is known to be before another one."""
+    """Whether both times are known and the first is earlier."""
     first, second = _time(at), _time(other)
     return first is not None and second is not None and first < second
 
 
-def _time(told: object) -> datetime | None:
-    if not isinstance(told, str):
+def _time(text: object) -> datetime | None:
+    if not isinstance(text, str):
         return None
     try:
-        time = datetime.fromisoformat(told)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _said(line: Line) -> tuple[str, str]:
+def _verdict_and_note(line: Line) -> tuple[str, str]:
     note = line.get("note")
     is_noted = isinstance(note, str) and line["verdict"] != TAKEN_BACK
     return line["verdict"], note if is_noted and note else ""

@@ -1,19 +1,20 @@
-"""From what people said of a sample to the share of calls that are leaks, with an interval.
+"""Estimate the precision of a report: the share of calls that are leaks, from a reviewed sample.
 
-Of stratum h with N_h of all N calls, m_h were judged, x_h of them leaks; W_h = N_h / N:
+Stratum h has N_h of all N calls; m_h of them were judged, x_h as leaks; W_h = N_h / N:
 
     p  = sum of W_h x_h / m_h
     v  = sum of W_h^2 / m_h (N_h - m_h) / (N_h - 1)
     n* = 1 / v                          the effective size of the sample
 
-The interval is Wilson's for the share p of n* draws, cut where what is known already ends: no fewer
-leaks than were seen, no more than are left. Where every call was judged, v is 0, and it is a point.
-`v` takes the same share for all strata. For a sample that is drawn by size it is no smaller than
-what the strata's own shares give, and a stratum of leaks alone does not feign certainty.
+The interval is Wilson's for the share p of n* draws, clipped to what the judged calls allow: at
+least the leaks seen, at most all calls that were not judged otherwise. If every call was judged,
+v is 0 and the interval is a point. `v` assumes the same share in all strata: for a sample drawn in
+proportion to size it is at least as large as the value from the strata's own shares, and a stratum
+with leaks only does not look certain.
 
-What is drawn and not judged (doubtful, or nobody looked) is left out of p; what p would be if all
-or none of it were leaks stands beside it. For a stratum in which nothing was judged the others
-stand in: their N_h grow, in proportion, by as many calls.
+Calls that were drawn but not judged (unsure, or not reviewed) are left out of p; `least` and `most`
+say what p would be if none or all of them were leaks. A stratum without judged calls is represented
+by the others, whose N_h grow in proportion.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _Z = 1.959963984540054  # 95 %
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """What people said of the calls that were drawn of a stratum."""
+    """The verdicts on the calls drawn from a stratum."""
 
     stratum: str
-    n_calls: int  # in all
+    n_calls: int  # of the stratum, drawn or not
     n_leaks: int
     n_others: int  # template or common source
     n_unsure: int
@@ -51,33 +52,33 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """The share of calls that are leaks; None where nothing was judged."""
+    """The share of calls that are leaks, with its 95 % interval."""
 
-    share: float | None
+    share: float | None  # None: nothing was judged
     low: float
     high: float
-    least: float  # if nothing were a leak that was not judged
-    most: float  # if all of that were one
+    least: float  # the share if no unjudged call were a leak
+    most: float  # the share if every unjudged call were a leak
     n_effective: float | None  # None: every call was judged
 
 
 def tally(stratum: Stratum, verdicts: Verdicts) -> Tally:
-    """Count what stands of the calls of a stratum."""
-    said = [
+    """Count the verdicts on the drawn calls of a stratum."""
+    drawn = [
         one.verdict if (one := verdicts.by_pair.get(call.pair)) else None for call in stratum.drawn
     ]
     return Tally(
         stratum=stratum.name,
         n_calls=stratum.n_calls,
-        n_leaks=said.count(LEAK),
-        n_others=sum(map(said.count, CLEARING)),
-        n_unsure=said.count("unsure"),
-        n_unseen=said.count(None),
+        n_leaks=drawn.count(LEAK),
+        n_others=sum(map(drawn.count, CLEARING)),
+        n_unsure=drawn.count("unsure"),
+        n_unseen=drawn.count(None),
     )
 
 
 def estimate(tallies: Sequence[Tally]) -> Precision:
-    """The share of leaks among all calls of these strata."""
+    """Estimate the share of leaks among all calls of these strata."""
     drawn = [one for one in tallies if one.n_drawn]
     least = _weighted(drawn, [one.n_leaks / one.n_drawn for one in drawn])
     most = _weighted(drawn, [1 - one.n_others / one.n_drawn for one in drawn]) if drawn else 1.0
@@ -117,7 +118,7 @@ def _interval(
 ) -> tuple[float, float, float | None]:
     weights = [one.n_calls / sum(other.n_calls for other in judged) for one in judged]
     variance = sum(
-        weight**2 * _of_one(one.n_judged, weight * n_calls)
+        weight**2 * _relative_variance(one.n_judged, weight * n_calls)
         for one, weight in zip(judged, weights, strict=True)
     )
     if not variance:
@@ -125,14 +126,14 @@ def _interval(
     return *wilson(share, 1 / variance), 1 / variance
 
 
-def _of_one(n_judged: int, n_calls: float) -> float:
-    """The variance of a stratum's share, less the part that the share itself has in it."""
+def _relative_variance(n_judged: int, n_calls: float) -> float:
+    """Return the variance of a stratum's share divided by p (1 - p)."""
     n_left = n_calls - n_judged
     return n_left / (n_calls - 1) / n_judged if n_left > 1e-9 else 0.0
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Wilson's score interval, 95 %, for a share of so many draws."""
+    """Return Wilson's 95 % score interval for a share of `n` draws."""
     squared = _Z * _Z
     centre = (share + squared / (2 * n)) / (1 + squared / n)
     half = _Z / (1 + squared / n) * sqrt(share * (1 - share) / n + squared / (4 * n * n))

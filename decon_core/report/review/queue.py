@@ -1,4 +1,4 @@
-"""Which pairs a person is shown, and in which order."""
+"""Select and sort the pairs that are shown to a reviewer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal
 
 from decon_core.config.policy import RULES, Policy
 from decon_core.decisions.verdicts import Verdicts
-from decon_core.report.review.found import About, Call
+from decon_core.report.review.found import Call, PairSummary
 
 Order = Literal["doubt", "score", "documents"]
 
 
-def in_order(pairs: Iterable[About], order: Order, policy: Policy) -> list[About]:
-    """Doubt: those whose score is closest to where leaks begin come first."""
+def sort_pairs(pairs: Iterable[PairSummary], order: Order, policy: Policy) -> list[PairSummary]:
+    """Sort pairs; `doubt` puts those with scores closest to a threshold first."""
     match order:
         case "doubt":
             return sorted(pairs, key=lambda one: (doubt(one, policy), -one.n_documents, one.pair))
@@ -23,19 +23,19 @@ def in_order(pairs: Iterable[About], order: Order, policy: Policy) -> list[About
             return sorted(pairs, key=lambda one: (-one.n_documents, -one.score, one.pair))
 
 
-def doubt(pair: About, policy: Policy) -> float:
-    """How far its score is from the threshold; of several rules, from the closest."""
-    rules = [rule for rule in pair.rules.split(", ") if rule in RULES]
-    own = policy.for_benchmark(pair.benchmark)
-    # Scores are fractions of few digits; what they differ in behind those says nothing.
-    return min((round(abs(pair.score - own.threshold_of(rule)), 9) for rule in rules), default=1)
+def doubt(pair: PairSummary, policy: Policy) -> float:
+    """Return the distance of the score to the nearest threshold of the pair's detectors."""
+    names = [name for name in pair.rules.split(", ") if name in RULES]
+    limits = policy.for_benchmark(pair.benchmark)
+    # Rounded: differences beyond a few digits are rounding errors and would break ties.
+    return min((round(abs(pair.score - limits.threshold_of(name)), 9) for name in names), default=1)
 
 
-def without_verdict(pairs: Iterable[About], verdicts: Verdicts) -> list[About]:
+def without_verdict(pairs: Iterable[PairSummary], verdicts: Verdicts) -> list[PairSummary]:
     return [one for one in pairs if one.pair not in verdicts.by_pair]
 
 
-def of_calls(pairs: Iterable[About], calls: Sequence[Call]) -> list[About]:
-    """The pairs of calls, each once, in the order of the calls."""
+def pairs_of_calls(pairs: Iterable[PairSummary], calls: Sequence[Call]) -> list[PairSummary]:
+    """Return the pairs of the calls, each once, in the order of the calls."""
     known = {one.pair: one for one in pairs}
     return [known[pair] for pair in dict.fromkeys(call.pair for call in calls) if pair in known]

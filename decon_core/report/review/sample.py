@@ -1,8 +1,7 @@
-"""A fair sample of calls: so many of each stratum, drawn by a hash of the seed and the place.
+"""Stratified random samples of calls, drawn by a hash of the seed, the document and the item.
 
-Chance is in the place alone, not in when or in which order anything was found. So the same calls
-are drawn again after another scan, and a larger sample holds the smaller one as long as both keep
-the same strata.
+The draw does not depend on the order of the calls. The same calls are drawn again after another
+scan, and a larger sample contains the smaller one as long as the strata are the same.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from hashlib import sha256
 
 from decon_core.report.review.found import Call
 
-_LEAST = 2  # of one call alone nobody knows how much others differ
+_LEAST = 2  # calls per stratum: one call says nothing about the variance
 OTHERS = "all others"
 
 
 def _band(call: Call) -> str:
-    """Tenths; what was found whole apart, for there is most of it."""
+    """Return the tenth of the score; score 1, the most frequent one, has its own band."""
     if call.score >= 1.0:
         return "score 1"
     tenth = int(call.score * 10 + 1e-9)
@@ -37,7 +36,7 @@ STRATA: Mapping[str, Callable[[Call], str]] = {
 
 @dataclass(frozen=True)
 class Stratum:
-    """Calls that are alike, and those of them that were drawn."""
+    """A group of calls, and the ones that were drawn from it."""
 
     name: str
     n_calls: int
@@ -45,23 +44,23 @@ class Stratum:
 
 
 def draw(calls: Sequence[Call], n: int, *, by: Sequence[str], seed: int = 0) -> list[Stratum]:
-    """Draw `n` calls, or all where there are no more; strata by name."""
-    strata = _pooled(_strata(calls, by), max(1, n // _LEAST))
-    sizes = {name: len(own) for name, own in strata.items()}
+    """Draw `n` calls, or all if there are fewer; return the strata sorted by name."""
+    strata = _pool_smallest(_group_by(calls, by), max(1, n // _LEAST))
+    sizes = {name: len(members) for name, members in strata.items()}
     shares = allocate(sizes, n)
     return [
-        Stratum(name, sizes[name], tuple(_first(own, shares[name], seed)))
-        for name, own in sorted(strata.items())
+        Stratum(name, sizes[name], tuple(_draw_first(members, shares[name], seed)))
+        for name, members in sorted(strata.items())
     ]
 
 
 def in_order_of_draw(strata: Sequence[Stratum], seed: int) -> list[Call]:
-    """All that were drawn. Whoever stops early has looked at a fair part of them."""
+    """Return all drawn calls in random order, so that a review that stops early stays a sample."""
     drawn = [call for stratum in strata for call in stratum.drawn]
-    return _first(drawn, len(drawn), seed)
+    return _draw_first(drawn, len(drawn), seed)
 
 
-def _strata(calls: Sequence[Call], by: Sequence[str]) -> dict[str, list[Call]]:
+def _group_by(calls: Sequence[Call], by: Sequence[str]) -> dict[str, list[Call]]:
     strata: dict[str, list[Call]] = {}
     for call in calls:
         name = ", ".join(STRATA[one](call) for one in by) or "all"
@@ -69,8 +68,8 @@ def _strata(calls: Sequence[Call], by: Sequence[str]) -> dict[str, list[Call]]:
     return strata
 
 
-def _pooled(strata: dict[str, list[Call]], most: int) -> dict[str, list[Call]]:
-    """Where there are too many strata for the sample, the smallest are taken together."""
+def _pool_smallest(strata: dict[str, list[Call]], most: int) -> dict[str, list[Call]]:
+    """Merge the smallest strata if there are more than `most`."""
     if len(strata) <= most:
         return strata
     in_order = sorted(strata, key=lambda name: (-len(strata[name]), name))
@@ -80,10 +79,10 @@ def _pooled(strata: dict[str, list[Call]], most: int) -> dict[str, list[Call]]:
 
 
 def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
-    """How many to draw of each stratum: two at least, then by size.
+    """Return how many calls to draw from each stratum: at least two, then in proportion to size.
 
-    One after the other goes to the stratum that has most calls for each that is drawn of it, so
-    that a larger sample takes nothing away from any stratum.
+    Each further call goes to the stratum with the most calls per drawn call, so a larger sample
+    never takes a call away from a stratum.
     """
     shares = dict.fromkeys(sizes, 0)
     left = min(n, sum(sizes.values()))
@@ -103,12 +102,12 @@ def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     return shares
 
 
-def _first(calls: Sequence[Call], n: int, seed: int) -> list[Call]:
-    return heapq.nsmallest(n, calls, key=lambda call: _chance(call, seed))
+def _draw_first(calls: Sequence[Call], n: int, seed: int) -> list[Call]:
+    return heapq.nsmallest(n, calls, key=lambda call: _random_key(call, seed))
 
 
-def _chance(call: Call, seed: int) -> bytes:
-    # The pair is no part of it: of a call, another may become the best when a person clears one.
+def _random_key(call: Call, seed: int) -> bytes:
+    # Without the pair: when a pair is cleared by a verdict, the best pair of the call may change.
     place = [
         *(call.source, call.shard_name, call.row),
         *(call.benchmark, call.split, call.instance_index),

@@ -1,7 +1,7 @@
-"""A pair as lines for a terminal: the record and the document, what they share highlighted.
+"""Format a pair as lines for a terminal: record and document, with the shared text highlighted.
 
-Nothing of a text that comes from elsewhere can do anything to a terminal: signs that are not to be
-seen are shown as others, one for one, so that places of characters stay right.
+Control and invisible characters are replaced one for one, so texts cannot send escape sequences to
+the terminal and character offsets stay valid.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from decon_core.wording import counted
 
 PARTS = ("question", "answer", "passage")
 
-# Side by side, neither side should be narrower than a column of a newspaper.
-_LEAST_BESIDE = 100
+_LEAST_BESIDE = 100  # columns; below this width, side by side is too narrow to read
 _BETWEEN = " │ "
 _TAB, _UNSEEN = " ", "\ufffd"
-_JOINERS = "\u200c\u200d"  # scripts and emoji need them
+_JOINERS = "\u200c\u200d"  # kept: some scripts and emoji need them
 _RESET = "\x1b[0m"
 _STYLES = {
     "question": "\x1b[1;33m",
@@ -43,7 +42,7 @@ Mark = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Paint:
-    """How highlights look: in colours, or in bold and underlined."""
+    """Terminal styles of highlights: colours, or bold and underlined."""
 
     has_colour: bool = True
 
@@ -54,7 +53,7 @@ class Paint:
 
 
 def inert(text: str) -> str:
-    """A text of which every character is to be seen, or at least does nothing. No line ends."""
+    """Replace control and invisible characters, line ends included."""
     return "".join(map(_inert, text))
 
 
@@ -69,7 +68,7 @@ def _inert(char: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return the width of a text in terminal cells."""
     return sum(map(_cells, text))
 
 
@@ -84,7 +83,7 @@ def _cells(char: str) -> int:
 
 @dataclass(frozen=True)
 class _Line:
-    """Pieces of text with their styles, and how wide they are together."""
+    """Pieces of text with their styles."""
 
     pieces: tuple[tuple[str, str | None], ...] = ()
 
@@ -97,7 +96,7 @@ class _Line:
 
 
 def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
-    """Both texts of a pair, beside each other where there is room, else one below the other."""
+    """Format both texts of a pair, side by side if the width allows it."""
     if width < _LEAST_BESIDE:
         lines = [*_record(pair, width), _Line(), *_document(pair, width)]
         return [line.painted(paint) for line in lines]
@@ -121,10 +120,10 @@ def _record(pair: Pair, width: int) -> Iterator[_Line]:
     for part in PARTS:
         if not pair[part]:
             continue
-        found = pair[f"{part}_overlap"]
-        told = f"{part}, {found:.2f} of it found" if found is not None else part
+        overlap = pair[f"{part}_overlap"]
+        heading = f"{part}, {overlap:.2f} of it found" if overlap is not None else part
         yield _Line()
-        yield from _heading(told, width)
+        yield from _heading(heading, width)
         yield from _text(pair[part], pair[f"{part}_marks"] or (), width)
 
 
@@ -142,12 +141,12 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
 
 
 def _places(pair: Pair, width: int) -> Iterator[_Line]:
-    """All documents in which the pair stands, where there are several."""
+    """List the documents that contain the pair, if there are several."""
     places, n = pair.get("documents") or (), pair["n_documents"] or 0
     if n < 2:
         return
     yield _Line()
-    yield from _heading(f"stands in {counted(n, 'document')}", width)
+    yield from _heading(f"found in {counted(n, 'document')}", width)
     for place in places:
         yield from _text(inert(str(place)), (), width)
     if len(places) < n:
@@ -163,7 +162,7 @@ def _item(pair: Pair) -> str:
 
 def _heading(text: str, width: int) -> list[_Line]:
     shown = inert(text)
-    return [_Line(((shown[start:stop], "head"),)) for start, stop in _broken(shown, width)]
+    return [_Line(((shown[start:stop], "head"),)) for start, stop in _wrapped(shown, width)]
 
 
 def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
@@ -171,13 +170,13 @@ def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
     at = 0
     for line in text.split("\n"):
         shown = inert(line)
-        for start, stop in _broken(shown, width):
+        for start, stop in _wrapped(shown, width):
             yield _styled(shown[start:stop], styles[at + start : at + stop])
         at += len(line) + 1
 
 
 def _styles(n: int, marks: Iterable[Mark]) -> list[str | None]:
-    """The part that each character is shared with, if any."""
+    """Return for each character the part it is shared with, or None."""
     styles: list[str | None] = [None] * n
     for mark in marks:
         start, stop = max(0, mark["start"]), min(n, mark["stop"])
@@ -196,8 +195,8 @@ def _styled(text: str, styles: Sequence[str | None]) -> _Line:
     return _Line(tuple(pieces))
 
 
-def _broken(text: str, width: int) -> Iterator[tuple[int, int]]:
-    """Where lines of a text begin and end: between words, or within one that has no room."""
+def _wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Return start and stop of each wrapped line; words longer than a line are broken."""
     start, space, used = 0, -1, 0
     at = 0
     while at < len(text):
@@ -215,7 +214,7 @@ def _broken(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def clipped(text: str, width: int) -> str:
-    """One line of a text that did nothing to a terminal before, cut where there is no room."""
+    """Return a text as one line without control characters, cut to the width."""
     text = inert(text)
     used = 0
     for at, char in enumerate(text):

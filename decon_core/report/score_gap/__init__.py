@@ -1,7 +1,7 @@
-"""What models scored on the items that leaked, and on the others.
+"""Compare the scores of models on leaked and on clean items.
 
-The way of a result: `find` (which files hold results, and in which format), `harness`, `olmes`,
-`lighteval` and `plain` (one reader for each format), `tasks` (which benchmark a task is), `items`
-(the report's items, found again by their texts), `join` (results to items), `account` (scores by
-verdict), `gaps` (interval and chance of a gap), `page` (the tables).
+In order of use: `find` (find result files and their format), `harness`, `olmes`, `lighteval` and
+`plain` (one reader per format), `tasks` (task name to benchmark), `items` (the report's items,
+looked up by text), `join` (results to items), `account` (scores by verdict), `gaps` (interval and
+p-value), `page` (tables and files).
 """

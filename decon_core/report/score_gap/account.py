@@ -1,4 +1,4 @@
-"""Scores by verdict: what a model reached on the items that leaked, and on the others."""
+"""Compute mean scores by verdict of the item, and the gap between leaked and clean items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
 from decon_core.report.score_gap.find import ResultFiles, find_results
-from decon_core.report.score_gap.gaps import Floats, chance_of, interval
+from decon_core.report.score_gap.gaps import Floats, interval, p_value
 from decon_core.report.score_gap.items import (
     CLEAN,
     LEAKED,
@@ -29,26 +29,26 @@ from decon_core.report.score_gap.tasks import Task, parse_task_mappings, task_of
 
 NOT_JOINED = "not joined"
 
-# Of fewer items on either side an interval says nothing: resampling ten items shows some thousand
-# different means, resampling five a hundred.
+# With fewer items on either side an interval means little: resampling ten items gives some
+# thousand different means, resampling five about a hundred.
 LEAST_ITEMS = 10
 
 
 @dataclass(frozen=True)
 class Name:
-    """Which scores are compared with each other."""
+    """The key of a gap: scores with the same name are compared."""
 
     model: str
     benchmark: str
     split: str  # empty: several
-    setting: str  # the task as the harness calls it
+    setting: str  # the task's name in the harness
     filter: str
     metric: str
 
 
 @dataclass(frozen=True)
 class Group:
-    """How many items have a verdict, and their mean score."""
+    """The items with one verdict: their number and mean score."""
 
     n: int
     score: float | None
@@ -56,37 +56,37 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """One line of the answer."""
+    """Scores of one model on one benchmark (or subset), by verdict of the items."""
 
     name: Name
-    subset: str | None  # a config of the benchmark; None: all of it
+    subset: str | None  # a config of the benchmark; None: the whole benchmark
     all: Group
     clean: Group
     leaked: Group
-    with_answer: Group  # those of the leaked of which at least half of the answer was found
+    with_answer: Group  # leaked with at least half of the answer; included in `leaked`
     question_only: Group  # neither leaked nor clean
     not_indexable: Group
-    not_fully_scanned: Group  # nothing found, in a report that lacks shards
+    not_fully_scanned: Group  # no match, in a report that does not cover all shards
     not_joined: Group
     gap: float | None  # leaked - clean
     low: float | None
     high: float | None
     p: float | None
     question_only_gap: float | None  # question-only - clean
-    decontaminated: float | None  # on all joined items but the leaked and the question-only
-    moved: float | None  # by how much that is off the score on all joined items
+    decontaminated: float | None  # on joined items that are neither leaked nor question-only
+    moved: float | None  # `decontaminated` - score on all joined items
     remark: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinCount:
-    """How the rows of one file found their items."""
+    """How the rows of one file were joined to items."""
 
     path: str
     format: str
     model: str
     task: str
-    benchmark: str | None  # None: the report has no such benchmark
+    benchmark: str | None  # None: not in the report
     split: str | None
     n_rows: int
     ways: Mapping[str, int]
@@ -95,15 +95,15 @@ class JoinCount:
 
 
 @dataclass
-class Account:
-    """The answer, and everything that has no share in it."""
+class ScoreGaps:
+    """The gaps of all results, and everything that was left out of them."""
 
     report: Mapping[str, object]
     gaps: list[Gap] = field(default_factory=list)
     joins: list[JoinCount] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-    earlier: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)  # files without results
+    earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
 
 
 _Scores = dict[Name, list[tuple[str | None, str, float]]]  # config, verdict, score
@@ -115,17 +115,17 @@ def score_gap(
     *,
     tasks: Sequence[str] = (),
     recipes: Mapping[str, Recipe] | None = None,
-) -> Account:
+) -> ScoreGaps:
     """Read results, find their items in a report, and compare scores by verdict."""
     benchmarks, made_with = load_items(report)
-    said = parse_task_mappings(tasks, benchmarks)
-    found = find_results(paths)
-    account = _account(found, made_with)
+    mappings = parse_task_mappings(tasks, benchmarks)
+    files = find_results(paths)
+    account = _without_gaps(files, made_with)
     scores: _Scores = defaultdict(list)
     seen: dict[tuple[Name, int], str] = {}
-    for results in found.results:
+    for results in files.results:
         account.problems += results.problems
-        task = task_of(results.task, said, benchmarks)
+        task = task_of(results.task, mappings, benchmarks)
         if task is None:
             account.joins += _unknown(results)
             continue
@@ -139,12 +139,12 @@ def score_gap(
     return account
 
 
-def _account(found: ResultFiles, made_with: Mapping[str, object]) -> Account:
-    return Account(
+def _without_gaps(files: ResultFiles, made_with: Mapping[str, object]) -> ScoreGaps:
+    return ScoreGaps(
         report=made_with,
-        problems=list(found.problems),
-        others=found.others,
-        earlier=found.earlier,
+        problems=list(files.problems),
+        others=files.others,
+        earlier=files.earlier,
     )
 
 
@@ -188,7 +188,10 @@ def _add(
     joined: Joined,
     problems: list[Problem],
 ) -> int:
-    """Sort the scores of a file; an item that stands twice under one name counts once."""
+    """Add the scores of a file; a second score of an item under one name is not counted.
+
+    Returns the number of rows that were not counted for that reason.
+    """
     twice: dict[str, Problem] = {}
     for sample, item in joined.pairs:
         for metric, score in sample.scores.items():
@@ -203,7 +206,7 @@ def _add(
             if item is not None:
                 first = seen.setdefault((name, id(item)), sample.place)
                 if first != sample.place:
-                    twice.setdefault(sample.place, _stands_twice(sample, item, first))
+                    twice.setdefault(sample.place, _duplicate(sample, item, first))
                     continue
             config = item.config if item else task.config
             scores[name].append((config, item.verdict if item else NOT_JOINED, score))
@@ -211,17 +214,17 @@ def _add(
     return len(twice)
 
 
-def _stands_twice(sample: Sample, item: Item, first: str) -> Problem:
+def _duplicate(sample: Sample, item: Item, first: str) -> Problem:
     return Problem(
         sample.place,
-        f"{item.benchmark} {item.split} {item.instance_index} once more, first in {first}",
-        "each item once for a model, task, filter and metric",
-        "The first counts.",
+        f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}",
+        "each item once per model, task, filter and metric",
+        "Only the first one counts.",
     )
 
 
 def _gaps(name: Name, rows: list[tuple[str | None, str, float]]) -> Iterator[Gap]:
-    """Of the whole benchmark, and of each of its parts where it has several."""
+    """Yield the gap on the whole benchmark, and on each of its configs if it has several."""
     yield _gap(name, None, rows)
     configs = sorted({config for config, _, _ in rows if config is not None})
     for config in configs if len(configs) > 1 else ():
@@ -234,7 +237,7 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         by_verdict[verdict].append(score)
 
     def scores_of(*verdicts: str) -> Floats:
-        # In one order whatever that of the rows: sums of floats depend on it, and so do draws.
+        # Sorted: sums of floats and draws depend on the order, which must not be that of the rows.
         return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
 
     clean, leaked = scores_of(CLEAN), scores_of(LEAKED, WITH_ANSWER)
@@ -247,7 +250,7 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
     remark = _remark(leaked, clean)
     is_enough = not remark
     low, high = interval(leaked, clean, text) if is_enough else (None, None)
-    has_chance = is_enough or min(leaked.size, clean.size) >= LEAST_ITEMS
+    has_p_value = is_enough or min(leaked.size, clean.size) >= LEAST_ITEMS
     return Gap(
         name=name,
         subset=subset,
@@ -262,7 +265,7 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         gap=_difference(_mean(leaked), _mean(clean)),
         low=low,
         high=high,
-        p=chance_of(leaked, clean, text) if has_chance else None,
+        p=p_value(leaked, clean, text) if has_p_value else None,
         question_only_gap=_difference(_mean(questions), _mean(clean)),
         decontaminated=_mean(unleaked),
         moved=_difference(_mean(unleaked), _mean(joined)),
@@ -271,14 +274,14 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
 
 
 def _remark(leaked: Floats, clean: Floats) -> str:
-    """Why there is no interval; empty: there is one."""
+    """Return why there is no interval; empty if there is one."""
     sides = (("leaked", leaked), ("clean", clean))
     few = [f"{scores.size} {name}" for name, scores in sides if scores.size < LEAST_ITEMS]
     if few:
-        return f"too few items for a statement: {' and '.join(few)}"
-    same = [f"{name} item" for name, scores in sides if scores[0] == scores[-1]]
+        return f"too few items: {' and '.join(few)}"
+    same = [f"{name} items" for name, scores in sides if scores[0] == scores[-1]]
     if same:
-        return f"no interval: every {' and every '.join(same)} has the same score"
+        return f"no interval: all {' and all '.join(same)} have the same score"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Which files hold per-item results, and in which format: what is in them says so."""
+"""Find files of per-item results; the format is recognized by the fields of the rows."""
 
 from __future__ import annotations
 
@@ -31,33 +31,36 @@ _KNOWN = ", ".join(one.name for one in FORMATS)
 
 @dataclass
 class ResultFiles:
-    """Everything that was read, and what was not."""
+    """The results that were read, and the files that were not."""
 
     results: list[Results] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)  # files in folders that are something else
+    others: list[str] = field(default_factory=list)  # files without results, in folders
     earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
 
 
 def find_results(paths: Sequence[Path]) -> ResultFiles:
-    """The results in files and below folders. A file that was named must hold some."""
-    found = ResultFiles()
-    wrong: list[Problem] = []
+    """Read the results in files and below folders.
+
+    Raises `InputError` for a named file or a folder without results.
+    """
+    read = ResultFiles()
+    errors: list[Problem] = []
     for path in dict.fromkeys(path.resolve() for path in paths):
         if not path.exists():
-            wrong.append(Problem(str(path), "no such file or folder", "per-item results"))
+            errors.append(Problem(str(path), "no such file or folder", "per-item results"))
             continue
         files = _files_below(path) if path.is_dir() else [path]
-        n_before = len(found.results)
+        n_before = len(read.results)
         for file in files:
-            problem = _read(file, found, is_named=not path.is_dir())
-            wrong += [problem] if problem else []
-        if path.is_dir() and len(found.results) == n_before:
-            wrong.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
-    if wrong:
-        raise InputError(wrong)
-    _keep_latest(found)
-    return found
+            problem = _read(file, read, is_named=not path.is_dir())
+            errors += [problem] if problem else []
+        if path.is_dir() and len(read.results) == n_before:
+            errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
+    if errors:
+        raise InputError(errors)
+    _keep_latest(read)
+    return read
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -69,26 +72,26 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _read(file: Path, found: ResultFiles, *, is_named: bool) -> Problem | None:
-    """Add what a file holds; or say what is wrong with one that should hold results."""
-    if any(file == results.path for results in found.results):
+def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
+    """Add a file's results; return a problem if a named file has none."""
+    if any(file == results.path for results in read.results):
         return None
     if not is_readable(file) or (not is_named and file.suffix == ".json"):
-        found.others.append(str(file))
+        read.others.append(str(file))
         return _no_results(file, "another kind of file") if is_named else None
     try:
         chosen = _format_of(file)
         if isinstance(chosen, Format):
-            found.results += chosen.read(file)
+            read.results += chosen.read(file)
             return None
     except DeconError as error:
-        found.problems += error.problems
+        read.problems += error.problems
         return None
     if is_named:
         return chosen
-    found.others.append(str(file))
+    read.others.append(str(file))
     if "no rows" in chosen.found:
-        found.problems.append(chosen)
+        read.problems.append(chosen)
     return None
 
 
@@ -98,33 +101,33 @@ def _format_of(file: Path) -> Format | Problem:
         if isinstance(row, Problem):
             first = first or row
             continue
-        if olmes.is_beside(row):
-            return _no_results(file, "what OLMES asked (...-requests.jsonl)")
+        if olmes.is_request(row):
+            return _no_results(file, "OLMES requests (...-requests.jsonl)")
         for one in FORMATS:
             if one.fits(row):
                 return one
         names = ", ".join(map(repr, list(row)[:12]))
-        return _no_results(file, f"rows with {names}")
+        return _no_results(file, f"rows with the fields {names}")
     return first or _no_results(file, "no rows at all")
 
 
 def _no_results(file: Path, what: str) -> Problem:
     expected = f"per-item results: {_KNOWN}; in files that end in {known_endings()}"
-    return Problem(str(file), what, expected, "docs/score-gap.md shows what each looks like.")
+    return Problem(str(file), what, expected, "docs/score-gap.md shows an example of each.")
 
 
-def _keep_latest(found: ResultFiles) -> None:
-    """Of several runs of a model on a task the latest: two are not twice as many items."""
+def _keep_latest(read: ResultFiles) -> None:
+    """Keep only the latest of several runs of a model on a task, or items would count twice."""
     latest: dict[tuple[str, str, str, str | None], str] = {}
-    for results in found.results:
-        name = _of_run(results)
-        latest[name] = max(latest.get(name, ""), results.run)
-    kept = [one for one in found.results if one.run == latest[_of_run(one)]]
-    found.earlier = sorted({str(one.path) for one in _without(found.results, kept)})
-    found.results = kept
+    for results in read.results:
+        key = _run_key(results)
+        latest[key] = max(latest.get(key, ""), results.run)
+    kept = [one for one in read.results if one.run == latest[_run_key(one)]]
+    read.earlier = sorted({str(one.path) for one in _without(read.results, kept)})
+    read.results = kept
 
 
-def _of_run(results: Results) -> tuple[str, str, str, str | None]:
+def _run_key(results: Results) -> tuple[str, str, str, str | None]:
     return results.format, results.model, results.task, results.split
 
 

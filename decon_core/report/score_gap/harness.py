@@ -1,9 +1,9 @@
-"""lm-evaluation-harness: what `--log_samples` writes.
+"""Read lm-evaluation-harness samples, which `--log_samples` writes.
 
 `samples_<task>_<date>.jsonl` in a folder named after the model, beside `results_<date>.json`. One
-row for each item and filter; scores stand at the top of a row, and a list `metrics` says which they
-are. Earlier versions have no such list and do not name the filter, and the first of them wrote one
-JSON list into `<model arguments>_<task>.jsonl`, beside `results.json`.
+row per item and filter; scores are top-level fields, listed in `metrics`. Earlier versions have no
+`metrics` and no filter name; the first ones wrote one JSON list to
+`<model arguments>_<task>.jsonl`, beside `results.json`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from decon_core.wording import counted
 NAME = "lm-evaluation-harness samples"
 
 _FILE = re.compile(r"samples_(?P<task>.+?)(?:_(?P<run>\d{4}-\d\d-\d\dT[\d.-]+))?$")
-_UNNAMED = "none"  # what the harness calls it when nothing is filtered
+_UNNAMED = "none"  # the harness's name for no filter
 _NO_SCORES = frozenset(
     {
         *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
@@ -46,45 +46,46 @@ def fits(row: Row) -> bool:
 
 
 def read(path: Path) -> list[Results]:
-    """The samples of a file: one task of one model."""
+    """Read the samples of a file: one task of one model."""
     stem = path.name.split(".jsonl")[0].split(".json")[0]
-    beside, named = _beside(path, stem)
+    summary, named = _summary(path, stem)
     results = Results(
         path=path,
         format=NAME,
-        model=_model(beside) or path.resolve().parent.name,
-        task=_task(stem, beside),
+        model=_model(summary) or path.resolve().parent.name,
+        task=_task(stem, summary),
         run=named["run"] or "" if named else "",
         split=None,
     )
-    results.split = _split(mapping_in(beside, "configs", results.task))
-    not_scores: Counter[str] = Counter()
-    for place, row, scores in scored_rows(results, lambda row: _scores(row, not_scores)):
+    results.split = _split(mapping_in(summary, "configs", results.task))
+    not_numbers: Counter[str] = Counter()
+    for place, row, scores in scored_rows(results, lambda row: _scores(row, not_numbers)):
         results.samples.append(_sample(place, row, scores))
-    results.problems += _untold(path, not_scores)
-    results.samples = _with_filters(results.samples)
+    results.problems += _ignored_metrics(path, not_numbers)
+    results.samples = _number_filters(results.samples)
     return [results]
 
 
-def _beside(path: Path, stem: str) -> tuple[Mapping[str, object], re.Match[str] | None]:
+def _summary(path: Path, stem: str) -> tuple[Mapping[str, object], re.Match[str] | None]:
+    """Read the results file beside the samples; also return the parsed name of the samples file."""
     named = _FILE.fullmatch(stem)
     name = f"results_{named['run']}.json" if named and named["run"] else "results.json"
     return companion(path.with_name(name)), named
 
 
-def _model(beside: Mapping[str, object]) -> str | None:
-    name = text_at(beside, "model_name")
+def _model(summary: Mapping[str, object]) -> str | None:
+    name = text_at(summary, "model_name")
     if name is None:
-        arguments = str(mapping_in(beside, "config").get("model_args") or "")
+        arguments = str(mapping_in(summary, "config").get("model_args") or "")
         given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
         name = given[1] if given else None
     return name
 
 
-def _task(stem: str, beside: Mapping[str, object]) -> str:
+def _task(stem: str, summary: Mapping[str, object]) -> str:
     if named := _FILE.fullmatch(stem):
         return named["task"]
-    tasks = [str(task) for task in mapping_in(beside, "configs")]
+    tasks = [str(task) for task in mapping_in(summary, "configs")]
     ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
     return max(ends, key=len, default=stem)
 
@@ -93,7 +94,7 @@ def _split(config: Mapping[str, object]) -> str | None:
     return text_at(config, "test_split") or text_at(config, "validation_split")
 
 
-def _scores(row: Row, not_scores: Counter[str]) -> Iterator[tuple[str, float]]:
+def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
     listed = row.get("metrics")
     names = listed if isinstance(listed, list) else [name for name in row if name not in _NO_SCORES]
     for name in names:
@@ -101,13 +102,13 @@ def _scores(row: Row, not_scores: Counter[str]) -> Iterator[tuple[str, float]]:
         if value is not None:
             yield str(name), value
         elif name in row:
-            not_scores[str(name)] += 1
+            not_numbers[str(name)] += 1
 
 
-def _untold(path: Path, not_scores: Counter[str]) -> Iterator[Problem]:
-    for name, n in sorted(not_scores.items()):
+def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]:
+    for name, n in sorted(not_numbers.items()):
         expected = "one number for each item"
-        remedy = "It has no share in the comparison."
+        remedy = "These rows do not count for this metric."
         yield Problem(
             f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}", expected, remedy
         )
@@ -130,10 +131,10 @@ def _filter(row: Row) -> str:
     return NO_FILTER if named is None or named == _UNNAMED else named
 
 
-def _with_filters(samples: list[Sample]) -> list[Sample]:
-    """Rows that name no filter: the second of an item is that of a second filter, and so on.
+def _number_filters(samples: list[Sample]) -> list[Sample]:
+    """Number the filters of rows that do not name one: the n-th row of an item is filter n.
 
-    So it is only where every item has as many of them. Otherwise an item stands there twice.
+    Only if every item has the same number of rows; otherwise some items are duplicates.
     """
     if any(sample.filter for sample in samples):
         return samples
@@ -142,8 +143,8 @@ def _with_filters(samples: list[Sample]) -> list[Sample]:
     if n_filters == 1 or any(index is None for index in times):
         return samples
     seen: Counter[int | None] = Counter()
-    told = []
+    numbered = []
     for sample in samples:
         seen[sample.index] += 1
-        told.append(replace(sample, filter=f"unnamed {seen[sample.index]}"))
-    return told
+        numbered.append(replace(sample, filter=f"unnamed {seen[sample.index]}"))
+    return numbered

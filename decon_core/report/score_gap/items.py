@@ -1,4 +1,4 @@
-"""The items of a report, found again by what harnesses kept of them."""
+"""The items of a report with their verdicts, indexed by fingerprint and question text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ QUESTION_ONLY = "question-only"
 NOT_INDEXABLE = "not indexable"
 NOT_FULLY_SCANNED = "not fully scanned"
 
-# A question is looked for inside a longer text ("Question: ... Answer:") by its first words. One of
-# fewer words than this is too likely to stand there by chance.
+# A question is looked up inside a longer text ("Question: ... Answer:") by its first words. Shorter
+# questions are too likely to match by chance.
 _FEWEST_WORDS = 5
 
 _QUERY = """
@@ -34,19 +34,19 @@ _QUERY = """
 
 @dataclass(frozen=True)
 class Item:
-    """One item of a benchmark and what the report says of it."""
+    """One item of a benchmark and its verdict in the report."""
 
     benchmark: str
     split: str
     instance_index: int
     config: str | None
     verdict: str
-    words: tuple[str, ...]  # of its question, canonical
+    words: tuple[str, ...]  # of its canonical question
 
 
 @dataclass
 class Items:
-    """The items of one benchmark, with everything they can be found by."""
+    """The items of one benchmark, with lookups by fingerprint and question."""
 
     punctuation: str
     all: list[Item] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Items:
         return sorted({item.split for item in self.all})
 
     def of(self, split: str | None, config: str | None) -> list[Item]:
-        """The items of a part of the benchmark in order; None: of all of it."""
+        """Return the items of a split and config in order; None selects all."""
         return [
             item
             for item in self.all
@@ -85,14 +85,14 @@ class Items:
     def with_fingerprint(self, fingerprint: str) -> list[Item]:
         return self._by_fingerprint.get(fingerprint, [])
 
-    def asking(self, words: tuple[str, ...]) -> list[Item]:
-        """Those whose question this is."""
+    def with_question(self, words: tuple[str, ...]) -> list[Item]:
+        """Return the items whose question is exactly this text."""
         return self._by_question.get(words, [])
 
-    def asked_in(self, words: tuple[str, ...]) -> list[Item]:
-        """Those whose question stands in this text; the longest of such questions."""
-        found = max(self._questions_in(words), key=len, default=())
-        return self._by_question[found] if found else []
+    def with_question_in(self, words: tuple[str, ...]) -> list[Item]:
+        """Return the items with the longest question that this text contains."""
+        question = max(self._questions_in(words), key=len, default=())
+        return self._by_question[question] if question else []
 
     def _questions_in(self, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         for at in range(len(words) - _FEWEST_WORDS + 1):
@@ -102,15 +102,15 @@ class Items:
 
 
 def load_items(report: Path) -> tuple[dict[str, Items], Mapping[str, object]]:
-    """The items of every benchmark in a report, and what the report was made with."""
+    """Read the items of every benchmark in a report, and the report's state and threshold."""
     with opened(report) as connection:
         rows = connection.execute(_QUERY).fetchall()
         runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
     state, threshold, policy = runs or ("", None, "{}")
     punctuation = json.loads(policy).get("punctuation_chars", PUNCTUATION)
-    found: dict[str, Items] = defaultdict(lambda: Items(punctuation))
+    benchmarks: dict[str, Items] = defaultdict(lambda: Items(punctuation))
     for benchmark, split, index, config, question, fingerprints, verdict in rows:
-        items = found[benchmark]
+        items = benchmarks[benchmark]
         item = Item(benchmark, split, index, config, verdict, items.words(question))
         items.add(item, fingerprints)
-    return dict(found), {"state": state, "threshold": threshold}
+    return dict(benchmarks), {"state": state, "threshold": threshold}

@@ -1,4 +1,4 @@
-"""Results to items: by what was asked, and by number only where that says nothing against it."""
+"""Join results to items: by text, and by index only if the texts do not contradict it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BY_TEXT_INSIDE = "text inside a longer one"
 BY_TEXT_AND_INDEX = "text and index"
 BY_INDEX = "index"
 
-# Of the different words of an item's question so many must stand in what the file has of it, or the
-# index means another item. Harnesses rewrite questions, but with the words of the question.
+# The least share of a question's different words that the file's text must contain for an index to
+# be trusted. Harnesses rewrite questions, but keep their words.
 _LEAST_SHARED = 0.5
 
 _LEFT_OUT = "The row counts as not joined."
@@ -28,7 +28,7 @@ _LEFT_OUT = "The row counts as not joined."
 
 @dataclass
 class Joined:
-    """The samples of a file, each with its item, or with none."""
+    """The samples of a file, each with its item or None."""
 
     split: str | None
     pairs: list[tuple[Sample, Item | None]] = field(default_factory=list)
@@ -50,27 +50,27 @@ def join(results: Results, task: Task, items: Items, recipe: Recipe | None = Non
 
 
 def _split(results: Results, task: Task, items: Items) -> str | None:
-    """The split that was asked: as said, as the files say, or the only one in which texts stand."""
+    """Return the evaluated split: as given, as the files say, or the only one with the texts."""
     for split in (task.split, results.split):
         if split in items.splits:
             return split
     if results.split:
-        return None  # one that the report does not have: numbers of it mean nothing here
+        return None  # not in the report, so its indexes mean nothing here
     if len(items.splits) == 1:
         return items.splits[0]
     search = _Search(items, results, None, task.config, None)
-    holding: set[str] = set()
+    splits: set[str] = set()
     has_texts = False
     for sample in results.samples:
-        found = {item.split for item in search.named(sample)}
-        has_texts |= bool(found)
-        if len(found) == 1:
-            holding |= found
+        of_sample = {item.split for item in search.candidates(sample)}
+        has_texts |= bool(of_sample)
+        if len(of_sample) == 1:
+            splits |= of_sample
     if has_texts:
-        return holding.pop() if len(holding) == 1 else None
+        return splits.pop() if len(splits) == 1 else None
     indexes = {sample.index for sample in results.samples}
     fitting = [split for split in items.splits if _is_all(indexes, items.of(split, task.config))]
-    return fitting[0] if len(fitting) == 1 and results.is_counted else None
+    return fitting[0] if len(fitting) == 1 and results.has_harness_index else None
 
 
 def _is_all(indexes: Iterable[int | None], part: Sequence[Item]) -> bool:
@@ -78,7 +78,7 @@ def _is_all(indexes: Iterable[int | None], part: Sequence[Item]) -> bool:
 
 
 class _Search:
-    """The items that samples of one file may mean."""
+    """Search the items of one benchmark for the samples of one file."""
 
     def __init__(
         self,
@@ -93,50 +93,52 @@ class _Search:
         self._split = split
         self._config = config
         self._recipe = replace(recipe, extra_fields=()) if recipe else None
-        self._found: dict[tuple[str, ...], tuple[list[Item], str]] = {}
-        self._taken: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        self._numbered = self._by_number(results)
+        self._by_texts: dict[tuple[str, ...], tuple[list[Item], str]] = {}
+        self._n_taken: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self._by_index = self._items_by_index(results)
         self._why_no_index = ""
-        if not self._numbered:
-            self._why_no_index = self._why(results)
+        if not self._by_index:
+            self._why_no_index = self._reason_no_index(results)
         elif contradiction := self._contradiction(results):
-            self._numbered = {}
+            self._by_index = {}
             self._why_no_index = "an index that contradicts the texts of other rows"
             self.problems.append(contradiction)
 
     def item_of(self, sample: Sample) -> tuple[Item | None, str]:
-        """The item of a sample and how it was found; or none, and the reason is told."""
-        by_number = self._numbered.get(sample.index) if sample.index is not None else None
-        found, way = self._candidates(sample)
-        if by_number is not None and self._may_mean(by_number, sample, found, way):
-            return by_number, way if found == [by_number] else BY_TEXT_AND_INDEX
-        if len(found) == 1:
-            return found[0], way
-        if found:
-            return self._one_of(found, sample, way)
-        if by_number is None:
-            self._tell(sample, "no item of that text, and " + self._why_not(sample))
+        """Return a sample's item and how it was found; for None, add a problem."""
+        by_index = self._by_index.get(sample.index) if sample.index is not None else None
+        items, way = self._find(sample)
+        if by_index is not None and self._is_compatible(by_index, sample, items, way):
+            return by_index, way if items == [by_index] else BY_TEXT_AND_INDEX
+        if len(items) == 1:
+            return items[0], way
+        if items:
+            return self._choose(items, sample, way)
+        if by_index is None:
+            self._add_problem(sample, "no item with this text, and " + self._why_not(sample))
             return None, ""
-        if not self._agrees(sample, by_number):
-            self._tell(sample, f"a text that shares little with item {by_number.instance_index}")
+        if not self._agrees(sample, by_index):
+            found = f"a text that shares few words with item {by_index.instance_index}"
+            self._add_problem(sample, found)
             return None, ""
-        return by_number, BY_INDEX
+        return by_index, BY_INDEX
 
-    def named(self, sample: Sample) -> list[Item]:
-        return self._candidates(sample)[0]
+    def candidates(self, sample: Sample) -> list[Item]:
+        """Return the items with the fingerprint or text of a sample."""
+        return self._find(sample)[0]
 
-    def _candidates(self, sample: Sample) -> tuple[list[Item], str]:
-        named = self._here(self._items.with_fingerprint(sample.fingerprint or ""))
+    def _find(self, sample: Sample) -> tuple[list[Item], str]:
+        named = self._in_part(self._items.with_fingerprint(sample.fingerprint or ""))
         if named:
             return named, BY_FINGERPRINT
         texts = texts_in(sample.doc)
-        if texts not in self._found:
-            found = self._by_recipe(sample.doc)
-            self._found[texts] = (found, BY_FINGERPRINT) if found else self._by_text(texts)
-        return self._found[texts]
+        if texts not in self._by_texts:
+            items = self._find_by_recipe(sample.doc)
+            self._by_texts[texts] = (items, BY_FINGERPRINT) if items else self._find_by_text(texts)
+        return self._by_texts[texts]
 
-    def _by_recipe(self, doc: Mapping[str, object]) -> list[Item]:
-        """As a row of the benchmark: its passage and answers tell equal questions apart."""
+    def _find_by_recipe(self, doc: Mapping[str, object]) -> list[Item]:
+        """Normalize as a benchmark row: passage and answers distinguish equal questions."""
         if self._recipe is None or not doc:
             return []
         try:
@@ -144,82 +146,91 @@ class _Search:
             records = normalize_rows(self._recipe, [doc], split=split, origin="a row of results")
         except RecordError:
             return []  # a harness may rename fields
-        of_each = [self._items.with_fingerprint(one) for one in records["fingerprint"].to_pylist()]
-        first = self._here(of_each[0]) if of_each else []
-        return [item for item in first if all(item in of_one for of_one in of_each)]
+        by_record = [
+            self._items.with_fingerprint(one) for one in records["fingerprint"].to_pylist()
+        ]
+        first = self._in_part(by_record[0]) if by_record else []
+        return [item for item in first if all(item in items for items in by_record)]
 
-    def _by_text(self, texts: Sequence[str]) -> tuple[list[Item], str]:
+    def _find_by_text(self, texts: Sequence[str]) -> tuple[list[Item], str]:
         cleaned = [self._items.words(text) for text in texts]
-        for find, way in ((self._items.asking, BY_TEXT), (self._items.asked_in, BY_TEXT_INSIDE)):
+        lookups = (
+            (self._items.with_question, BY_TEXT),
+            (self._items.with_question_in, BY_TEXT_INSIDE),
+        )
+        for find, way in lookups:
             for words in cleaned:
-                if found := self._here(find(words)):
-                    return found, way
+                if items := self._in_part(find(words)):
+                    return items, way
         return [], BY_TEXT
 
-    def _may_mean(self, item: Item, sample: Sample, found: list[Item], way: str) -> bool:
-        """Whether texts say this item, or do not rule it out.
+    def _is_compatible(self, item: Item, sample: Sample, items: list[Item], way: str) -> bool:
+        """Whether the items found by text include this one, or do not rule it out.
 
-        A question may be the beginning of another one, which a word of the prompt ("A:") completes.
+        A question may be the start of another one that a word of the prompt ("A:") completes.
         """
-        if item in found:
+        if item in items:
             return True
-        return bool(found) and way == BY_TEXT_INSIDE and self._share(sample, item) == 1
+        return bool(items) and way == BY_TEXT_INSIDE and self._share(sample, item) == 1
 
-    def _here(self, found: Iterable[Item]) -> list[Item]:
+    def _in_part(self, items: Iterable[Item]) -> list[Item]:
+        """Return those of the split and config."""
         return [
             item
-            for item in found
+            for item in items
             if self._split in (None, item.split) and self._config in (None, item.config)
         ]
 
-    def _one_of(self, found: list[Item], sample: Sample, way: str) -> tuple[Item | None, str]:
-        """Several items ask the same. Which is meant does not matter where all fared alike."""
-        if len({(item.verdict, item.config) for item in found}) > 1:
-            named = ", ".join(f"{item.split} {item.instance_index}" for item in found[:5])
-            self._tell(sample, f"the question of {counted(len(found), 'item')} ({named})")
+    def _choose(self, items: list[Item], sample: Sample, way: str) -> tuple[Item | None, str]:
+        """Choose among items with the same question; only if they share verdict and config."""
+        if len({(item.verdict, item.config) for item in items}) > 1:
+            named = ", ".join(map(_place, items[:5]))
+            self._add_problem(sample, f"the question of {counted(len(items), 'item')} ({named})")
             return None, ""
-        name = (sample.filter, found[0].words)
-        self._taken[name] += 1
-        return found[min(self._taken[name], len(found)) - 1], way
+        key = (sample.filter, items[0].words)
+        self._n_taken[key] += 1
+        return items[min(self._n_taken[key], len(items)) - 1], way
 
-    def _by_number(self, results: Results) -> dict[int, Item]:
+    def _items_by_index(self, results: Results) -> dict[int, Item]:
         part = self._items.of(self._split, self._config)
         if self._split is None:
             return {}
-        if not results.is_counted:
+        if not results.has_harness_index:
             part = self._items.of(self._split, None)
             return {item.instance_index: item for item in part}
         indexes = {sample.index for sample in results.samples}
         return dict(enumerate(part)) if _is_all(indexes, part) else {}
 
-    def _why(self, results: Results) -> str:
+    def _reason_no_index(self, results: Results) -> str:
+        """Return why indexes cannot be used."""
         if self._split is None:
-            said = f"the split {results.split!r}" if results.split else "no split said"
+            split = f"the split {results.split!r}" if results.split else "no split"
             splits = ", ".join(self._items.splits)
-            return f"{said} where there are {splits}: --task {results.task}=BENCHMARK:SPLIT"
+            option = f"--task {results.task}=BENCHMARK:SPLIT"
+            return f"{split} in the file (the report has {splits}; set it by {option})"
         n = len(self._items.of(self._split, self._config))
         n_asked = len({sample.index for sample in results.samples} - {None})
-        return f"{n_asked} different indexes where the report has {counted(n, 'item')}"
+        return f"{n_asked} different indexes, but the report has {counted(n, 'item')}"
 
     def _why_not(self, sample: Sample) -> str:
         return self._why_no_index or ("no such index" if sample.index is not None else "no index")
 
     def _contradiction(self, results: Results) -> Problem | None:
-        """A row whose text is that of another item than its index says."""
+        """Return a problem if the text of any row is that of another item than its index."""
         wrong = []
         for sample in results.samples:
-            by_number = None if sample.index is None else self._numbered.get(sample.index)
-            found, way = self._candidates(sample)
-            if by_number and found and not self._may_mean(by_number, sample, found, way):
-                wrong.append((sample, by_number, found[0]))
+            by_index = None if sample.index is None else self._by_index.get(sample.index)
+            items, way = self._find(sample)
+            if by_index and items and not self._is_compatible(by_index, sample, items, way):
+                wrong.append((sample, by_index, items[0]))
         if not wrong:
             return None
-        sample, by_number, item = wrong[0]
+        sample, by_index, item = wrong[0]
         return Problem(
             sample.place,
-            f"index {sample.index}, that of {_named(by_number)}, and the text of {_named(item)}; "
-            f"so in {counted(len(wrong), 'row')}",
-            "an index that agrees with the texts",
+            f"index {sample.index} ({_place(by_index)}) with the text of {_place(item)}; "
+            f"{counted(len(wrong), 'such row')}",
+            "indexes that agree with the texts",
             "No row of this file is joined by index.",
         )
 
@@ -227,16 +238,16 @@ class _Search:
         return not texts_in(sample.doc) or self._share(sample, item) >= _LEAST_SHARED
 
     def _share(self, sample: Sample, item: Item) -> float:
-        """Of the words of an item's question, how many stand in what the file has of it."""
-        said = {word for text in texts_in(sample.doc) for word in self._items.words(text)}
-        asked = set(item.words)
-        return len(asked & said) / len(asked) if asked else 1.0
+        """Return the share of the different words of an item's question that the sample has."""
+        words = {word for text in texts_in(sample.doc) for word in self._items.words(text)}
+        question = set(item.words)
+        return len(question & words) / len(question) if question else 1.0
 
-    def _tell(self, sample: Sample, found: str) -> None:
+    def _add_problem(self, sample: Sample, found: str) -> None:
         self.problems.append(
             Problem(sample.place, found, f"an item of {self._items.all[0].benchmark}", _LEFT_OUT)
         )
 
 
-def _named(item: Item) -> str:
+def _place(item: Item) -> str:
     return f"{item.split} {item.instance_index}"

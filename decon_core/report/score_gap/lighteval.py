@@ -1,9 +1,8 @@
-"""lighteval: `details_<suite>|<task>|<shots>_<date>.parquet`, in details/<model>/<date>/.
+"""Read lighteval details: details/<model>/<date>/details_<suite>|<task>|<shots>_<date>.parquet.
 
-Two forms. The earlier: `example` (what was asked, without the shots), `metrics`, `gold`; a column
-that did not fit Arrow was written as text, as Python prints it. The later: `doc` (with `query`,
-`id`, `task_name`), `metric`, `model_response`. Items stand in an order that was shuffled, so that
-the place of a row says nothing.
+The earlier form has `example` (the question without the shots), `metrics` and `gold`; values that
+did not fit Arrow are Python literals as text. The later form has `doc` (with `query`, `id`,
+`task_name`), `metric` and `model_response`. Rows are shuffled, so the row number is not an index.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def fits(row: Row) -> bool:
 
 
 def read(path: Path) -> list[Results]:
-    """The details of a file: one task of one model."""
+    """Read the details of a file: one task of one model."""
     named = _FILE.fullmatch(path.name.removesuffix(".parquet"))
     results = Results(
         path=path,
@@ -51,7 +50,7 @@ def read(path: Path) -> list[Results]:
 
 
 def _model(path: Path) -> str:
-    """The folders between `details` and the date, or the one above the date."""
+    """Return the folders between `details` and the date, or the folder above the date."""
     folders = path.resolve().parent.parts
     if "details" in folders:
         start = len(folders) - folders[::-1].index("details")
@@ -72,10 +71,10 @@ def _scores(row: Row) -> Iterator[tuple[str, float]]:
 def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:
     doc = literal(row.get("doc"))
     if isinstance(doc, Mapping):
-        asked = {name: literal(doc.get(name)) for name in _ITEM}
+        item = {name: literal(doc.get(name)) for name in _ITEM}
         index = index_of(doc.get("id"))
-        return Sample(place=place, scores=scores, index=index, doc=asked)
+        return Sample(place=place, scores=scores, index=index, doc=item)
     specifics = literal(row.get("specifics"))
-    asked = {"query": text_at(row, "example"), "choices": literal(row.get("choices"))}
-    asked["specific"] = mapping_in({"in": specifics}, "in")
-    return Sample(place=place, scores=scores, doc=asked)
+    item = {"query": text_at(row, "example"), "choices": literal(row.get("choices"))}
+    item["specific"] = mapping_in({"in": specifics}, "in")
+    return Sample(place=place, scores=scores, doc=item)

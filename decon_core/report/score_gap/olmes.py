@@ -1,7 +1,7 @@
-"""OLMES: `task-<number>-<task>-predictions.jsonl`.
+"""Read OLMES predictions: `task-<number>-<task>-predictions.jsonl`.
 
-One row for each item, its scores under `metrics`. The items themselves are in `...-requests.jsonl`
-(where `--save-raw-requests` was on), names and split in `...-metrics.json`.
+One row per item, with its scores under `metrics`. The items themselves are in `...-requests.jsonl`
+(written with `--save-raw-requests`), names and split in `...-metrics.json`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from decon_core.report.score_gap.results import (
 NAME = "OLMES predictions"
 
 _FILE = re.compile(r"task-\d+-(?P<task>.+)-predictions")
-# Numbers under `metrics` that are no scores.
+# Numbers under `metrics` that are not scores.
 _NO_SCORES = re.compile(r"predicted_index.*|correct_choice|num_.*|.*_count")
 
 
@@ -36,22 +36,22 @@ def fits(row: Row) -> bool:
     return has_item and isinstance(row.get("metrics"), Mapping)
 
 
-def is_beside(row: Row) -> bool:
-    """Whether it is a row of `...-requests.jsonl`, which is read with the predictions."""
+def is_request(row: Row) -> bool:
+    """Whether this is a row of `...-requests.jsonl`, which is read with the predictions."""
     return "request_type" in row and "doc_id" in row
 
 
 def read(path: Path) -> list[Results]:
-    """The predictions of a file: one task of one model."""
+    """Read the predictions of a file: one task of one model."""
     start = path.name.split("predictions.jsonl")[0]
-    beside = companion(path.with_name(f"{start}metrics.json"))
-    config = mapping_in(beside, "model_config")
+    summary = companion(path.with_name(f"{start}metrics.json"))
+    config = mapping_in(summary, "model_config")
     results = Results(
         path=path,
         format=NAME,
         model=text_at(config, "model") or path.resolve().parent.name,
-        task=text_at(beside, "task_name") or _task(path),
-        split=text_at(mapping_in(beside, "task_config"), "split"),
+        task=text_at(summary, "task_name") or _task(path),
+        split=text_at(mapping_in(summary, "task_config"), "split"),
     )
     docs = _docs(path, start, results.problems)
     for place, row, scores in scored_rows(results, _scores):
@@ -67,11 +67,11 @@ def _task(path: Path) -> str:
 
 
 def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, Row]:
-    """What was asked, by `doc_id`; an item has a row for each of its choices."""
+    """Read the requested items by `doc_id`; an item has one row per choice."""
     docs: dict[int | None, Row] = {}
     for ending in ("requests.jsonl", "requests.jsonl.gz", "requests.jsonl.zst"):
-        asked = path.with_name(f"{start}{ending}")
-        for _, row in rows_of(asked) if asked.is_file() else ():
+        requests = path.with_name(f"{start}{ending}")
+        for _, row in rows_of(requests) if requests.is_file() else ():
             if isinstance(row, Problem):
                 problems.append(row)
                 continue

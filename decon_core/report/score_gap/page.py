@@ -1,4 +1,4 @@
-"""The answer as tables: for people, for spreadsheets, for programs."""
+"""Format score gaps as terminal tables, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from decon_core.report.score_gap.account import Account, Gap, Group, JoinCount
+from decon_core.report.score_gap.account import Gap, Group, JoinCount, ScoreGaps
 from decon_core.storage.store import atomic_path, write_plain_json
 
 WARNING = (
@@ -40,7 +40,7 @@ JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by"
 
 
 def line(gap: Gap) -> tuple[str, ...]:
-    """A gap under HEADS."""
+    """Format a gap as a row under HEADS."""
     return (
         *_names(gap),
         f"{gap.all.n:,}",
@@ -57,7 +57,7 @@ def line(gap: Gap) -> tuple[str, ...]:
 
 
 def group_line(gap: Gap) -> tuple[str, ...]:
-    """A gap under GROUP_HEADS."""
+    """Format a gap as a row under GROUP_HEADS."""
     groups = (
         *(gap.clean, gap.leaked, gap.with_answer, gap.question_only),
         *(gap.not_indexable, gap.not_fully_scanned, gap.not_joined),
@@ -66,7 +66,7 @@ def group_line(gap: Gap) -> tuple[str, ...]:
 
 
 def join_line(count: JoinCount) -> tuple[str, ...]:
-    """A file under JOIN_HEADS."""
+    """Format a file as a row under JOIN_HEADS."""
     ways = ", ".join(f"{way} {n:,}" for way, n in count.ways.items())
     return (
         Path(count.path).name,
@@ -98,19 +98,19 @@ def _number(value: float | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    # Adding 0 makes 0 of -0, which would be a change in the wrong direction.
+    # Adding 0 turns -0.0 into 0.0, which would be shown with the wrong sign.
     return "–" if value is None else f"{round(value, 3) + 0:+.3f}"
 
 
-def write(account: Account, folder: Path) -> None:
-    """gap.json, gap.csv and gap.md."""
+def write(account: ScoreGaps, folder: Path) -> None:
+    """Write gap.json, gap.csv and gap.md."""
     write_plain_json(folder / "gap.json", _as_json(account))
     for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
         with atomic_path(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")
 
 
-def _as_json(account: Account) -> Mapping[str, object]:
+def _as_json(account: ScoreGaps) -> Mapping[str, object]:
     return {
         "report": account.report,
         "gaps": [_row(gap) for gap in account.gaps],
@@ -123,7 +123,7 @@ def _as_json(account: Account) -> Mapping[str, object]:
 
 
 def _row(gap: Gap) -> dict[str, object]:
-    """A gap with a name for each number."""
+    """Return a gap as a flat row for JSON and CSV."""
     row: dict[str, object] = {**asdict(gap.name), "subset": gap.subset}
     for name in _GROUPS:
         group: Group = getattr(gap, name)
@@ -133,7 +133,7 @@ def _row(gap: Gap) -> dict[str, object]:
 
 
 def _rounded(value: float | None) -> float | None:
-    """The last digits of a sum are those of a processor."""
+    """Round: the last digits of a sum depend on the processor."""
     return None if value is None else round(value, _DECIMALS) + 0.0
 
 
@@ -147,27 +147,27 @@ def _as_csv(gaps: Sequence[Gap]) -> str:
     return text.getvalue()
 
 
-def as_markdown(account: Account) -> str:
-    """A page with everything."""
+def as_markdown(account: ScoreGaps) -> str:
+    """Return all tables and everything that was left out as one Markdown page."""
     parts = [
-        "# Scores on leaked items, and on the others",
+        "# Scores on leaked and on clean items",
         WARNING,
         _table(HEADS, [line(gap) for gap in account.gaps]),
         "## Items by verdict",
-        "Mean score, and of how many items.",
+        "Mean score and number of items.",
         _table(GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
-        "## How rows found their items",
+        "## How rows were joined to items",
         _table(JOIN_HEADS, [join_line(count) for count in account.joins]),
         *_left_out(account),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _left_out(account: Account) -> Iterator[str]:
+def _left_out(account: ScoreGaps) -> Iterator[str]:
     lists = (
-        ("What could not be read or joined", [str(one) for one in account.problems]),
-        ("Earlier runs, which do not count", account.earlier),
-        ("Files that hold no results", account.others),
+        ("Not read or not joined", [str(one) for one in account.problems]),
+        ("Earlier runs, not counted", account.earlier),
+        ("Files without results", account.others),
     )
     for title, entries in lists:
         if entries:
@@ -185,6 +185,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text of others' files that must not become a column, a line or a tag of the page."""
+    """Escape text from input files: no line breaks, table columns or HTML tags."""
     plain = " ".join(text.split())
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")

@@ -1,8 +1,8 @@
-"""A table that anybody can write: CSV, TSV, or rows of JSON with the same names.
+"""Read a plain table of scores: CSV, TSV, or JSON rows with the same names.
 
-Columns, in any case: `benchmark` or `task`; `index` (the item's instance_index in its split), `id`
-(the fingerprint of one of its records) or `question`; `score`; and if there are several, or to name
-them, `model`, `filter`, `metric`, `split`.
+Columns, in upper or lower case: `benchmark` or `task`; `index` (the item's instance_index in its
+split), `id` (the fingerprint of one of its records) or `question`; `score`; optionally `model`,
+`filter`, `metric`, `split`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def fits(row: Row) -> bool:
 
 
 def read(path: Path) -> list[Results]:
-    """The scores of a file, by model, task and split."""
+    """Read the scores of a file, one `Results` per model, task and split."""
     found: dict[tuple[str, str, str], Results] = {}
     problems: list[Problem] = []
     for place, row in rows_of(path):
@@ -43,7 +43,7 @@ def read(path: Path) -> list[Results]:
         task = _cell(cells, "task") or _cell(cells, "benchmark")
         sample = _sample(place, cells)
         if isinstance(sample, Problem) or not task:
-            no_task = Problem(place, "no benchmark", "its name, or that of a task", _LEFT_OUT)
+            no_task = Problem(place, "no benchmark", "the name of a benchmark or task", _LEFT_OUT)
             problems.append(sample if isinstance(sample, Problem) else no_task)
             continue
         name = (_cell(cells, "model") or "model", task, _cell(cells, "split"))
@@ -55,12 +55,14 @@ def read(path: Path) -> list[Results]:
                 model=name[0],
                 task=task,
                 split=name[2] or None,
-                is_counted=False,
+                has_harness_index=False,
             ),
         )
         results.samples.append(sample)
     if not found:
-        found["", "", ""] = Results(path=path, format=NAME, model="", task="", is_counted=False)
+        found["", "", ""] = Results(
+            path=path, format=NAME, model="", task="", has_harness_index=False
+        )
     next(iter(found.values())).problems = problems
     return list(found.values())
 
@@ -85,7 +87,7 @@ def _sample(place: str, cells: Row) -> Sample | Problem:
     index, question = index_of(cells.get("index")), _cell(cells, "question")
     if _cell(cells, "index") and index is None:
         found = f"the index {describe(cells['index'])}"
-        return Problem(place, found, "a whole number from 0 on", _LEFT_OUT)
+        return Problem(place, found, "a whole number, 0 or more", _LEFT_OUT)
     return Sample(
         place=place,
         scores={_cell(cells, "metric") or "score": score},

@@ -1,4 +1,4 @@
-"""Per-item results, as every reader hands them on."""
+"""The common form of per-item results, and functions that the readers share."""
 
 from __future__ import annotations
 
@@ -18,47 +18,46 @@ from decon_core.storage.compression import open_bytes
 
 NO_FILTER = ""
 
-# Where files hold what the model was asked, the likeliest first: the other texts of an item are
-# tried as well, but only after these.
-_ASKED = (
+# Fields that may hold the question, the likeliest first; other texts of an item are tried after.
+_QUESTION_FIELDS = (
     *("question", "query", "ctx", "problem", "prompt", "source", "instruction", "goal", "sentence"),
     *("input", "text", "original_query"),
 )
-_DEEPEST = 4
+_MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One item that a model answered: what can tell which one it is, and its scores."""
+    """One item that a model answered: its scores, and everything that may identify it."""
 
     place: str
     scores: Mapping[str, float]
-    filter: str = NO_FILTER  # how the answer was taken out of what the model wrote
+    filter: str = NO_FILTER  # how the answer was extracted from the model's output
     index: int | None = None
     fingerprint: str | None = None  # of a record of the item
-    doc: Row = field(default_factory=dict)  # the item as the file has it
-    doc_hash: str | None = None  # the harness's own: it tells items apart where nothing else does
+    doc: Row = field(default_factory=dict)  # the item in the harness's form
+    doc_hash: str | None = None  # the harness's own
 
 
 @dataclass(kw_only=True)
 class Results:
-    """What one file says of one model and one task."""
+    """The samples of one model on one task, from one file."""
 
     path: Path
     format: str
     model: str
     task: str
-    run: str = ""  # when, as far as names say it: of several runs the latest counts
+    run: str = ""  # date from the file name; of several runs the latest counts
     split: str | None = None
-    # Harnesses count what they asked, so an index is one of the report's only where they asked
-    # everything. A person who writes an index means the report's.
-    is_counted: bool = True
+    # Harnesses number the items they asked, so an index equals the report's instance_index only if
+    # they asked the whole split. In a plain table, the index is the instance_index.
+    has_harness_index: bool = True
     samples: list[Sample] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
-    """Every row of a file with its place. Early harnesses wrote a list into their `.jsonl`."""
+    """Yield every row of a file with its place, also from a `.jsonl` that holds one JSON list."""
     if not is_readable(path):
         return
     rows = _listed(path) if ".jsonl" in path.suffixes and _begins_a_list(path) else read_rows(path)
@@ -69,7 +68,7 @@ def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
 def scored_rows(
     results: Results, scores_of: Callable[[Row], Iterable[tuple[str, float]]]
 ) -> Iterator[tuple[str, Row, dict[str, float]]]:
-    """The rows of a file of results that have a score; what is wrong with others is noted there."""
+    """Yield the rows that have a score; add a problem to `results` for every other row."""
     for place, row in rows_of(results.path):
         if isinstance(row, Problem):
             results.problems.append(row)
@@ -91,7 +90,7 @@ def _listed(path: Path) -> Iterator[Row | Problem]:
     with open_bytes(path) as file:
         content = file.read()
     try:
-        values = json.loads(content)  # knows NaN, which metrics may be
+        values = json.loads(content)  # accepts NaN, which metrics may be
     except ValueError as error:
         yield Problem(str(path), f"text that is not JSON ({error})", "a JSON list of objects")
         return
@@ -103,7 +102,7 @@ def _listed(path: Path) -> Iterator[Row | Problem]:
 
 
 def companion(path: Path) -> Mapping[str, object]:
-    """What stands in a JSON file beside the results; nothing, where there is none to read."""
+    """Read the JSON object in a file beside the results; empty if missing or unreadable."""
     try:
         value = orjson.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -112,7 +111,7 @@ def companion(path: Path) -> Mapping[str, object]:
 
 
 def mapping_in(row: Row, *keys: str) -> Mapping[str, object]:
-    """The object below these keys; empty where there is none."""
+    """Return the object below these keys; empty if there is none."""
     value: object = row
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -125,14 +124,14 @@ def text_at(row: Row, key: str) -> str | None:
 
 
 def number_of(value: object) -> float | None:
-    """A score: a finite number, or whether it was right."""
+    """Return a finite number or a boolean as a float; None for anything else."""
     if isinstance(value, bool | int | float) and math.isfinite(value):
         return float(value)
     return None
 
 
 def index_of(value: object) -> int | None:
-    """A count from 0; also where it was written as text."""
+    """Return an index of 0 or more, also from text; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
@@ -141,7 +140,7 @@ def index_of(value: object) -> int | None:
 
 
 def literal(value: object) -> object:
-    """Of a column that was written as Python would print it, the value."""
+    """Parse text that is a Python literal; return anything else unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -151,14 +150,14 @@ def literal(value: object) -> object:
 
 
 def texts_in(doc: Row) -> tuple[str, ...]:
-    """Every text of an item, what is likeliest the question first."""
-    found = list(_texts(doc, "", _DEEPEST))
-    found.sort(key=lambda one: _rank(one[0]))
-    return tuple(dict.fromkeys(text for _, text in found))
+    """Return every text of an item, likely questions first."""
+    texts = list(_texts(doc, "", _MAX_DEPTH))
+    texts.sort(key=lambda one: _rank(one[0]))
+    return tuple(dict.fromkeys(text for _, text in texts))
 
 
 def _rank(name: str) -> int:
-    return _ASKED.index(name) if name in _ASKED else len(_ASKED)
+    return _QUESTION_FIELDS.index(name) if name in _QUESTION_FIELDS else len(_QUESTION_FIELDS)
 
 
 def _texts(value: object, name: str, depth: int) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Which benchmark a harness means: `gsm8k_cot` is gsm8k, `mmlu_anatomy` a part of mmlu."""
+"""Map task names to benchmarks: `gsm8k_cot` is gsm8k, `mmlu_anatomy` a config of mmlu."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEPARATOR = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True)
 class TaskMapping:
-    """What a person said with --task: NAME=BENCHMARK[:SPLIT], where `*` in NAME is anything."""
+    """A `--task NAME=BENCHMARK[:SPLIT]` option; `*` in NAME matches anything."""
 
     pattern: str
     benchmark: str
@@ -24,17 +24,17 @@ class TaskMapping:
 
 @dataclass(frozen=True)
 class Task:
-    """The part of a benchmark that a task asks, and the way it asks."""
+    """The benchmark, config and split that a task evaluates."""
 
     benchmark: str
     config: str | None
     split: str | None
-    setting: str  # the task without the name of the part: parts with one setting belong together
+    setting: str  # the task name without the config: configs with one setting are one benchmark run
 
 
 def parse_task_mappings(texts: Sequence[str], benchmarks: Mapping[str, Items]) -> list[TaskMapping]:
-    """What was said with --task; every benchmark and split must be in the report."""
-    said: list[TaskMapping] = []
+    """Parse `--task` options; raise `InputError` for benchmarks or splits not in the report."""
+    mappings: list[TaskMapping] = []
     problems: list[Problem] = []
     for text in texts:
         pattern, equals, target = text.partition("=")
@@ -42,7 +42,8 @@ def parse_task_mappings(texts: Sequence[str], benchmarks: Mapping[str, Items]) -
         where = f"--task {text}"
         if not (pattern and equals and benchmark):
             form = "NAME=BENCHMARK or NAME=BENCHMARK:SPLIT"
-            problems.append(Problem(where, "another form", form, "Write gsm8k_cot=gsm8k:test."))
+            remedy = "Example: gsm8k_cot=gsm8k:test."
+            problems.append(Problem(where, repr(text), form, remedy))
         elif benchmark not in benchmarks:
             known = f"one of {', '.join(sorted(benchmarks))}"
             problems.append(Problem(where, f"no benchmark {benchmark!r} in the report", known))
@@ -50,16 +51,21 @@ def parse_task_mappings(texts: Sequence[str], benchmarks: Mapping[str, Items]) -
             known = f"one of {', '.join(benchmarks[benchmark].splits)}"
             problems.append(Problem(where, f"no split {split!r} of {benchmark}", known))
         else:
-            said.append(TaskMapping(pattern, benchmark, split or None))
+            mappings.append(TaskMapping(pattern, benchmark, split or None))
     if problems:
         raise InputError(problems)
-    return said
+    return mappings
 
 
-def task_of(name: str, said: Sequence[TaskMapping], benchmarks: Mapping[str, Items]) -> Task | None:
-    """The benchmark of a task: as a person said, else the one whose name the task begins with."""
+def task_of(
+    name: str, mappings: Sequence[TaskMapping], benchmarks: Mapping[str, Items]
+) -> Task | None:
+    """Find the benchmark of a task by `--task`, else the one that the task name begins with.
+
+    None if there is no such benchmark.
+    """
     core = _core(name)
-    for one in said:
+    for one in mappings:
         if fnmatchcase(name, one.pattern) or fnmatchcase(core, one.pattern):
             config, setting = _part(core, benchmarks[one.benchmark])
             return Task(one.benchmark, config, one.split, setting)
@@ -73,7 +79,7 @@ def task_of(name: str, said: Sequence[TaskMapping], benchmarks: Mapping[str, Ite
 
 
 def _core(name: str) -> str:
-    """lighteval writes suite|task|shots; some versions have one more count behind, or no suite."""
+    """Return the task of lighteval's suite|task|shots; some versions add a count or omit suite."""
     parts = [part for part in name.split("|") if part]
     words = [part for part in parts if not part.isdecimal()]
     return words[-1] if len(parts) > 1 and words else name
@@ -88,7 +94,7 @@ def _begins(slug: str, start: str) -> bool:
 
 
 def _part(core: str, items: Items) -> tuple[str | None, str]:
-    """The config whose name the task ends with, and what is left of the task's name."""
+    """Return the config that ends the task name, and the name without it."""
     slug = _slug(core)
     configs = {_slug(item.config): item.config for item in items.all if item.config}
     ending = [known for known in configs if known and slug.endswith(f"_{known}")]
