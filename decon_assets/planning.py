@@ -223,7 +223,7 @@ def _missing_index_parts(state: State) -> list[str]:
 
 
 def _missing_blends(state: State) -> list[str]:
-    return [one.name for one in state.blender.blends if not state.blender.stands(one)]
+    return [one.name for one in state.blender.blends if not state.blender.is_current(one)]
 
 
 def _missing_clean_benchmarks(state: State) -> list[str]:
@@ -254,7 +254,7 @@ def _needs_report(state: State) -> bool:
 
 def _needs_page(store: Store) -> bool:
     """Whether there is a report without its page or its other derived files."""
-    return store.report.is_file() and not all(path.is_file() for path in store.of_report)
+    return store.report.is_file() and not all(path.is_file() for path in store.report_files)
 
 
 _UNPARTITIONED: Mapping[str, Callable[[State], bool]] = {

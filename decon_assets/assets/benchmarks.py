@@ -220,7 +220,7 @@ def _report_index(
     every = visibilities(store, versions, config.policy)  # one call for all benchmarks of the run
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:
-        rows = [one.told for one in every if one.benchmark == version.benchmark]
+        rows = [one.as_row for one in every if one.benchmark == version.benchmark]
         reasons = dropped[version.benchmark]
         metadata = {
             "dagster/row_count": version.n_records,

@@ -145,7 +145,7 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
         if errors:
             for done in built:  # or Dagster shows all partitions of the failed step as failed
                 context.log_event(AssetMaterialization(context.asset_key, partition=done))
-            inspection = changed_damage(store, config.mixtures, list_packs(store))
+            inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
             report_before_failure(context, "mixture_adds_up", result_of_inspection(inspection))
         if len(errors) == 1:
             raise errors[0]

@@ -131,7 +131,7 @@ def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return text_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
 
 
-def _print_left_out(account: Account) -> None:
+def _print_left_out(account: ScoreGaps) -> None:
     if account.problems:
         sys.stderr.write(f"\nnot read, or not joined: {format_problems(account.problems)}\n")
     if account.earlier:

@@ -77,7 +77,7 @@ def init(options: argparse.Namespace, say: Say) -> int:
     return 0
 
 
-def _say_written(file: Written, say: Say) -> None:
+def _say_written(file: RecipeDraft, say: Say) -> None:
     guessed = [name for name in file.names if name not in file.names_of_records]
     if file.names_of_records:
         names = ", ".join(file.names_of_records)
@@ -87,7 +87,7 @@ def _say_written(file: Written, say: Say) -> None:
 
 
 def _benchmark_names(
-    sources: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[Written]
+    sources: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[RecipeDraft]
 ) -> Collection[str]:
     """Return the benchmarks that the new files name; write drafts, and raise if they are wrong."""
     with TemporaryDirectory() as folder:
@@ -103,7 +103,7 @@ def _benchmark_names(
             raise InputError([_with_path(each, drafts) for each in error.problems]) from None
 
 
-def _with_path(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
+def _with_path(problem: Problem, drafts: Mapping[Path, RecipeDraft]) -> Problem:
     """Replace the paths of drafts with those of the files that they will be."""
     where = problem.where
     for draft, file in drafts.items():
@@ -113,7 +113,7 @@ def _with_path(problem: Problem, drafts: Mapping[Path, Written]) -> Problem:
 
 def _survey(
     corpus: Sequence[str], evals: Sequence[Path]
-) -> tuple[list[SourceFinding], list[str], list[Path], list[Written]]:
+) -> tuple[list[SourceFinding], list[str], list[Path], list[RecipeDraft]]:
     """Return sources, files left out, recipe files, and files to write; raise for all problems."""
     problems: list[Problem] = []
     sources: list[SourceFinding] = []

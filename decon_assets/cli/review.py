@@ -255,27 +255,27 @@ def _set(session: _Session, say: Say) -> int:
     return 0
 
 
-def _find_pair(session: _Session, start: str) -> About:
+def _find_pair(session: _Session, start: str) -> PairSummary:
     """Return the pair whose key begins with `start`; raise InputError if there are several."""
-    from decon_core.report.review.found import About
+    from decon_core.report.review.found import PairSummary
 
-    keys = session.report.beginning_with(start)
+    keys = session.report.keys_starting_with(start)
     if len(keys) > 1 and start not in keys:
         expected = f"a longer prefix of one of {', '.join(keys)}"
         raise InputError(Problem(f"pair {start!r}", "the beginning of several pairs", expected))
     pair = session.report.pair(start if start in keys or not keys else keys[0])
-    return About(**{name: pair[name] for name in About.__dataclass_fields__})
+    return PairSummary(**{name: pair[name] for name in PairSummary.__dataclass_fields__})
 
 
 def _import(session: _Session, say: Say) -> int:
-    from decon_core.report.review.found import Wanted
+    from decon_core.report.review.found import PairFilter
     from decon_core.report.review.merge import merge_verdicts
 
     file = session.options.file
     if not file.is_file():
         raise InputError(Problem(str(file), "no such file", "verdicts, one JSON object per line"))
     lines = read_lines(file)
-    pairs = [one.pair for one in session.report.pairs(Wanted())]
+    pairs = [one.pair for one in session.report.pairs(PairFilter())]
     merged = merge_verdicts(lines, session.verdicts, pairs)
     if merged.lines:
         append_verdicts(session.file, merged.lines)
@@ -312,8 +312,8 @@ def _review(session: _Session, say: Say) -> int:
     return _on_terminal(queue, session, say)
 
 
-def _queue(session: _Session) -> list[About]:
-    from decon_core.report.review.queue import in_order, of_calls, without_verdict
+def _queue(session: _Session) -> list[PairSummary]:
+    from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
     from decon_core.report.review.sample import in_order_of_draw
 
     options, wanted = session.options, _wanted(session)
@@ -321,16 +321,16 @@ def _queue(session: _Session) -> list[About]:
         from decon_core.report.review.found import PairFilter
 
         calls = in_order_of_draw(_drawn(session, wanted), options.seed)
-        queue = of_calls(session.report.pairs(Wanted()), calls)
+        queue = pairs_of_calls(session.report.pairs(PairFilter()), calls)
     else:
         queue = session.report.pairs(wanted)
     if options.order or not options.sample:
-        queue = in_order(queue, options.order or "doubt", session.report.policy())
+        queue = sort_pairs(queue, options.order or "doubt", session.report.policy())
     return queue if options.all else without_verdict(queue, session.verdicts)
 
 
-def _wanted(session: _Session) -> Wanted:
-    from decon_core.report.review.found import Wanted
+def _wanted(session: _Session) -> PairFilter:
+    from decon_core.report.review.found import PairFilter
 
     options = session.options
     problems = []
@@ -352,7 +352,7 @@ def _wanted(session: _Session) -> Wanted:
     )
 
 
-def _drawn(session: _Session, wanted: Wanted) -> list[Stratum]:
+def _drawn(session: _Session, wanted: PairFilter) -> list[Stratum]:
     from decon_core.report.review.sample import draw
 
     options = session.options
@@ -360,7 +360,7 @@ def _drawn(session: _Session, wanted: Wanted) -> list[Stratum]:
     return draw(session.report.calls(wanted), options.sample, by=by, seed=options.seed)
 
 
-def _say_queue(queue: Sequence[About], session: _Session, say: Say) -> None:
+def _say_queue(queue: Sequence[PairSummary], session: _Session, say: Say) -> None:
     from decon_core.report.review.show import inert
 
     now = {pair: one.verdict for pair, one in session.verdicts.by_pair.items()}
@@ -404,14 +404,14 @@ def _require_terminal() -> None:
         raise InputError(problems)
 
 
-def _on_terminal(queue: Sequence[About], session: _Session, say: Say) -> int:
+def _on_terminal(queue: Sequence[PairSummary], session: _Session, say: Say) -> int:
     from decon_assets.cli.terminal.review_terminal import Review, Screen
     from decon_core.report.review.show import Paint
 
     policy = session.report.policy()
     screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
 
-    def write(pair: About, verdict: str, note: str) -> Verdict:
+    def write(pair: PairSummary, verdict: str, note: str) -> Verdict:
         session.append(pair, verdict, note)
         return Verdict(pair=pair.pair, fingerprint=pair.fingerprint, verdict=verdict, note=note)
 
@@ -433,7 +433,7 @@ def _on_terminal(queue: Sequence[About], session: _Session, say: Say) -> int:
     return 0
 
 
-def _headline(pair: About, policy: Policy) -> str:
+def _headline(pair: PairSummary, policy: Policy) -> str:
     """Return the pair's item, call, score, thresholds and number of documents."""
     detectors = [name for name in pair.rules.split(", ") if name in RULES]
     applied = policy.for_benchmark(pair.benchmark)
@@ -467,7 +467,10 @@ def _status(session: _Session, say: Say) -> int:
 
 
 def _as_json(
-    session: _Session, pairs: Sequence[About], tallies: Sequence[Tally], found: Precision | None
+    session: _Session,
+    pairs: Sequence[PairSummary],
+    tallies: Sequence[Tally],
+    found: Precision | None,
 ) -> dict[str, object]:
     options = session.options
     return {
@@ -496,7 +499,7 @@ class _Progress:
     said: dict[str, int] | None = None
 
 
-def _progress(session: _Session, pairs: Sequence[About]) -> dict[str, _Progress]:
+def _progress(session: _Session, pairs: Sequence[PairSummary]) -> dict[str, _Progress]:
     found: dict[str, _Progress] = {}
     said: dict[str, Counter[str]] = {}
     for pair in pairs:
@@ -511,7 +514,7 @@ def _progress(session: _Session, pairs: Sequence[About]) -> dict[str, _Progress]
     return dict(sorted(found.items()))
 
 
-def _say_progress(session: _Session, pairs: Sequence[About], say: Say) -> None:
+def _say_progress(session: _Session, pairs: Sequence[PairSummary], say: Say) -> None:
     say(
         text_table(
             ("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS),
@@ -535,13 +538,13 @@ def _say_progress(session: _Session, pairs: Sequence[About], say: Say) -> None:
 
 
 def _n_elsewhere(session: _Session) -> int:
-    from decon_core.report.review.found import Wanted
+    from decon_core.report.review.found import PairFilter
 
-    known = {one.pair for one in session.report.pairs(Wanted())}
+    known = {one.pair for one in session.report.pairs(PairFilter())}
     return len(session.verdicts.by_pair.keys() - known)
 
 
-def _n_waiting(session: _Session, pairs: Sequence[About]) -> int:
+def _n_waiting(session: _Session, pairs: Sequence[PairSummary]) -> int:
     now = session.verdicts.by_pair
     return sum(one.verdict != (now[one.pair].verdict if one.pair in now else None) for one in pairs)
 

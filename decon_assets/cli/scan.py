@@ -204,7 +204,7 @@ def scan(options: argparse.Namespace, say: Say) -> int:
     for line in _answer(outcome, options):
         say(line)
     if options.clean_evals:
-        if outcome.is_blind:
+        if outcome.is_incomplete:
             say("clean benchmarks: not written, because some files could not be read")
         else:
             say(f"clean benchmarks: {options.out / CLEAN_FOLDER}")

@@ -145,7 +145,7 @@ def _run_pipeline(options: argparse.Namespace, say: Say) -> Registration | None:
     with suppress(duckdb.Error):  # another program may have the new report open already
         _say_unreadable(registered.store.report, say)
     with suppress(StaleError, MissingError):  # for the same reason
-        say(f"\n{called_in(registered.store.report)}")
+        say(f"\n{format_headline(registered.store.report)}")
     return registered
 
 
@@ -325,7 +325,7 @@ def _status_of_products(
         blender = blender_of(config, store)
         builder = blender.builder
         n_built_of = {
-            mixture.name: sum(builder.stands(mixture, pack) for pack in packs)
+            mixture.name: sum(builder.is_current(mixture, pack) for pack in packs)
             for mixture in config.mixtures
         }
     except MissingError:
@@ -336,7 +336,7 @@ def _status_of_products(
         return False
     for name, n_built in n_built_of.items():
         say(f"  mixture {name}: {n_built} of {counted(len(packs), 'pack')} up to date")
-    are_blended = [blender.stands(blend) for blend in blender.blends]
+    are_blended = [blender.is_current(blend) for blend in blender.blends]
     if are_blended:
         say(f"  blends: {sum(are_blended)} of {len(are_blended)} up to date")
     is_reported = is_current(blender, config.showing)

@@ -13,7 +13,7 @@ from decon_core.config.load import Source
 from decon_core.config.names import folded
 from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
 from decon_core.corpus.packs import require_names_in_utf8, stamps_of
-from decon_core.corpus.shapes import count_read, reading_of
+from decon_core.corpus.shapes import count_read, detect_fields
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import FORMATS, compression_of, format_of
@@ -174,11 +174,11 @@ def _split_mixed(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
 
 def _is_mixed(kind: _Kind) -> bool:
     """Whether a file loses rows when it is read by the fields chosen for all files together."""
-    reading = reading_of(kind.rows)
+    reading = detect_fields(kind.rows)
     return reading is not None and any(
         count_read(reading[0], one.rows) < count_read(alone[0], one.rows)
         for one in kind.samples
-        if (alone := reading_of(one.rows))
+        if (alone := detect_fields(one.rows))
     )
 
 

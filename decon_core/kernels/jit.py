@@ -129,19 +129,16 @@ def _register_prefetch() -> None:
 
 
 def _find_cache_folder(config: Any) -> bool:
-    """Choose a writable cache folder; return whether there is one.
+    """Set the folder in which Numba caches machine code; return whether there is one.
 
-    Numba caches in NUMBA_CACHE_DIR, beside the source, or in the user's cache folder, and fails if
-    it can write to none of them, as in a container of another user. Then use a temporary folder;
-    without one, each process compiles again.
+    It is in the first writable one of NUMBA_CACHE_DIR, the folder beside the source, the user's
+    cache folder, and a private temporary folder. Without any, each process compiles again.
     """
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
-    if not config.CACHE_DIR and any(
-        _can_write(folder) for folder in (Path(__file__).parent / "__pycache__", users)
-    ):
-        return True
-    folder = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
-    if not _is_private(folder):
+    given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_HERE / "__pycache__", users]
+    temporary = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
+    root = next(filter(_can_write, given), temporary)
+    if root == temporary and not _is_private(temporary):
         return False
     own = root / f"{_PREFIX}{_digest_of_sources()}"
     own.mkdir(exist_ok=True)
@@ -149,6 +146,24 @@ def _find_cache_folder(config: Any) -> bool:
     _remove_unused(root, keep=own)
     config.CACHE_DIR = str(own)
     return True
+
+
+def _digest_of_sources() -> str:
+    """Return a digest of all kernel files.
+
+    Numba checks only the file of the kernel that is called. After an edit of another file that the
+    kernel uses, it would load outdated machine code, or fail to load it.
+    """
+    content = b"".join(path.read_bytes() for path in sorted(_HERE.glob("*.py")))
+    return sha256(content).hexdigest()[:16]
+
+
+def _remove_unused(root: Path, *, keep: Path) -> None:
+    """Remove the machine code of other versions that was not used for a month."""
+    for folder in root.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder != keep and time.time() - folder.stat().st_mtime > _MONTH_SECONDS:
+                shutil.rmtree(folder)
 
 
 def _is_private(folder: Path) -> bool:

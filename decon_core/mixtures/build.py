@@ -145,14 +145,14 @@ class Builder:
 
     def _pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
         """Yield the pairs with a verdict that were found in shards. Reads tiles only if needed."""
-        for shard in shards if self.verdicts.weighty else ():
+        for shard in shards if self.verdicts.decisive else ():
             for version in versions:
                 key = shard.fingerprint, version.fingerprint
                 if key not in self._known_pairs:
                     pairs = pairs_of(self.store, shard, version, self.reader.scan)
                     if pairs is None:
                         continue
-                    self._known_pairs[key] = pairs & self.verdicts.weighty.keys()
+                    self._known_pairs[key] = pairs & self.verdicts.decisive.keys()
                 yield from self._known_pairs[key]
 
     @cached_property

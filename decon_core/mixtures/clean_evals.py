@@ -231,7 +231,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
 
 def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
     leaked = LeakedItems(builder.policy)
-    for pack, shard, entries in builder.reader.found(builder.packs, [version]):
+    for pack, shard, entries in builder.reader.iter_entries(builder.packs, [version]):
         leaked.add(f"{pack.source.name}/{shard.name}", entries)
     folder = builder.store.clean_benchmark(version.benchmark)
     with atomic_path(folder, drafts=builder.store.drafts) as draft:

@@ -96,7 +96,7 @@ def build_report(
         tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
         # The page of the previous report may show texts that this report must not contain.
-        for path in builder.store.of_report:
+        for path in builder.store.report_files:
             remove(path)
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:

@@ -194,7 +194,8 @@ def test_a_remote_shard_is_hashed_once_and_another_content_is_another_shard(s3, 
 def test_processes_that_are_started_find_the_store_by_what_they_inherit(s3):
     s3.pipe_file("mill/in/a.jsonl", b"{}")
     asked = (
-        f"from decon_core.storage.paths import place; print(place('{BUCKET}/in/a.jsonl').is_file())"
+        "from decon_core.storage.paths import parse_path; "
+        f"print(parse_path('{BUCKET}/in/a.jsonl').is_file())"
     )
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, check=True)
     assert told.stdout.strip() == b"True"
@@ -252,7 +253,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from decon_core.storage.mirror import Mirror
-from decon_core.storage.paths import place, use_options
+from decon_core.storage.paths import parse_path, use_options
 
 use_options({"s3": {"endpoint_url": sys.argv[3]}})
 send, n_left = Mirror._send, int(sys.argv[4])
@@ -266,7 +267,7 @@ def send_some(self, names):
     send(self, names)
 
 Mirror._send = send_some
-Mirror(Path(sys.argv[1]), place(sys.argv[2])).push()
+Mirror(Path(sys.argv[1]), parse_path(sys.argv[2])).push()
 """
 
 

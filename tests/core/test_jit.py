@@ -51,7 +51,7 @@ def test_an_edit_in_any_file_of_kernels_makes_code_of_before_unused(tmp_path, mo
     for content in ("2", "3", "2"):
         (sources / "two.py").write_text(content)
         config = SimpleNamespace(CACHE_DIR=str(cache))
-        assert jit._find_place(config)
+        assert jit._find_cache_folder(config)
         places.add(config.CACHE_DIR)
     assert len(places) == 2
     assert {path.parent for path in map(Path, places)} == {cache}

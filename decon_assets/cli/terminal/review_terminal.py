@@ -48,7 +48,9 @@ _NAMED = {
 }
 _SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
 
-_Write = Callable[[About, str, str], Verdict]  # saves a verdict and a note, returns the new verdict
+_Write = Callable[
+    [PairSummary, str, str], Verdict
+]  # saves a verdict and a note, returns the new verdict
 _Texts = Callable[[str], Mapping[str, Any]]
 
 
@@ -136,7 +138,7 @@ class Review:
     paint: Paint
     texts: _Texts
     write: _Write
-    headline: Callable[[About], str]  # item, score and thresholds
+    headline: Callable[[PairSummary], str]  # item, score and thresholds
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     n_written: int = 0
     _at: int = 0
@@ -195,7 +197,7 @@ class Review:
         self._save(pair, verdict, self._notes.pop(pair.pair, None))
         self._go(self._at + 1)
 
-    def _save(self, pair: About, verdict: str, note: str | None) -> None:
+    def _save(self, pair: PairSummary, verdict: str, note: str | None) -> None:
         """Save a verdict; without a note, keep that of the earlier verdict."""
         before = self.verdicts.get(pair.pair)
         kept = before.note if before and note is None else note or ""
@@ -249,7 +251,7 @@ class Review:
         lines = [f"{self._at + 1} of {n}  {self.headline(pair)}", self._entered(pair)]
         return [self.paint.of(clipped(line, width), "head") for line in lines if line]
 
-    def _entered(self, pair: About) -> str:
+    def _entered(self, pair: PairSummary) -> str:
         """Return the note or verdict of a pair as a line; "" if it has none."""
         if pair.pair in self._notes:
             return f"note, to be saved with your verdict: {self._notes[pair.pair]}"
