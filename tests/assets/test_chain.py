@@ -371,7 +371,7 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
     world.start()
     world.add_benchmark("orchard")
     world.snapshot = ["harbor", "ledger", "orchard"]
-    with pytest.raises(StaleError, match=r"count anew: `decon-assets run --refreeze`"):
+    with pytest.raises(StaleError, match=r"recount: `decon-assets run --refreeze`"):
         world.run()
     world.run(refreeze=True)
     assert shards_read(world) == 3

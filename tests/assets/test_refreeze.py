@@ -56,7 +56,7 @@ def test_refreeze_counts_the_corrected_version_and_says_so(corrected):
     said = "\n".join(corrected.said)
     new = current_version(corrected.store, "ledger").fingerprint
     assert read_current(corrected.store)["members"]["ledger"] == new
-    assert "frozen anew" in said
+    assert "frozen again" in said
     assert "idf_snapshot: up to date" not in said
     assert evaluation(corrected).passed
     corrected.run()

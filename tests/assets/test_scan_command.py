@@ -279,7 +279,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     assert place.scan("--text", "body", "--clean-evals") == 1
     said = capsys.readouterr()
     assert 'rows, none readable with text = "body" (the first: field' in said.err
-    assert "it has the fields id (" in said.err
+    assert "the file has the fields id (" in said.err
     assert 'text = "text" (--text text) reads them' in said.err
     assert "NOT scanned: 3 of 3 shards" in said.out.splitlines()[-1]
     assert "not written" in said.out
@@ -625,7 +625,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[-3:]))
     assert place.scan("--text", "text", "--clean-evals") == 1
     said = capsys.readouterr()
-    assert "web.jsonl: found 3 rows, and not one that could be read" in said.err
+    assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
     assert "--text content" in said.err
     assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in said.out.splitlines()[-1]

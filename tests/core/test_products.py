@@ -110,7 +110,9 @@ def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky)
     bench.policy = Policy(tokenizer_str="words", unreadable="drop")
     pack = bench.pack({"a.jsonl": [{"txet": "a field of another name"}] * 3})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    with pytest.raises(IncompleteError, match=r"field missing \(text\).*it has the fields txet"):
+    with pytest.raises(
+        IncompleteError, match=r"field missing \(text\).*the file has the fields txet"
+    ):
         build(bench, pack, versions)
 
 

@@ -30,7 +30,7 @@ from decon_core.config.load import Source
 from decon_core.config.policy import RULES, Policy
 from decon_core.corpus.batches import read_blocks
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.detectors.ratcliff import _Matching
+from decon_core.detectors.ratcliff import _BlockMatcher
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
 from decon_core.scan.scanner import scan_packs
@@ -722,7 +722,7 @@ def test_leaving_out_what_a_prompt_has_not_moves_no_block(
     document = [one for noise, at in pieces for one in [*noise, *prompt[at : at + 9], 0, 0, 0, 0]]
     if not shared_grams(document, prompt, least):
         return
-    matching = _Matching(np.array(document, np.uint32), least)
+    matching = _BlockMatcher(np.array(document, np.uint32), least)
     matching._is_long = True
     found = ratcliff(document, prompt, ngram_size=least, least_block=least)
     assert found

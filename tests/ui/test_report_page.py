@@ -439,7 +439,7 @@ def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
     report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[said])
     page = show(report, f"#pairs?pair={key}")
     expect(page.get_by_text("in the report: common source, Bo, 2026-01-02")).to_be_visible()
-    expect(page.get_by_label("Note")).to_have_value("a law")
+    expect(page.get_by_label("Note", exact=True)).to_have_value("a law")
     page.get_by_role("button", name="common source").click()
     assert [(line["verdict"], line["note"]) for line in read_lines(exported(page))] == [
         ("none", "a law")
@@ -631,7 +631,7 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
     taken = {}
     for label, value in (
         *[("Benchmark", "bench 3"), ("Show", "near"), ("Show", ""), ("Benchmark", "")],
-        *[("First", sort) for sort in ("score", "documents", "doubt", "benchmark")],
+        *[("Sort by", sort) for sort in ("score", "documents", "doubt", "benchmark")],
     ):
         choose = page.get_by_label(label, exact=True)
         script = """(node, value) => {
