@@ -30,7 +30,7 @@ UNCOMPILED := tests/core/test_words.py tests/core/test_batches.py tests/core/tes
 
 # A third of the time goes by in waiting for other processes, so there is one more than cores. A file
 # stays in one process: its tests share what was slow to make.
-SIDE_BY_SIDE := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4))) --dist loadfile
+SIDE_BY_SIDE := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4))) --dist loadfile --no-loadscope-reorder
 
 test: setup
 	$(BIN)/pytest $(SIDE_BY_SIDE)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from decon_assets.assets.registration import Registration
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import load_config
 from decon_core.storage.store import Store
+from tests.compiled_kernels import compile_kernels
 from tests.first_runs import empty, run_or_copy
 
 # A property holds however long an example takes: the first one compiles kernels for half a minute,
@@ -25,6 +27,20 @@ settings.register_profile(
     HYPOTHESIS_PROFILE, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(HYPOTHESIS_PROFILE)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the kernels before the processes of a parallel test run start."""
+    if getattr(session.config.option, "numprocesses", None) and not (
+        hasattr(session.config, "workerinput") or os.environ.get("NUMBA_DISABLE_JIT")
+    ):
+        compile_kernels()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files that take minutes first: begun last, they would keep one core busy, and one idle."""
+    items.sort(key=lambda item: not {"ui", "assets"}.intersection(item.path.parent.parts))
+
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")
 
