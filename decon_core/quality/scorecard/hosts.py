@@ -17,7 +17,7 @@ import orjson
 import polars as pl
 
 from decon_core.config.load import Source
-from decon_core.quality.scorecard.edits import Turn
+from decon_core.quality.scorecard.edits.edit import Turn
 from decon_core.quality.scorecard.plan import Plan, Planting, seeded
 from decon_core.storage.compression import create
 from decon_core.storage.store import atomic_path

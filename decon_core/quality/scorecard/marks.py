@@ -179,11 +179,7 @@ def wilson(n_found: int, n: int) -> tuple[float, float]:
 
 
 _ORDER = {
-    key: at
-    for at, key in enumerate(
-        [(way.group, way.grade) for way in TRANSFORMATIONS]
-        + [(way.name, "") for way in HARD_NEGATIVES]
-    )
+    (edit.group, edit.grade): at for at, edit in enumerate((*TRANSFORMATIONS, *HARD_NEGATIVES))
 }
 
 
