@@ -23,6 +23,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
 from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
+from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import ShardRows
 from decon_core.schemas import DRAWN
@@ -72,8 +73,7 @@ def draw_fingerprint(
     """Return a hash of all inputs of a draw: the shards of the source, and the leak settings."""
     source = packs[0].source.name
     shards = sorted((shard.name, shard.fingerprint) for pack in packs for shard in pack.shards)
-    value = [source, shards, control.seed, treatment.to_json(), settings]
-    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+    return fingerprint_of([source, shards, control.seed, treatment.to_json(), settings])
 
 
 def read_draw(store: Store, fingerprint: str, shards: Sequence[str]) -> Draw | None:
