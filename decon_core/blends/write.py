@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.blends.items import Item, ItemText, item_text, parts_of
-from decon_core.blends.plan import Contaminated, Plan, PlannedPart, TokenCounter
+from decon_core.blends.items import Item, ItemText, item_text
+from decon_core.blends.plan import Plan, PlannedPart, TokenCounter
 from decon_core.config.blends import Contamination, Write
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
@@ -96,23 +96,9 @@ def job_of(plan: Plan, part: PlannedPart, folder: Path, policy: Policy) -> PartJ
         shard=shard,
         row=row,
         texts=tuple(
-            _text_of(plan.contaminated[number], number, insertion)
-            for number, insertion in zip(by.tolist(), plan.insertion[texts].tolist(), strict=True)
-            if number >= 0
+            TestText(item, form, copy, plan.contaminated[number].declared, number)
+            for number, item, form, copy in plan.inserted(part.start, part.stop)
         ),
-    )
-
-
-def _text_of(contaminated: Contaminated, number: int, insertion: int) -> TestText:
-    """Return the text of an insertion."""
-    insertions = contaminated.insertions
-    parts = parts_of(contaminated.declared.form)
-    return TestText(
-        item=contaminated.items.seen[int(insertions.item[insertion])],
-        part=parts[int(insertions.part[insertion])],
-        copy=int(insertions.copy[insertion]),
-        contamination=contaminated.declared,
-        number=number,
     )
 
 

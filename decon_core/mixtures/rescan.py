@@ -20,7 +20,7 @@ from decon_core.scan.scanner import Scanner, build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
 from decon_core.storage.store import Store
 
-_SHARD = "at hand"  # name of the shard in tiles that are never stored
+_SHARD = "in memory"  # name of the shard in tiles that are never stored
 
 
 @dataclass(frozen=True, eq=False)
