@@ -34,6 +34,7 @@ from decon_core.blends.plan import Plan, plan_blend
 from decon_core.blends.write import WrittenPart, job_of, write_part
 from decon_core.config.blends import Blend
 from decon_core.config.mixtures import Mixture, mixture_named
+from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
@@ -47,7 +48,7 @@ from decon_core.mixtures.manifest import (
     has_page,
     read_manifest,
 )
-from decon_core.scan.workers import Advance, run_jobs
+from decon_core.scan.workers import run_jobs
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import (
@@ -105,9 +106,7 @@ class Blender:
     builder: Builder
     blends: tuple[Blend, ...]
 
-    def build(
-        self, blend: Blend, *, workers: int = 1, on_advance: Advance = lambda _: None
-    ) -> BlendSummary:
+    def build(self, blend: Blend, *, workers: int = 1) -> BlendSummary:
         """Write a blend, unless an intact one from the same inputs exists."""
         store = self.builder.store
         folder = store.blend(blend.name)
@@ -119,7 +118,7 @@ class Blender:
         plan = plan_blend(self.builder, blend)
         with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
-            written = _write(plan, draft, self.builder, workers, on_advance)
+            written = _write(plan, draft, self.builder.policy, workers)
             manifest = {
                 **self._inputs(blend),
                 "fingerprint": fingerprint,
@@ -175,10 +174,6 @@ class Blender:
     def _inputs(self, blend: Blend) -> dict[str, Any]:
         builder = self.builder
         mixture = builder.effective(self.mixture_of(blend))
-        folders = {
-            pack.name: builder.store.mixture(mixture.name, pack.name) / MANIFEST
-            for pack in self._packs(mixture)
-        }
         return {
             "blend": blend.name,
             "declared": blend.to_json(),
@@ -189,7 +184,10 @@ class Blender:
                     version.benchmark: version.fingerprint
                     for version in builder.reader.needed_by(mixture)
                 },
-                "manifests": {name: hash_file(path) for name, path in folders.items()},
+                "manifests": {
+                    pack.name: hash_file(builder.store.mixture(mixture.name, pack.name) / MANIFEST)
+                    for pack in self._packs(mixture)
+                },
             },
             "benchmarks": self._versions(blend),
             "seed": blend.seed,
@@ -201,30 +199,24 @@ class Blender:
 
 
 def build_blends(
-    blender: Blender,
-    wanted: Sequence[Blend],
-    *,
-    workers: int = 1,
-    on_advance: Advance = lambda _: None,
+    blender: Blender, wanted: Sequence[Blend], *, workers: int = 1
 ) -> Iterator[tuple[Blend, BlendSummary | DeconError]]:
     """Build blends one after the other and yield each with its summary or its error."""
     for blend in wanted:
         try:
-            yield blend, blender.build(blend, workers=workers, on_advance=on_advance)
+            yield blend, blender.build(blend, workers=workers)
         except DeconError as error:
             yield blend, error
 
 
-def _write(
-    plan: Plan, folder: Path, builder: Builder, workers: int, on_advance: Advance
-) -> list[WrittenPart]:
+def _write(plan: Plan, folder: Path, policy: Policy, workers: int) -> list[WrittenPart]:
     """Write all parts, in as many processes as there is work for."""
     for phase in range(plan.stream.phases.size - 1):
         (folder / f"phase-{phase + 1}").mkdir()
-    jobs = [job_of(plan, part, folder, builder.policy) for part in plan.parts]
+    jobs = [job_of(plan, part, folder, policy) for part in plan.parts]
     n_tokens = int(plan.stream.draws.n_tokens.sum())
     n_workers = min(workers, len(jobs), n_tokens // _TOKENS_PER_WORKER)
-    done = run_jobs(write_part, jobs, workers=n_workers, on_advance=on_advance)
+    done = run_jobs(write_part, jobs, workers=n_workers, on_advance=lambda _: None)
     written = [future.result() for _, future in done]
     return sorted(written, key=lambda one: one.part.number)
 

@@ -20,7 +20,6 @@ from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard, hash_file
 from decon_core.errors import CorpusError
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
-from decon_core.scan.workers import advance
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
 
@@ -120,9 +119,8 @@ def write_part(job: PartJob) -> WrittenPart:
     tokens = np.empty(0, np.int64)
     if inserted:
         tokens = TokenCounter(job.policy).of(inserted)
-    n_bytes = job.path.stat().st_size
-    advance(n_bytes)
-    return WrittenPart(job.part, job.path, n_bytes, hash_file(job.path), tokens)
+    n_bytes, content = job.path.stat().st_size, hash_file(job.path)
+    return WrittenPart(job.part, job.path, n_bytes, content, tokens)
 
 
 def _rows(job: PartJob, number: int) -> Generator[Row]:

@@ -45,7 +45,7 @@ from decon_core.mixtures.manifest import (
 from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.tiles import scan_fingerprint
-from decon_core.scan.workers import Advance, run_jobs, useful_workers
+from decon_core.scan.workers import run_jobs, useful_workers
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, atomic_path, write_json
 
@@ -301,16 +301,11 @@ _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker
 
 
 def build_shares(
-    builder: Builder,
-    wanted: Sequence[tuple[Mixture, Pack]],
-    *,
-    workers: int = 1,
-    on_advance: Advance = lambda _: None,
+    builder: Builder, wanted: Sequence[tuple[Mixture, Pack]], *, workers: int = 1
 ) -> Iterator[tuple[Mixture, Pack, Future[Summary]]]:
     """Build mixtures of packs in parallel and yield them as they finish.
 
-    A failure is kept in the future of its job; the other jobs go on. `on_advance` is called with
-    the number of shard bytes that were processed.
+    A failure is kept in the future of its job; the other jobs go on.
     """
     for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
         with suppress(DeconError):  # raised again by the job of the pack
@@ -321,7 +316,7 @@ def build_shares(
         for mixture, pack in wanted
     ]
     n_workers = useful_workers(workers, [shard for _, pack in wanted for shard in pack.shards])
-    for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=on_advance):
+    for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=lambda _: None):
         _, mixture, pack = job
         yield mixture, pack, future
 

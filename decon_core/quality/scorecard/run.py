@@ -36,6 +36,7 @@ from decon_core.quality.scorecard.hosts import (
     sources,
     write_planted_corpus,
 )
+from decon_core.quality.scorecard.items import ItemKey
 from decon_core.quality.scorecard.marks import CALLS, Marks, mark
 from decon_core.quality.scorecard.page import markdown, svg
 from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
@@ -142,10 +143,8 @@ def _require_replaceable(out: Path) -> None:
 
 
 def _n_indexed(records: Mapping[str, pa.Table], planned: Plan) -> int:
-    names = ["benchmark", "split", "instance_index"]
-    n_items: int = sum(
-        table.select(names).group_by(names).aggregate([]).num_rows for table in records.values()
-    )
+    groups = (table.group_by([*ItemKey._fields]).aggregate([]) for table in records.values())
+    n_items: int = sum(group.num_rows for group in groups)
     return n_items - len(planned.held_out)
 
 
@@ -241,7 +240,8 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     return (
         calls.join(planted, on=document, how="left")
         .filter(~is_elsewhere.fill_null(value=False))
-        .select(pl.col(name).cast(kind) for name, kind in CALLS.items())
+        .select(*CALLS)
+        .cast(CALLS)
         .sort(*CALLS)
     )
 
