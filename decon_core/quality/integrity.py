@@ -44,8 +44,8 @@ def verify_store(store: Store) -> Iterator[Problem | None]:
 
 def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
     """Remove damaged files and what depends on them; return the damaged files."""
-    found = [path for path in _places(problems) if path.is_relative_to(store.root)]
-    found = [path for path in found if path.exists()]
+    places = dict.fromkeys(Path(problem.where) for problem in problems)
+    found = [path for path in places if path.is_relative_to(store.root) and path.exists()]
     for path in to_remove(store, found):
         remove(path)
     return found
@@ -54,10 +54,6 @@ def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
 def to_remove(store: Store, damaged_files: Iterable[Path]) -> list[Path]:
     """Return the files and folders to remove so that damaged files are rebuilt."""
     return [*dict.fromkeys(one for path in damaged_files for one in _removed_with(store, path))]
-
-
-def _places(problems: Iterable[Problem]) -> Iterator[Path]:
-    yield from dict.fromkeys(Path(problem.where) for problem in problems)
 
 
 def _removed_with(store: Store, path: Path) -> list[Path]:

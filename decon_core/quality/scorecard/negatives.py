@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from decon_core.quality.scorecard.edits.content import another_number, everywhere
 from decon_core.quality.scorecard.edits.edit import Edit, Material
+from decon_core.quality.scorecard.edits.surface import verbatim
 from decon_core.quality.scorecard.items import Choice, as_text
 from decon_core.quality.scorecard.lexicon import is_name_like, like, longest_kept
 from decon_core.quality.scorecard.pieces import (
@@ -62,14 +63,6 @@ def _another(word: str, m: Material) -> str:
     return word
 
 
-def passage_alone(m: Material) -> str | None:
-    return m.item.passage
-
-
-def neighbouring_item(m: Material) -> str:
-    return as_text(m.item)
-
-
 def benchmark_like(m: Material) -> str | None:
     """Fill the layout of this item (sentences, choices, words) with phrases of many items."""
 
@@ -98,12 +91,17 @@ HARD_NEGATIVES: tuple[Edit, ...] = (
         "words that many questions share are kept; all others, and all numbers, are replaced",
         same_template,
     ),
-    Edit("passage alone", "", "the passage of an item without its question", passage_alone),
+    Edit(
+        "passage alone",
+        "",
+        "the passage of an item without its question",
+        lambda m: m.item.passage,
+    ),
     Edit(
         "neighbouring item",
         "",
         "an item of the same benchmark that is not in the index",
-        neighbouring_item,
+        verbatim,
         is_of_held_out=True,
     ),
     Edit(

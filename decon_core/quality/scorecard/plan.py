@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from random import Random
 from typing import Literal, TypeVar
 
@@ -176,20 +176,16 @@ def _held_out(
         name: _shuffled(found, seeded(seed, "held out", name))[: _CANDIDATES * wanted[name]]
         for name, found in by_benchmark.items()
     }
-    unique = _without_near_duplicate(
-        [item for found in candidates.values() for item in found], items
-    )
+    unique = _without_near_duplicate([*chain.from_iterable(candidates.values())], items)
+    queues = [
+        islice((item for item in found if item.key in unique), wanted[name])
+        for name, found in candidates.items()
+    ]
     passages = Counter(item.passage for item in items)
-    held_out: dict[ItemKey, Item] = {}
-    for turn in range(n):
-        for name, found in candidates.items():
-            left = [item for item in found if item.key in unique]
-            if turn < min(wanted[name], len(left)) and len(held_out) < n:
-                item = left[turn]
-                if passages[item.passage] > 1:
-                    item = replace(item, passage=None)
-                held_out[item.key] = item
-    return held_out
+    return {
+        item.key: replace(item, passage=None) if passages[item.passage] > 1 else item
+        for item in islice(in_turn(queues), n)
+    }
 
 
 def _without_near_duplicate(candidates: Sequence[Item], items: Iterable[Item]) -> set[ItemKey]:

@@ -25,8 +25,7 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
-from decon_core.decisions.leaks import entries_of_shard
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
@@ -189,20 +188,10 @@ def _calls(
     *,
     truth: pl.DataFrame,
 ) -> pl.DataFrame:
-    scan = scan_fingerprint(store, policy)
+    # Without human verdicts: what the detectors find.
+    reader = MatchReader(store, tuple(versions), policy, scan_fingerprint(store, policy))
     found = [
-        _calls_in(
-            entries_of_shard(
-                store,
-                shard,
-                versions,
-                policy,
-                scan,
-                source=pack.source.name,
-                verdicts=NO_VERDICTS,  # what the detector finds, without human verdicts
-            ),
-            shard.name,
-        )
+        _calls_in(reader.entries(shard, versions, source=pack.source.name), shard.name)
         for pack in packs
         for shard in pack.shards
     ]
