@@ -18,6 +18,7 @@ from decon_core.config.blends import is_for_training
 from decon_core.schemas import BLEND_ITEMS, BLENDED, REPLACED
 
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 def planned_tokens(plan: Plan) -> Integers:
@@ -34,8 +35,7 @@ def planned_tokens(plan: Plan) -> Integers:
 def account_of(plan: Plan, n_tokens: Integers | None = None) -> dict[str, Any]:
     """Return the counts of a blend for its manifest, by default with the planned tokens."""
     n_tokens = planned_tokens(plan) if n_tokens is None else n_tokens
-    is_item = plan.by >= 0
-    draws = plan.stream.draws
+    drawn_tokens = plan.stream.draws.n_tokens
     replaced = [contaminated.insertions.replaced for contaminated in plan.contaminated]
     places = np.concatenate([np.empty(0, np.int64), *replaced])
     return {
@@ -45,44 +45,45 @@ def account_of(plan: Plan, n_tokens: Integers | None = None) -> dict[str, Any]:
             _contamination(plan, number, n_tokens) for number in range(len(plan.contaminated))
         ],
         "totals": {
-            "n_documents": len(plan),
-            "n_tokens": int(n_tokens.sum()),
-            "n_test_texts": int(is_item.sum()),
-            "n_test_tokens": int(n_tokens[is_item].sum()),
-            "n_drawn": len(plan.stream),
-            "n_drawn_tokens": int(draws.n_tokens.sum()),
-            "n_replaced": int(places.size),
-            "n_replaced_tokens": int(draws.n_tokens[places].sum()),
+            **_written(n_tokens, plan.by >= 0),
+            **_amount("drawn", drawn_tokens),
+            **_amount("replaced", drawn_tokens[places]),
         },
+    }
+
+
+def _amount(what: str, n_tokens: Integers) -> dict[str, int]:
+    """Return the number of texts with these tokens, and the sum of the tokens."""
+    return {f"n_{what}": n_tokens.size, f"n_{what}_tokens": int(n_tokens.sum())}
+
+
+def _written(n_tokens: Integers, is_item: Flags) -> dict[str, int]:
+    return {
+        "n_documents": n_tokens.size,
+        "n_tokens": int(n_tokens.sum()),
+        "n_test_texts": int(is_item.sum()),
+        "n_test_tokens": int(n_tokens[is_item].sum()),
     }
 
 
 def _phase(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any]:
     """Return the counts of a phase, in total and by source."""
-    stream = plan.stream
+    stream, in_phase = plan.stream, plan.phase == number
     first, last = stream.phases[number : number + 2].tolist()
-    sources = stream.draws.source[first:last]
-    tokens = stream.draws.n_tokens[first:last]
-    in_phase = plan.phase == number
-    is_item = plan.by[in_phase] >= 0
-    n_written = n_tokens[in_phase]
+    sources, tokens = stream.draws.source[first:last], stream.draws.n_tokens[first:last]
+    n_drawn = max(int(tokens.sum()), 1)
+    by_source = [tokens[sources == at] for at in range(len(plan.materials))]
     return {
         "phase": number + 1,
         "declared": asdict(plan.blend.phases[number]),
-        "n_documents": int(in_phase.sum()),
-        "n_tokens": int(n_written.sum()),
-        "n_test_texts": int(is_item.sum()),
-        "n_test_tokens": int(n_written[is_item].sum()),
+        **_written(n_tokens[in_phase], plan.by[in_phase] >= 0),
         "sources": [
             {
                 "source": material.source.name,
-                "n_drawn": int((sources == at).sum()),
-                "n_drawn_tokens": int(tokens[sources == at].sum()),
-                "share_of_tokens": round(
-                    float(tokens[sources == at].sum()) / max(int(tokens.sum()), 1), 6
-                ),
+                **_amount("drawn", drawn),
+                "share_of_tokens": round(float(drawn.sum()) / n_drawn, 6),
             }
-            for at, material in enumerate(plan.materials)
+            for material, drawn in zip(plan.materials, by_source, strict=True)
         ],
     }
 
@@ -91,16 +92,14 @@ def _source(plan: Plan, number: int) -> dict[str, Any]:
     """Return the counts of a source, and how many passes over it were drawn."""
     material, draws = plan.materials[number], plan.stream.draws
     in_source = draws.source == number
-    n_drawn_tokens = int(draws.n_tokens[in_source].sum())
-    times = np.bincount(draws.at[in_source], minlength=len(material))
+    drawn = _amount("drawn", draws.n_tokens[in_source])
     return {
         "source": material.source.name,
         "n_documents": len(material),
         "n_tokens": material.all_tokens,
-        "n_drawn": int(in_source.sum()),
-        "n_drawn_tokens": n_drawn_tokens,
-        "n_different": int(np.count_nonzero(times)),
-        "passes": round(n_drawn_tokens / max(material.all_tokens, 1), 4),
+        **drawn,
+        "n_different": int(np.count_nonzero(np.bincount(draws.at[in_source]))),
+        "passes": round(drawn["n_drawn_tokens"] / max(material.all_tokens, 1), 4),
         "most_times": int(draws.time[in_source].max(initial=-1)) + 1,
     }
 
@@ -111,6 +110,7 @@ def _contamination(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any
     is_item = plan.by == number
     splits = Counter(items.seen[item].split for item in insertions.item.tolist())
     shares = (np.cumsum(n_tokens) - n_tokens)[is_item] / max(int(n_tokens.sum()), 1)
+    n_copies = insertions.item.size / len(parts_of(contaminated.declared.form))
     return {
         "declared": asdict(contaminated.declared),
         "holds_test_items": not all(map(is_for_training, splits)),
@@ -120,11 +120,8 @@ def _contamination(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any
         "n_texts": int(is_item.sum()),
         "n_tokens": int(n_tokens[is_item].sum()),
         "texts_by_split": dict(sorted(splits.items())),
-        "n_replaced": int(insertions.replaced.size),
-        "n_replaced_tokens": int(plan.stream.draws.n_tokens[insertions.replaced].sum()),
-        "passes": round(
-            insertions.item.size / len(parts_of(contaminated.declared.form)) / len(items.seen), 4
-        ),
+        **_amount("replaced", plan.stream.draws.n_tokens[insertions.replaced]),
+        "passes": round(n_copies / len(items.seen), 4),
         "first_at": round(float(shares.min()), 4),  # share of the blend's tokens before it
         "last_at": round(float(shares.max()), 4),
     }
@@ -154,7 +151,7 @@ def _texts_of(plan: Plan, part: PlannedPart, n_tokens: Integers) -> pa.Table:
                 pc.if_else(item_mask, pa.scalar(None, column.type), column)
                 for column in _corpus_columns(plan, places)
             ),
-            *_item_columns(plan, texts, is_item),
+            *_item_columns(plan, part, is_item),
         ],
         schema=BLENDED,
     )
@@ -179,21 +176,13 @@ def _corpus_columns(plan: Plan, places: Any) -> tuple[pa.Array, pa.Array, pa.Arr
     return _take_names(names, shard), pa.array(row), pa.array(draws.time[places])
 
 
-def _item_columns(plan: Plan, texts: slice, is_item: Any) -> list[pa.Array]:
+def _item_columns(plan: Plan, part: PlannedPart, is_item: Flags) -> list[pa.Array]:
     """Return benchmark, split, row, question, form and copy of items; null for documents."""
-    columns: list[list[Any]] = [[] for _ in range(6)]
-    numbers = plan.by[texts][is_item].tolist()
-    positions = plan.insertion[texts][is_item].tolist()
-    for number, at in zip(numbers, positions, strict=True):
-        contaminated = plan.contaminated[number]
-        insertions = contaminated.insertions
-        item = contaminated.items.seen[int(insertions.item[at])]
-        form = parts_of(contaminated.declared.form)[int(insertions.part[at])]
-        values = (*_item_key(item), form, int(insertions.copy[at]))
-        for column, value in zip(columns, values, strict=True):
-            column.append(value)
+    inserted = plan.inserted(part.start, part.stop)
+    rows = [(*_item_key(item), form, copy) for _, item, form, copy in inserted]
+    columns = zip(*rows, strict=True) if rows else [()] * 6
     places = np.full(is_item.size, -1, np.int64)
-    places[is_item] = np.arange(int(is_item.sum()))
+    places[is_item] = np.arange(len(rows))
     indices = pa.array(places, mask=~is_item)
     return [
         pa.array(column, field.type).take(indices)

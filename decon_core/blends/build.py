@@ -14,11 +14,9 @@ atomically.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +34,21 @@ from decon_core.blends.plan import Plan, plan_blend
 from decon_core.blends.write import WrittenPart, job_of, write_part
 from decon_core.config.blends import Blend
 from decon_core.config.mixtures import Mixture, mixture_named
+from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.manifest import MANIFEST, unlisted_files
-from decon_core.scan.workers import Advance, run_jobs
+from decon_core.mixtures.manifest import (
+    MANIFEST,
+    current_manifest,
+    file_faults,
+    fingerprint_of,
+    has_page,
+    read_manifest,
+)
+from decon_core.scan.workers import run_jobs
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import (
@@ -64,6 +70,8 @@ _FORMAT = 1
 # With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
+_COUNTS = ("n_documents", "n_tokens", "n_test_texts", "n_test_tokens")
+
 
 @dataclass(frozen=True)
 class BlendSummary:
@@ -77,7 +85,18 @@ class BlendSummary:
     n_parts: int
     most_passes: float  # the largest number of passes over a source
     folder: Path
-    was_there: bool
+    was_there: bool  # not built now
+
+    @staticmethod
+    def of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> BlendSummary:
+        return BlendSummary(
+            blend=manifest["blend"],
+            **{name: manifest["totals"][name] for name in _COUNTS},
+            n_parts=len(manifest["parts"]),
+            most_passes=max(source["passes"] for source in manifest["sources"]),
+            folder=folder,
+            was_there=was_there,
+        )
 
 
 @dataclass(frozen=True)
@@ -87,21 +106,19 @@ class Blender:
     builder: Builder
     blends: tuple[Blend, ...]
 
-    def build(
-        self, blend: Blend, *, workers: int = 1, on_advance: Advance = lambda _: None
-    ) -> BlendSummary:
+    def build(self, blend: Blend, *, workers: int = 1) -> BlendSummary:
         """Write a blend, unless an intact one from the same inputs exists."""
         store = self.builder.store
         folder = store.blend(blend.name)
         fingerprint = self.fingerprint(blend)
-        current = _current_manifest(folder, fingerprint)
+        current = current_manifest(folder / MANIFEST, fingerprint)
         if current is not None and not blend_faults(folder):
             _update_card(folder, current)
-            return _summary(current, folder, was_there=True)
+            return BlendSummary.of(current, folder, was_there=True)
         plan = plan_blend(self.builder, blend)
         with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
-            written = _write(plan, draft, self.builder, workers, on_advance)
+            written = _write(plan, draft, self.builder.policy, workers)
             manifest = {
                 **self._inputs(blend),
                 "fingerprint": fingerprint,
@@ -109,30 +126,26 @@ class Blender:
             }
             write_json(draft / MANIFEST, manifest)
             _update_card(draft, read_json(draft / MANIFEST))
-        return _summary(manifest, folder, was_there=False)
+        return BlendSummary.of(manifest, folder, was_there=False)
 
     def is_current(self, blend: Blend) -> bool:
         """Return whether a blend exists with all files and was made from the current inputs."""
         folder = self.builder.store.blend(blend.name)
-        manifest = _current_manifest(folder, self.fingerprint(blend))
+        manifest = current_manifest(folder / MANIFEST, self.fingerprint(blend))
         return manifest is not None and has_card(folder, manifest)
 
     def has_current_manifest(self, blend: Blend) -> bool:
         """Return whether a manifest of the current inputs exists; other files are not checked."""
-        manifest = _manifest(self.builder.store.blend(blend.name))
+        manifest = read_manifest(self.builder.store.blend(blend.name) / MANIFEST)
         return manifest is not None and manifest.get("fingerprint") == self.fingerprint(blend)
 
     def fingerprint(self, blend: Blend) -> str:
         """Return a hash of all inputs: settings, packs of the mixture, inserted benchmarks."""
         mixture = self.mixture_of(blend)
-        value = [
-            _FORMAT,
-            blend.to_json(),
-            mixture.name,
-            self._pack_fingerprints[mixture.name],
-            self._versions(blend),
-        ]
-        return sha256(json.dumps(value).encode()).hexdigest()[:16]
+        packs = self._pack_fingerprints[mixture.name]
+        return fingerprint_of(
+            [_FORMAT, blend.to_json(), mixture.name, packs, self._versions(blend)]
+        )
 
     @cached_property
     def _pack_fingerprints(self) -> dict[str, list[str]]:
@@ -161,10 +174,6 @@ class Blender:
     def _inputs(self, blend: Blend) -> dict[str, Any]:
         builder = self.builder
         mixture = builder.effective(self.mixture_of(blend))
-        folders = {
-            pack.name: builder.store.mixture(mixture.name, pack.name) / MANIFEST
-            for pack in self._packs(mixture)
-        }
         return {
             "blend": blend.name,
             "declared": blend.to_json(),
@@ -175,7 +184,10 @@ class Blender:
                     version.benchmark: version.fingerprint
                     for version in builder.reader.needed_by(mixture)
                 },
-                "manifests": {name: hash_file(path) for name, path in folders.items()},
+                "manifests": {
+                    pack.name: hash_file(builder.store.mixture(mixture.name, pack.name) / MANIFEST)
+                    for pack in self._packs(mixture)
+                },
             },
             "benchmarks": self._versions(blend),
             "seed": blend.seed,
@@ -187,30 +199,24 @@ class Blender:
 
 
 def build_blends(
-    blender: Blender,
-    wanted: Sequence[Blend],
-    *,
-    workers: int = 1,
-    on_advance: Advance = lambda _: None,
+    blender: Blender, wanted: Sequence[Blend], *, workers: int = 1
 ) -> Iterator[tuple[Blend, BlendSummary | DeconError]]:
     """Build blends one after the other and yield each with its summary or its error."""
     for blend in wanted:
         try:
-            yield blend, blender.build(blend, workers=workers, on_advance=on_advance)
+            yield blend, blender.build(blend, workers=workers)
         except DeconError as error:
             yield blend, error
 
 
-def _write(
-    plan: Plan, folder: Path, builder: Builder, workers: int, on_advance: Advance
-) -> list[WrittenPart]:
+def _write(plan: Plan, folder: Path, policy: Policy, workers: int) -> list[WrittenPart]:
     """Write all parts, in as many processes as there is work for."""
     for phase in range(plan.stream.phases.size - 1):
         (folder / f"phase-{phase + 1}").mkdir()
-    jobs = [job_of(plan, part, folder, builder.policy) for part in plan.parts]
+    jobs = [job_of(plan, part, folder, policy) for part in plan.parts]
     n_tokens = int(plan.stream.draws.n_tokens.sum())
     n_workers = min(workers, len(jobs), n_tokens // _TOKENS_PER_WORKER)
-    done = run_jobs(write_part, jobs, workers=n_workers, on_advance=on_advance)
+    done = run_jobs(write_part, jobs, workers=n_workers, on_advance=lambda _: None)
     written = [future.result() for _, future in done]
     return sorted(written, key=lambda one: one.part.number)
 
@@ -248,59 +254,15 @@ def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str
 # Existing blends ----------------------------------------------------------------------------------
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    """Return a manifest; None if it cannot be read."""
-    try:
-        manifest = read_json(folder / MANIFEST)
-    except (OSError, DeconError):
-        return None
-    return manifest if isinstance(manifest, dict) else None
-
-
-def _current_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
-    """Return the manifest of a blend; None unless it has this fingerprint and all its files."""
-    manifest = _manifest(folder)
-    try:
-        is_current = (
-            manifest is not None
-            and manifest["fingerprint"] == fingerprint
-            and all((folder / name).is_file() for name in _TABLES)
-            and all(
-                (folder / part["file"]).is_file()
-                and (folder / part["file"]).stat().st_size == part["n_bytes"]
-                for part in manifest["parts"]
-            )
-        )
-    except (KeyError, TypeError):
-        return None  # in an older format: rebuilt
-    return manifest if is_current else None
-
-
-def has_card(folder: Path, manifest: dict[str, Any]) -> bool:
+def has_card(folder: Path, manifest: Mapping[str, Any]) -> bool:
     """Return whether the card exists and matches the manifest."""
-    path = folder / CARD
-    return path.is_file() and path.read_bytes() == sealed_page(card_of_blend(manifest))
+    return has_page(folder / CARD, card_of_blend(manifest))
 
 
-def _update_card(folder: Path, manifest: dict[str, Any]) -> None:
+def _update_card(folder: Path, manifest: Mapping[str, Any]) -> None:
     if not has_card(folder, manifest):
         with atomic_path(folder / CARD) as draft:
             draft.write_bytes(sealed_page(card_of_blend(manifest)))
-
-
-def _summary(manifest: dict[str, Any], folder: Path, *, was_there: bool) -> BlendSummary:
-    totals = manifest["totals"]
-    return BlendSummary(
-        blend=manifest["blend"],
-        n_documents=totals["n_documents"],
-        n_tokens=totals["n_tokens"],
-        n_test_texts=totals["n_test_texts"],
-        n_test_tokens=totals["n_test_tokens"],
-        n_parts=len(manifest["parts"]),
-        most_passes=max(source["passes"] for source in manifest["sources"]),
-        folder=folder,
-        was_there=was_there,
-    )
 
 
 def blend_faults(folder: Path) -> list[Problem]:
@@ -316,20 +278,13 @@ def blend_faults(folder: Path) -> list[Problem]:
         for n in (totals["n_documents"], n_written)
         if n != n_accounted
     ]
-    files = {part["file"]: part["output"] for part in manifest["parts"]} | manifest["tables"]
-    for name, content in files.items():
-        file = folder / name
-        if not file.is_file() or hash_file(file) != content:
-            remedy = "remove the folder; `decon-assets run` builds it again"
-            expected = "the file as it was written"
-            problems.append(Problem(str(file), "checksum mismatch", expected, remedy))
-    problems += unlisted_files(folder, {*files, MANIFEST, CARD})
+    problems += file_faults(folder, manifest, MANIFEST, CARD)
     if not problems:
         problems += _check_parts(folder, manifest)
     return problems
 
 
-def _check_parts(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def _check_parts(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
     """Compare the texts that the table lists for each part with the manifest."""
     texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, columns=["part", "n_tokens"])
     by_part = texts.group_by("part").aggregate([("n_tokens", "count"), ("n_tokens", "sum")])

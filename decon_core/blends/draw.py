@@ -35,16 +35,11 @@ class Draws(NamedTuple):
     n_tokens: Integers
 
     def first(self, n: int) -> Draws:
-        return Draws(self.source[:n], self.at[:n], self.time[:n], self.n_tokens[:n])
+        return Draws._make(column[:n] for column in self)
 
     @staticmethod
     def joined(draws: Sequence[Draws]) -> Draws:
-        return Draws(
-            np.concatenate([one.source for one in draws]),
-            np.concatenate([one.at for one in draws]),
-            np.concatenate([one.time for one in draws]),
-            np.concatenate([one.n_tokens for one in draws]),
-        )
+        return Draws._make(map(np.concatenate, zip(*draws, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

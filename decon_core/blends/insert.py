@@ -36,13 +36,10 @@ class Insertions:
 
     def in_order(self) -> Insertions:
         order = np.argsort(self.place, kind="stable")
-        return Insertions(
-            self.place[order],
-            self.item[order],
-            self.part[order],
-            self.copy[order],
-            np.sort(self.replaced),
+        place, item, part, copy = (
+            column[order] for column in (self.place, self.item, self.part, self.copy)
         )
+        return Insertions(place, item, part, copy, np.sort(self.replaced))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,30 +90,23 @@ def insert(room: Room, contamination: Contamination, sizes: Integers, name: str)
 # Batches ------------------------------------------------------------------------------------------
 
 
-def _starts(room: Room, contamination: Contamination) -> Integers:
-    """Return the first documents of the batches with a free document."""
+def _batches_with_room(room: Room, contamination: Contamination) -> tuple[Integers, Integers]:
+    """Return the first documents of batches, and how many more documents may be replaced there."""
     starts = np.arange(0, room.n_tokens.size, contamination.batch_documents)
-    return starts[np.add.reduceat(room.is_free, starts, dtype=np.int64) > 0]
-
-
-def _capacities(room: Room, contamination: Contamination, starts: Integers) -> Integers:
-    """Return how many more documents of each batch may be replaced."""
-    capacities = []
-    for start in starts.tolist():
-        batch = slice(start, start + contamination.batch_documents)
-        n_documents = room.n_tokens[batch].size
-        limit = int(contamination.most_per_batch * n_documents)
-        n_left = limit - int(room.is_replaced[batch].sum())
-        capacities.append(max(min(n_left, int(room.is_free[batch].sum())), 0))
-    return np.array(capacities, np.int64)
+    n_documents = np.diff(starts, append=room.n_tokens.size)
+    n_free, n_replaced = (
+        np.add.reduceat(flags, starts, dtype=np.int64) for flags in (room.is_free, room.is_replaced)
+    )
+    most = (contamination.most_per_batch * n_documents).astype(np.int64)
+    has_free = n_free > 0
+    return starts[has_free], np.clip(most - n_replaced, 0, n_free)[has_free]
 
 
 def _batches_of(
     room: Room, contamination: Contamination, n_units: int, n_parts: int, name: str
 ) -> tuple[Integers, Integers, Integers]:
     """Choose a batch for every text; return first documents of batches, unit and part numbers."""
-    starts = _starts(room, contamination)
-    capacities = _capacities(room, contamination, starts)
+    starts, capacities = _batches_with_room(room, contamination)
     together = n_parts if contamination.form == "apart_in_batch" else 1
     if n_units * n_parts > capacities.sum():  # checked before arrays of this size are allocated
         n = n_units * n_parts // together

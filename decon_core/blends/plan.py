@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -90,19 +90,21 @@ class Plan:
 
     def _mark(self, start: int, stop: int) -> str:
         """Return the mark in the name of a file with items: of test items or of training items."""
-        splits = {
-            contaminated.items.seen[item].split
-            for number, contaminated in enumerate(self.contaminated)
-            for item in np.unique(self._items(contaminated, number, start, stop)).tolist()
-        }
+        splits = {item.split for _, item, _, _ in self.inserted(start, stop)}
         if not splits:
             return ""
         return TRAIN_MARK if all(map(is_for_training, splits)) else TEST_MARK
 
-    def _items(self, contaminated: Contaminated, number: int, start: int, stop: int) -> Integers:
-        insertions = self.insertion[start:stop][self.by[start:stop] == number]
-        items: Integers = contaminated.insertions.item[insertions]
-        return items
+    def inserted(self, start: int, stop: int) -> Iterator[tuple[int, Item, str, int]]:
+        """Yield contamination, item, form and copy of the items among these texts."""
+        by, insertion = self.by[start:stop], self.insertion[start:stop]
+        is_item = by >= 0
+        for number, at in zip(by[is_item].tolist(), insertion[is_item].tolist(), strict=True):
+            contaminated = self.contaminated[number]
+            insertions = contaminated.insertions
+            forms = parts_of(contaminated.declared.form)
+            item = contaminated.items.seen[int(insertions.item[at])]
+            yield number, item, forms[int(insertions.part[at])], int(insertions.copy[at])
 
 
 def plan_blend(builder: Builder, blend: Blend) -> Plan:
@@ -113,9 +115,11 @@ def plan_blend(builder: Builder, blend: Blend) -> Plan:
     contaminated: list[Contaminated] = []
     for number, contamination in enumerate(blend.contamination):
         items = choose_items(builder.store, builder.versions, contamination, blend.seed)
+        into = contamination.into
+        takes_items = np.array([not into or one.source.name in into for one in materials])
         room = stream_room(
             stream.draws.n_tokens,
-            _takes_items(materials, contamination)[stream.draws.source],
+            takes_items[stream.draws.source],
             [earlier.insertions.replaced for earlier in contaminated],
         )
         sizes = counter.of_items(items.seen, contamination)
@@ -124,14 +128,6 @@ def plan_blend(builder: Builder, blend: Blend) -> Plan:
         contaminated.append(Contaminated(contamination, items, sizes, insertions))
     texts = _texts(len(stream), contaminated)
     return Plan(blend, materials, stream, tuple(contaminated), *texts)
-
-
-def _takes_items(
-    materials: Sequence[Material], contamination: Contamination
-) -> npt.NDArray[np.bool_]:
-    """Return for each source whether its documents may be replaced."""
-    into = contamination.into
-    return np.array([not into or material.source.name in into for material in materials])
 
 
 def _texts(

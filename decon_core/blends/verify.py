@@ -7,12 +7,11 @@ the inserted items may leak. The scan also counts in how many of these it finds 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from decon_core.blends.account import account_of
@@ -26,46 +25,34 @@ from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
-from decon_core.mixtures.manifest import MANIFEST
-from decon_core.mixtures.verify import scan_output
-from decon_core.scan.scanner import Progress
+from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products
+from decon_core.mixtures.verify import Verification, scan_output, scanned_counts
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
-from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
+from decon_core.storage.verification import Inspection
 
 _MOST_LISTED = 20
-_REMEDY = "remove the folder; `decon-assets run` builds it again"
 
-Name = tuple[str, str, int]  # benchmark, split, row
+Name = tuple[str, str, int]
+_NAME = ("benchmark", "split", "instance_index")
 
 
 def inspect_changed_blends(store: Store, blends: Sequence[Blend]) -> Inspection:
     """Verify the blends that were built or modified since the last inspection."""
     folders = {one.name: store.blend(one.name) for one in blends}
-    stamps = {
-        name: stamp_of_files(folder, MANIFEST)
-        for name, folder in folders.items()
-        if (folder / MANIFEST).is_file()
-    }
-    return inspect_changed(store, "blends", stamps, lambda name: blend_faults(folders[name]))
+    return inspect_products(store, "blends", folders, blend_faults)
 
 
 @dataclass
-class BlendVerification:
-    """The result of verifying a blend. Without problems, it matches its manifest."""
+class BlendVerification(Verification):
+    """The result of verifying a blend."""
 
-    problems: list[Problem] = field(default_factory=list)
-    n_documents: int = 0
-    n_tokens: int = 0
-    n_leaks: int = 0  # documents of the mixture with a leak
     n_test_texts: int = 0
     n_found: int = 0  # inserted texts in which the scan finds their item
     n_given_away: int = 0  # unseen items that are found in the text of another item
 
 
-def verify_blend(
-    blender: Blender, blend: Blend, *, workers: int = 1, on_progress: Progress | None = None
-) -> BlendVerification:
+def verify_blend(blender: Blender, blend: Blend, *, workers: int = 1) -> BlendVerification:
     """Verify a blend: it exists, is intact and current, and has the content of its manifest."""
     builder, folder = blender.builder, blender.builder.store.blend(blend.name)
     result = BlendVerification(problems=_check_files(blender, blend, folder))
@@ -75,7 +62,7 @@ def verify_blend(
     names = [part["file"] for part in read_json(folder / MANIFEST)["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
-    problems = scan_output(builder, [pack], workers=workers, on_progress=on_progress)
+    problems = scan_output(builder, [pack], workers=workers)
     if problems:
         result.problems += problems
         return result
@@ -111,7 +98,7 @@ def _check_plan(blender: Blender, blend: Blend, folder: Path) -> Iterator[Proble
     for name, planned in json.loads(json.dumps(account)).items():
         if manifest[name] != planned:
             where = f"{folder / MANIFEST}: {name}"
-            yield Problem(where, "other numbers", "those of the plan", _REMEDY)
+            yield Problem(where, "other numbers", "those of the plan", REBUILD)
     if not has_card(folder, manifest):
         remedy = "`decon-assets run` writes it again"
         expected = "the card rendered from the manifest"
@@ -121,40 +108,28 @@ def _check_plan(blender: Blender, blend: Blend, folder: Path) -> Iterator[Proble
 def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerification) -> None:
     """Compare counts and leaks of the scanned parts with the tables; add them to `result`."""
     builder = blender.builder
-    store, reader = builder.store, builder.reader
-    folder = store.blend(blend.name)
+    folder = builder.store.blend(blend.name)
     mixture = blender.mixture_of(blend)
     texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED)
     unseen = _unseen(folder)
     given_away: set[Name] = set()
     for number, shard in enumerate(pack.shards):
         listed = texts.filter(pa.compute.equal(texts["part"], number))
-        ledger = read_json(store.ledger(reader.scan, shard.fingerprint))
-        n_tokens = _tokens_scanned(blender, shard.fingerprint)
-        result.n_documents += ledger["n_documents"]
-        result.n_tokens += n_tokens
-        counts = (ledger["n_documents"], n_tokens, len(ledger["unreadable"]))
-        expected = (listed.num_rows, int(listed["n_tokens"].to_numpy().sum()), 0)
-        if counts != expected:
-            text = "{} documents, {} tokens, {} unreadable rows"
-            problem = Problem(shard.path, text.format(*counts), text.format(*expected))
-            result.problems.append(problem)
+        n_tokens = int(listed["n_tokens"].to_numpy().sum())
+        found = scanned_counts(builder.reader, shard)
+        if not result.add_counts(shard, found, listed.num_rows, n_tokens):
             continue
         items = _items_by_row(listed)
         result.n_test_texts += len(items)
         for row, entries in _leaks(blender, mixture, shard, listed):
-            names = {(one["benchmark"], one["split"], one["instance_index"]) for one in entries}
             if row in items:
-                result.n_found += items[row] in names
-                given_away |= unseen.intersection(
-                    (one["benchmark"], one["split"], one["instance_index"])
-                    for one in entries
-                    if one["is_contaminated"]
-                )
+                result.n_found += items[row] in map(_name, entries)
+                leaked = (_name(entry) for entry in entries if entry["is_contaminated"])
+                given_away |= unseen.intersection(leaked)
                 continue
             result.n_leaks += 1
             if mixture.take == "clean" and len(result.problems) < _MOST_LISTED:
-                item = " ".join(map(str, min(names)))
+                item = " ".join(map(str, min(map(_name, entries))))
                 where = f"{Path(shard.path).name}: row {row}"
                 result.problems.append(Problem(where, f"a leak of {item}", "no leak"))
     result.n_given_away = len(given_away)
@@ -176,23 +151,20 @@ def _leaks(
     )
 
 
-def _tokens_scanned(blender: Blender, shard: str) -> int:
-    path = blender.builder.store.documents(blender.builder.reader.scan, shard)
-    return int(read_parquet(path, columns=["n_tokens"])["n_tokens"].to_numpy().sum())
+def _name(entry: Mapping[str, Any]) -> Name:
+    return entry["benchmark"], entry["split"], entry["instance_index"]
 
 
 def _items_by_row(listed: pa.Table) -> dict[int, Name]:
     """Return the inserted items of a part, by row."""
-    items = listed.filter(pa.compute.is_null(listed["shard"]))
-    columns = (items[name].to_pylist() for name in ("row", "benchmark", "split", "instance_index"))
-    return {row: (name, split, at) for row, name, split, at in zip(*columns, strict=True)}
+    items = listed.filter(pa.compute.is_null(listed["shard"])).select(["row", *_NAME])
+    return {item["row"]: _name(item) for item in items.to_pylist()}
 
 
 def _unseen(folder: Path) -> set[Name]:
     """Return the items that no contamination of the blend inserts."""
-    table = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS)
-    columns = (table[name].to_pylist() for name in ("benchmark", "split", "instance_index"))
-    names = [*zip(*columns, strict=True)]
-    is_seen = table["is_seen"].to_numpy()
-    seen = {names[at] for at in np.flatnonzero(is_seen).tolist()}
-    return {names[at] for at in np.flatnonzero(~is_seen).tolist()} - seen
+    items = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS, columns=[*_NAME, "is_seen"])
+    names: dict[bool, set[Name]] = {True: set(), False: set()}
+    for item in items.to_pylist():
+        names[item["is_seen"]].add(_name(item))
+    return names[False] - names[True]

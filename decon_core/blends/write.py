@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.blends.items import Item, ItemText, item_text, parts_of
-from decon_core.blends.plan import Contaminated, Plan, PlannedPart, TokenCounter
+from decon_core.blends.items import Item, ItemText, item_text
+from decon_core.blends.plan import Plan, PlannedPart, TokenCounter
 from decon_core.config.blends import Contamination, Write
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
@@ -20,7 +20,6 @@ from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard, hash_file
 from decon_core.errors import CorpusError
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
-from decon_core.scan.workers import advance
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
 
@@ -96,23 +95,9 @@ def job_of(plan: Plan, part: PlannedPart, folder: Path, policy: Policy) -> PartJ
         shard=shard,
         row=row,
         texts=tuple(
-            _text_of(plan.contaminated[number], number, insertion)
-            for number, insertion in zip(by.tolist(), plan.insertion[texts].tolist(), strict=True)
-            if number >= 0
+            TestText(item, form, copy, plan.contaminated[number].declared, number)
+            for number, item, form, copy in plan.inserted(part.start, part.stop)
         ),
-    )
-
-
-def _text_of(contaminated: Contaminated, number: int, insertion: int) -> TestText:
-    """Return the text of an insertion."""
-    insertions = contaminated.insertions
-    parts = parts_of(contaminated.declared.form)
-    return TestText(
-        item=contaminated.items.seen[int(insertions.item[insertion])],
-        part=parts[int(insertions.part[insertion])],
-        copy=int(insertions.copy[insertion]),
-        contamination=contaminated.declared,
-        number=number,
     )
 
 
@@ -134,9 +119,8 @@ def write_part(job: PartJob) -> WrittenPart:
     tokens = np.empty(0, np.int64)
     if inserted:
         tokens = TokenCounter(job.policy).of(inserted)
-    n_bytes = job.path.stat().st_size
-    advance(n_bytes)
-    return WrittenPart(job.part, job.path, n_bytes, hash_file(job.path), tokens)
+    n_bytes, content = job.path.stat().st_size, hash_file(job.path)
+    return WrittenPart(job.part, job.path, n_bytes, content, tokens)
 
 
 def _rows(job: PartJob, number: int) -> Generator[Row]:

@@ -19,7 +19,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
 
 from decon_core.benchmarks.records import Version
@@ -38,14 +37,15 @@ from decon_core.mixtures.manifest import (
     MANIFEST,
     Summary,
     current_manifest,
+    fingerprint_of,
+    has_page,
     manifest_faults,
     read_share,
-    summary_of,
 )
 from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.tiles import scan_fingerprint
-from decon_core.scan.workers import Advance, run_jobs, useful_workers
+from decon_core.scan.workers import run_jobs, useful_workers
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, atomic_path, write_json
 
@@ -77,10 +77,10 @@ class Builder:
         self._require(mixture, pack)
         fingerprint = self.fingerprint(mixture, pack)
         folder = self.store.mixture(mixture.name, pack.name)
-        manifest = current_manifest(folder, fingerprint)
+        manifest = current_manifest(folder / MANIFEST, fingerprint)
         if manifest is not None and not manifest_faults(folder):
             self._update_card(mixture)
-            return summary_of(manifest, folder, was_there=True)
+            return Summary.of(manifest, folder, was_there=True)
         drawn = self.draw_for(mixture, pack)
         rows = drawn.rows if drawn else {}
         with atomic_path(folder, drafts=self.store.drafts) as draft:
@@ -100,26 +100,28 @@ class Builder:
             }
             write_json(draft / MANIFEST, manifest)
         self._update_card(mixture)
-        return summary_of(manifest, folder, was_there=False)
+        return Summary.of(manifest, folder, was_there=False)
 
     def is_current(self, mixture: Mixture, pack: Pack) -> bool:
         """Return whether the mixture of a pack exists and was made from the current inputs."""
-        folder = self.store.mixture(mixture.name, pack.name)
-        manifest = current_manifest(folder, self.fingerprint(mixture, pack))
+        path = self.store.mixture(mixture.name, pack.name) / MANIFEST
+        manifest = current_manifest(path, self.fingerprint(mixture, pack))
         return manifest is not None and self._is_on_card(mixture, manifest)
 
     def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """Return a hash of all inputs: shards, mixture, benchmark versions, scan and policy."""
         mixture = self.effective(mixture)
         shards = _shards_of(mixture, pack)
-        value = [
-            _FORMAT,
-            [(shard.name, shard.fingerprint) for shard in shards],
-            mixture.to_json(),
-            self.settings(self.reader.needed_by(mixture), shards),
-            self._draw_fingerprint(mixture, pack) if shards and mixture.take == "control" else None,
-        ]
-        return sha256(json.dumps(value).encode()).hexdigest()[:16]
+        is_drawn = shards and mixture.take == "control"
+        return fingerprint_of(
+            [
+                _FORMAT,
+                [(shard.name, shard.fingerprint) for shard in shards],
+                mixture.to_json(),
+                self.settings(self.reader.needed_by(mixture), shards),
+                self._draw_fingerprint(mixture, pack) if is_drawn else None,
+            ]
+        )
 
     @property
     def shards(self) -> Iterator[tuple[Pack, Shard]]:
@@ -279,7 +281,7 @@ class Builder:
             return
         self.store.drafts.mkdir(parents=True, exist_ok=True)
         card = self.card(mixture)
-        while not path.is_file() or path.read_bytes() != sealed_page(card):
+        while not has_page(path, card):
             with atomic_path(path, drafts=self.store.drafts) as draft:
                 draft.write_bytes(sealed_page(card))
             card = self.card(mixture)
@@ -295,42 +297,33 @@ class Builder:
         return is_listed and listed | {CARD} <= existing
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A mixture of a pack to build in a worker process."""
-
-    builder: Builder
-    mixture: Mixture
-    pack: Pack
+_Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker process
 
 
 def build_shares(
-    builder: Builder,
-    wanted: Sequence[tuple[Mixture, Pack]],
-    *,
-    workers: int = 1,
-    on_advance: Advance = lambda _: None,
+    builder: Builder, wanted: Sequence[tuple[Mixture, Pack]], *, workers: int = 1
 ) -> Iterator[tuple[Mixture, Pack, Future[Summary]]]:
     """Build mixtures of packs in parallel and yield them as they finish.
 
-    A failure is kept in the future of its job; the other jobs go on. `on_advance` is called with
-    the number of shard bytes that were processed.
+    A failure is kept in the future of its job; the other jobs go on.
     """
     for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
         with suppress(DeconError):  # raised again by the job of the pack
             builder.draw_for(mixture, pack)
-    jobs = [
+    jobs: list[_Job] = [
         # Only a control needs packs other than its own.
-        _Job(builder if mixture.take == "control" else builder.with_packs(pack), mixture, pack)
+        (builder if mixture.take == "control" else builder.with_packs(pack), mixture, pack)
         for mixture, pack in wanted
     ]
     n_workers = useful_workers(workers, [shard for _, pack in wanted for shard in pack.shards])
-    for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=on_advance):
-        yield job.mixture, job.pack, future
+    for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=lambda _: None):
+        _, mixture, pack = job
+        yield mixture, pack, future
 
 
 def _build(job: _Job) -> Summary:
-    return job.builder.build(job.mixture, job.pack)
+    builder, mixture, pack = job
+    return builder.build(mixture, pack)
 
 
 def _shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:

@@ -12,10 +12,8 @@ manifest lists them (`question_only`), so that they can be left out as well.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,8 @@ import pyarrow.parquet as pq
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy, exceeds
 from decon_core.corpus.packs import FILES, hashes_below
-from decon_core.errors import DeconError
 from decon_core.mixtures.build import Builder
+from decon_core.mixtures.manifest import current_manifest, fingerprint_of
 from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.storage.store import Store, atomic_path, read_json, write_json
 
@@ -45,6 +43,7 @@ _COLUMNS = [
 _FORMAT = 2
 
 Item = tuple[str, str, int]
+Best = dict[str, Any]  # the document in which most of an item was found, and the number of them
 
 
 class LeakedItems:
@@ -52,44 +51,29 @@ class LeakedItems:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self.items: dict[Item, dict[str, dict[str, Any]]] = {}
-        self._question_only: dict[Item, dict[str, Any]] = {}
+        self.items: dict[Item, dict[str, Best]] = {}
+        self._question_only: dict[Item, Best] = {}
 
     def add(self, file: str, entries: pa.Table) -> None:
         """Add the entries of a shard. `file` is the name of the shard in the manifest."""
         for entry in entries.select(_COLUMNS).to_pylist():
             item = entry["benchmark"], entry["split"], entry["instance_index"]
+            document = {"file": file, "row": entry["row"]}
             if entry["is_contaminated"]:
-                self._note(self.items.setdefault(item, {}), file, entry)
+                best = self.items.setdefault(item, {}).setdefault(entry["detector"], {})
+                _note(best, "score", entry["score"], document)
+                if entry["detector"] == "longest_match":
+                    self._note_parts(best, entry)
             elif entry["is_question_only"]:
-                self._note_question(item, file, entry)
+                best = self._question_only.setdefault(item, {})
+                _note(best, "question", entry["question_overlap"], document)
 
-    def _note_question(self, item: Item, file: str, entry: Mapping[str, Any]) -> None:
-        best = self._question_only.setdefault(item, {"question": -1.0, "n_documents": 0})
-        document = {"file": file, "row": entry["row"]}
-        if best.get("last") != document:
-            best["n_documents"] += 1
-        best["last"] = document
-        if entry["question_overlap"] > best["question"]:
-            best |= {"question": entry["question_overlap"], **document}
-
-    def _note(
-        self, by_detector: dict[str, dict[str, Any]], file: str, entry: Mapping[str, Any]
-    ) -> None:
-        best = by_detector.setdefault(entry["detector"], {"score": -1.0, "n_documents": 0})
-        document = {"file": file, "row": entry["row"]}
-        if best.get("last") != document:
-            best["n_documents"] += 1
-        best["last"] = document
-        if entry["score"] > best["score"]:
-            best |= {"score": entry["score"], **document}
-        if entry["detector"] == "longest_match":
-            for name, overlap in (("source", "question"), ("target", "answer")):
-                score = entry[f"{overlap}_overlap"] or 0.0
-                best[name] = max(best.get(name, 0.0), score)
-            policy = self._policy.for_benchmark(entry["benchmark"])
-            threshold = policy.longest_match_threshold
-            best["which"] = _which(best["source"], best["target"], threshold)
+    def _note_parts(self, best: Best, entry: Mapping[str, Any]) -> None:
+        """Note which part of an item leaked: its question (source) or its answer (target)."""
+        for name, overlap in (("source", "question"), ("target", "answer")):
+            best[name] = max(best.get(name, 0.0), entry[f"{overlap}_overlap"] or 0.0)
+        threshold = self._policy.for_benchmark(entry["benchmark"]).longest_match_threshold
+        best["which"] = _which(best["source"], best["target"], threshold)
 
     def leaked_items(self, benchmark: str) -> list[dict[str, Any]]:
         """Return the items of a benchmark that leaked, and why, in order."""
@@ -98,8 +82,7 @@ class LeakedItems:
                 "split": split,
                 "instance_index": instance,
                 "because": {
-                    detector: {name: value for name, value in best.items() if name != "last"}
-                    for detector, best in sorted(by_detector.items())
+                    detector: _without_last(best) for detector, best in sorted(by_detector.items())
                 },
             }
             for (name, split, instance), by_detector in sorted(self.items.items())
@@ -109,14 +92,23 @@ class LeakedItems:
     def question_only(self, benchmark: str) -> list[dict[str, Any]]:
         """Return the items of a benchmark with questions found but no leak, in order."""
         return [
-            {
-                "split": split,
-                "instance_index": instance,
-                **{name: value for name, value in best.items() if name != "last"},
-            }
+            {"split": split, "instance_index": instance, **_without_last(best)}
             for (name, split, instance), best in sorted(self._question_only.items())
             if name == benchmark and (name, split, instance) not in self.items
         ]
+
+
+def _note(best: Best, measure: str, value: float, document: Mapping[str, Any]) -> None:
+    """Count a document, and keep the one with the highest value. Entries come by document."""
+    if best.get("last") != document:
+        best["n_documents"] = best.get("n_documents", 0) + 1
+    best["last"] = document
+    if value > best.get(measure, -1.0):
+        best.update({measure: value, **document})
+
+
+def _without_last(best: Best) -> Best:
+    return {name: value for name, value in best.items() if name != "last"}
 
 
 def _which(source: float, target: float, threshold: float) -> str:
@@ -236,34 +228,23 @@ def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
     folder = builder.store.clean_benchmark(version.benchmark)
     with atomic_path(folder, drafts=builder.store.drafts) as draft:
         draft.mkdir(parents=True)
+        written = _write_records(draft, builder.store, version, leaked)
+        files = hashes_below(draft)
         manifest = {
             "fingerprint": _fingerprint(builder, version),
             "rules": builder.policy.for_benchmark(version.benchmark).thresholds,
             "n_unreadable_rows": n_unreadable,
-            **_write_records(draft, builder.store, version, leaked),
-            "sizes": _sizes(draft, version),
-            FILES: hashes_below(draft),
+            **written,
+            "sizes": {name: (draft / name).stat().st_size for name in files},
+            FILES: files,
         }
         write_json(draft / MANIFEST, manifest)
 
 
 def has_clean_benchmark(builder: Builder, version: Version) -> bool:
     """Return whether a clean benchmark exists, with all files, made from the current inputs."""
-    folder = builder.store.clean_benchmark(version.benchmark)
-    try:
-        manifest = read_json(folder / MANIFEST)
-        is_whole = manifest["sizes"] == _sizes(folder, version)
-        return bool(is_whole and manifest["fingerprint"] == _fingerprint(builder, version))
-    except (DeconError, FileNotFoundError, KeyError, TypeError):
-        return False  # damaged or in an older format: rebuilt
-
-
-def _sizes(folder: Path, version: Version) -> dict[str, int]:
-    names = (
-        f"{EVALS_FOLDER}/{version.benchmark}.jsonl",
-        f"{TABLES_FOLDER}/{version.benchmark}.parquet",
-    )
-    return {name: (folder / name).stat().st_size for name in names}
+    path = builder.store.clean_benchmark(version.benchmark) / MANIFEST
+    return current_manifest(path, _fingerprint(builder, version)) is not None
 
 
 def _fingerprint(builder: Builder, version: Version) -> str:
@@ -271,8 +252,7 @@ def _fingerprint(builder: Builder, version: Version) -> str:
         (pack.source.name, shard.name, shard.fingerprint) for pack, shard in builder.shards
     )
     settings = builder.settings([version], [shard for _, shard in builder.shards])
-    value = json.dumps([_FORMAT, version.fingerprint, shards, settings])
-    return sha256(value.encode()).hexdigest()[:16]
+    return fingerprint_of([_FORMAT, version.fingerprint, shards, settings])
 
 
 def _n_unreadable(builder: Builder) -> int:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
 from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
+from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import ShardRows
 from decon_core.schemas import DRAWN
@@ -72,8 +74,7 @@ def draw_fingerprint(
     """Return a hash of all inputs of a draw: the shards of the source, and the leak settings."""
     source = packs[0].source.name
     shards = sorted((shard.name, shard.fingerprint) for pack in packs for shard in pack.shards)
-    value = [source, shards, control.seed, treatment.to_json(), settings]
-    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+    return fingerprint_of([source, shards, control.seed, treatment.to_json(), settings])
 
 
 def read_draw(store: Store, fingerprint: str, shards: Sequence[str]) -> Draw | None:
@@ -157,8 +158,7 @@ def _split_by_treatment(
     return sizes.n_tokens[sizes.at(leaks)], (sizes.rows[is_kept], sizes.n_tokens[is_kept])
 
 
-@dataclass(frozen=True, eq=False)
-class _Pool:
+class _Pool(NamedTuple):
     """Documents that may be drawn, in the random order given by the seed."""
 
     shards: Integers  # shard numbers
@@ -182,10 +182,7 @@ class _Pool:
     def joined(pools: Sequence[_Pool]) -> _Pool:
         """Concatenate pools and sort them by rank. Field by field, to limit the peak memory."""
         order = np.argsort(np.concatenate([pool.ranks for pool in pools]), kind="stable")
-        names = ("shards", "rows", "n_tokens", "ranks")
-        return _Pool(
-            *(np.concatenate([getattr(pool, name) for pool in pools])[order] for name in names)
-        )
+        return _Pool._make(np.concatenate(columns)[order] for columns in zip(*pools, strict=True))
 
     def take(self, at: Integers) -> _Pool:
-        return _Pool(self.shards[at], self.rows[at], self.n_tokens[at], self.ranks[at])
+        return _Pool._make(column[at] for column in self)

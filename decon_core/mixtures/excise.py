@@ -62,10 +62,9 @@ def cut_out(
             try:
                 left = excised(*documents[row], source, entries, mixture)
             except RecursionError:
-                found = "lists or objects that are nested too deeply to be rewritten"
-                raise CorpusError(
-                    not_a_document(parse_path(row_reader.shard.path), row, found)
-                ) from None
+                reason = "lists or objects that are nested too deeply to be rewritten"
+                path = parse_path(row_reader.shard.path)
+                raise CorpusError(not_a_document(path, row, reason)) from None
             document = document_of(left, row, source) if left is not None else None
             if left is None:
                 drop(row, "what leaked is no turn of it")
@@ -73,10 +72,10 @@ def cut_out(
                 drop(row, "nothing was left of it")
             else:
                 documents[row] = left, document
-        result = rescan.scan([documents[row][1] for row in pending if row in documents])
-        sizes |= result.sizes
+        found, new_sizes = rescan.scan([documents[row][1] for row in pending if row in documents])
+        sizes |= new_sizes
         pending = {}
-        for entry in counted_leaks(result.entries, mixture):
+        for entry in counted_leaks(found, mixture):
             pending.setdefault(entry["row"], []).append(entry)
             reasons[entry["row"]].append(reason_of(entry))
         if not pending:

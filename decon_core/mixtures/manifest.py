@@ -1,25 +1,130 @@
-"""The manifest of a mixture of a pack: read it, summarize it, and verify the files against it."""
+"""Manifests of products: what a folder was made from, its files, and whether they are intact.
+
+A product is a mixture of a pack, a blend, or a clean benchmark. Its folder is written whole or not
+at all. Its manifest holds the fingerprint of all inputs, and hashes of the other files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.corpus.packs import hash_file
+from decon_core.corpus.packs import FILES, hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import Share, count_leaks
 from decon_core.schemas import REMOVED
-from decon_core.storage.store import read_json, read_parquet
+from decon_core.storage.checksums import sealed_page
+from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
 from decon_core.wording import counted
 
-MANIFEST = "_manifest.json"
-REMOVED_FILE = "_removed.parquet"
+MANIFEST = "_manifest.json"  # of mixtures and blends
+REMOVED_FILE = "_removed.parquet"  # of a mixture
+REBUILD = "remove the folder; `decon-assets run` builds it again"
+
+Manifest = dict[str, Any]
+
+
+def fingerprint_of(value: object) -> str:
+    """Return a hash of a JSON value: all inputs of a product."""
+    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def listed_files(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return the hashes of the files that a manifest of any product lists, by path."""
+    if FILES in manifest:
+        return dict(manifest[FILES])
+    if "parts" in manifest:
+        return {**_of_files(manifest["parts"], "output"), **manifest["tables"]}
+    return {**_of_files(manifest["shards"], "output"), REMOVED_FILE: manifest["removed"]}
+
+
+def _listed_sizes(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """Return the sizes of those files whose size a manifest lists."""
+    if "sizes" in manifest:
+        return dict(manifest["sizes"])
+    return _of_files(manifest["parts" if "parts" in manifest else "shards"], "n_bytes")
+
+
+def _of_files(entries: Iterable[Mapping[str, Any]], field: str) -> dict[str, Any]:
+    return {entry["file"]: entry[field] for entry in entries}
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """Return a manifest; None if it is missing or damaged."""
+    try:
+        manifest = read_json(path)
+    except (OSError, DeconError):
+        return None
+    return manifest if isinstance(manifest, dict) else None
+
+
+def current_manifest(path: Path, fingerprint: str) -> Manifest | None:
+    """Return a manifest; None unless it has this fingerprint and all its files.
+
+    Files are compared by size only.
+    """
+    manifest = read_manifest(path)
+    if manifest is None or manifest.get("fingerprint") != fingerprint:
+        return None
+    try:
+        is_whole = all((path.parent / name).is_file() for name in listed_files(manifest)) and all(
+            (path.parent / name).stat().st_size == n_bytes
+            for name, n_bytes in _listed_sizes(manifest).items()
+        )
+    except (KeyError, TypeError):
+        return None  # in an older format: rebuilt
+    return manifest if is_whole else None
+
+
+def has_page(path: Path, text: str) -> bool:
+    """Return whether a card exists and has this text."""
+    return path.is_file() and path.read_bytes() == sealed_page(text)
+
+
+def file_faults(folder: Path, manifest: Mapping[str, Any], *others: str) -> Iterator[Problem]:
+    """Compare the files of a folder with its manifest. `others`: known files that it does not list.
+
+    Unknown files are faults: a loader that reads the folder would read them, too.
+    """
+    listed = listed_files(manifest)
+    for name, content in listed.items():
+        file = folder / name
+        if not file.is_file() or hash_file(file) != content:
+            expected = "the file as it was written"
+            yield Problem(str(file), "checksum mismatch", expected, REBUILD)
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    for name in sorted(files.difference(listed, others)):
+        found, expected = "a file that no manifest names", "no such file"
+        yield Problem(str(folder / name), found, expected, "remove it")
+
+
+def inspect_products(
+    store: Store,
+    what: str,
+    folders: Mapping[str, Path],
+    faults: Callable[[Path], Iterable[Problem]],
+) -> Inspection:
+    """Verify the products, by name, that were built or modified since the last inspection."""
+    stamps = {
+        name: stamp_of_files(folder, MANIFEST)
+        for name, folder in folders.items()
+        if (folder / MANIFEST).is_file()
+    }
+    return inspect_changed(store, what, stamps, lambda name: faults(folders[name]))
+
+
+# Mixtures -----------------------------------------------------------------------------------------
+
+_COUNTS = ("n_documents_in", "n_documents_out", "n_tokens_in", "n_tokens_out", "n_cut")
 
 
 @dataclass(frozen=True)
@@ -35,53 +140,23 @@ class Summary:
     n_cut: int  # documents that were partly removed
     n_unreadable: int
     folder: Path
-    was_there: bool
+    was_there: bool  # not built now
+
+    @staticmethod
+    def of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> Summary:
+        totals = manifest["totals"]
+        return Summary(
+            mixture=manifest["mixture"],
+            pack=manifest["pack"],
+            **{name: totals.get(name, 0) for name in _COUNTS},
+            n_unreadable=totals.get("n_unreadable_left_out", 0),
+            folder=folder,
+            was_there=was_there,
+        )
 
     @property
     def n_removed(self) -> int:
         return self.n_documents_in - self.n_documents_out
-
-
-def summary_of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> Summary:
-    """Return the counts of a manifest. `was_there`: the mixture was not built now."""
-    totals = manifest["totals"]
-    return Summary(
-        mixture=manifest["mixture"],
-        pack=manifest["pack"],
-        **{
-            name: totals.get(name, 0)
-            for name in (
-                "n_documents_in",
-                "n_documents_out",
-                "n_tokens_in",
-                "n_tokens_out",
-                "n_cut",
-            )
-        },
-        n_unreadable=totals.get("n_unreadable_left_out", 0),
-        folder=folder,
-        was_there=was_there,
-    )
-
-
-def current_manifest(folder: Path, fingerprint: str) -> dict[str, Any] | None:
-    """Return the manifest of a mixture; None unless it has this fingerprint and all its files.
-
-    Files are compared by size only.
-    """
-    path = folder / MANIFEST
-    if not path.is_file() or not (folder / REMOVED_FILE).is_file():
-        return None
-    try:
-        manifest: dict[str, Any] = read_json(path)
-        is_current = manifest["fingerprint"] == fingerprint and all(
-            (folder / shard["file"]).is_file()
-            and (folder / shard["file"]).stat().st_size == shard["n_bytes"]
-            for shard in manifest["shards"]
-        )
-    except (DeconError, KeyError, TypeError):
-        return None  # damaged or in an older format: rebuilt
-    return manifest if is_current else None
 
 
 def read_share(folder: Path) -> Share | None:
@@ -113,45 +188,14 @@ def manifest_faults(folder: Path) -> list[Problem]:
             file = str(folder / shard["file"])
             found = f"{counted(n_accounted, 'document')} written or removed"
             problems.append(Problem(file, found, f"{shard['n_documents_in']}, as in the corpus"))
-    if not problems:
-        problems += _check_removed(folder, manifest)
-    written = [(shard["file"], shard["output"]) for shard in manifest["shards"]]
-    for name, content in [*written, (REMOVED_FILE, manifest["removed"])]:
-        file = folder / name
-        if not file.is_file() or hash_file(file) != content:
-            problems.append(
-                Problem(
-                    str(file),
-                    "checksum mismatch",
-                    "the file as it was written",
-                    "remove the folder; `decon-assets run` builds it again",
-                )
-            )
-    return problems + unlisted_files(
-        folder, {name for name, _ in written} | {REMOVED_FILE, MANIFEST}
-    )
-
-
-def unlisted_files(folder: Path, known: Collection[str]) -> list[Problem]:
-    """Return a problem for each unknown file: a loader that reads the folder would read it, too."""
-    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    return [
-        Problem(str(folder / name), "a file that no manifest names", "no such file", "remove it")
-        for name in sorted(files.difference(known))
-    ]
-
-
-def _check_removed(folder: Path, manifest: Mapping[str, Any]) -> list[Problem]:
-    """Compare the number of removed documents in `_removed.parquet` with the manifest."""
-    path = folder / REMOVED_FILE
-    if not path.is_file():
-        return []  # reported with the other files
-    rows = read_parquet(path, schema=REMOVED, columns=["shard", "row", "what"])
-    whole = rows.filter(pc.field("what") == "document")
-    n_listed = whole.group_by(["shard", "row"]).aggregate([]).num_rows
-    totals = manifest["totals"]
-    n_removed = sum(totals["removed"].values()) + totals.get("n_unreadable_left_out", 0)
-    if n_listed == n_removed:
-        return []
-    expected = f"{n_removed}, as in the manifest"
-    return [Problem(str(path), counted(n_listed, "document"), expected)]
+    removed = folder / REMOVED_FILE
+    if not problems and removed.is_file():
+        rows = read_parquet(removed, schema=REMOVED, columns=["shard", "row", "what"])
+        whole = rows.filter(pc.field("what") == "document")
+        n_listed = whole.group_by(["shard", "row"]).aggregate([]).num_rows
+        totals = manifest["totals"]
+        n_removed = sum(totals["removed"].values()) + totals.get("n_unreadable_left_out", 0)
+        if n_listed != n_removed:
+            found, expected = counted(n_listed, "document"), f"{n_removed}, as in the manifest"
+            problems.append(Problem(str(removed), found, expected))
+    return [*problems, *file_faults(folder, manifest, MANIFEST)]

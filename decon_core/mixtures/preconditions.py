@@ -41,42 +41,45 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
     problems = []
     for shard in pack.shards:
         ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
-        if ledger["unreadable"] and not ledger["n_documents"]:
-            problems.append(none_readable(shard, pack.source, ledger["unreadable"]))
+        unreadable, invalid = ledger["unreadable"], ledger["invalid_utf8"]
+        if unreadable and not ledger["n_documents"]:
+            problems.append(_none_readable(shard, pack.source, unreadable))
         elif reader.policy.unreadable == "block":
-            problems += [_unreadable_row(shard, row) for row in ledger["unreadable"]]
+            problems += [
+                Problem(_place(shard, row), f"{row['reason']} ({row['detail']})", *_A_DOCUMENT)
+                for row in unreadable
+            ]
         if reader.policy.invalid_utf8 == "block":
-            problems += [_invalid_row(shard, row) for row in ledger["invalid_utf8"]]
+            problems += [
+                Problem(_place(shard, row), f"bytes that are not UTF-8 ({row['detail']})", *_UTF8)
+                for row in invalid
+            ]
     if problems:
         raise IncompleteError(problems)
 
 
-def none_readable(shard: Shard, source: Source, rows: Sequence[dict[str, Any]]) -> Problem:
+# What is expected of a row, and the remedy.
+_A_DOCUMENT = (
+    "a document",
+    'repair the file, or set policy.unreadable = "drop" to leave such rows out',
+)
+_UTF8 = (
+    "UTF-8",
+    (
+        'repair the file, or set policy.invalid_utf8 = "replace" to write such rows with '
+        'replacement characters, or "drop" to leave them out'
+    ),
+)
+
+
+def _none_readable(shard: Shard, source: Source, rows: Sequence[dict[str, Any]]) -> Problem:
     """Describe a shard of which no row could be read: its fields, and the setting to read them."""
     first = f"the first: {rows[0]['reason']} ({rows[0]['detail']})"
     remedy = f", in a separate [[corpus.source]]; these files are in source {source.name!r} now"
     return no_row_read(parse_path(shard.path), source, len(rows), first, remedy=remedy)
 
 
-def _invalid_row(shard: Shard, row: dict[str, Any]) -> Problem:
-    return Problem(
-        f"{shard.path}: {_place(row)}",
-        f"bytes that are not UTF-8 ({row['detail']})",
-        "UTF-8",
-        'repair the file, or set policy.invalid_utf8 = "replace" to write such rows with '
-        'replacement characters, or "drop" to leave them out',
-    )
-
-
-def _place(row: dict[str, Any]) -> str:
+def _place(shard: Shard, row: dict[str, Any]) -> str:
     # Lines are counted from one, as in editors; rows of tables from zero, as in libraries.
-    return f"row {row['row']}" if row["offset"] is None else f"line {row['row'] + 1}"
-
-
-def _unreadable_row(shard: Shard, row: dict[str, Any]) -> Problem:
-    return Problem(
-        f"{shard.path}: {_place(row)}",
-        f"{row['reason']} ({row['detail']})",
-        "a document",
-        'repair the file, or set policy.unreadable = "drop" to leave such rows out',
-    )
+    is_line = row["offset"] is not None
+    return f"{shard.path}: line {row['row'] + 1}" if is_line else f"{shard.path}: row {row['row']}"

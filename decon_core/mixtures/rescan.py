@@ -3,80 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
-from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document
 from decon_core.decisions.leaks import entries_of
-from decon_core.decisions.verdicts import Verdicts
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.parts import index_fingerprint
 from decon_core.scan.matches import Columns
 from decon_core.scan.scanner import Scanner, build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
-from decon_core.storage.store import Store
 
-_SHARD = "at hand"  # name of the shard in tiles that are never stored
-
-
-@dataclass(frozen=True, eq=False)
-class RescanResult:
-    """Matches and sizes of scanned documents."""
-
-    entries: pa.Table  # with the documents' own rows
-    sizes: dict[int, tuple[int, int]]  # bytes and canonical tokens, by row
+_SHARD = "in memory"  # name of the shard in tiles that are never stored
 
 
 class Rescan:
     """Runs the detectors of a policy on a few documents. Adds nothing to the scan's counts."""
 
-    def __init__(
-        self,
-        store: Store,
-        versions: Sequence[Version],
-        policy: Policy,
-        scan: str,
-        *,
-        source: str,
-        verdicts: Verdicts,
-    ) -> None:
-        self._store, self._policy, self._scan, self._source = store, policy, scan, source
-        self._verdicts = verdicts
+    def __init__(self, reader: MatchReader, versions: Sequence[Version], *, source: str) -> None:
+        self._reader, self._source = reader, source
         self._versions = sort_versions(versions)
+        store, policy, scan = reader.store, reader.policy, reader.scan
         index = index_fingerprint(store, policy)
         build_search_files(store, self._versions, policy, index=index, scan=scan)
         self._scanner = Scanner(store, self._versions, policy, index, scan)
 
-    def scan(self, documents: Sequence[Document]) -> RescanResult:
-        """Scan documents, in ascending order of rows."""
+    def scan(self, documents: Sequence[Document]) -> tuple[pa.Table, dict[int, tuple[int, int]]]:
+        """Scan documents, in ascending order of rows.
+
+        Return the entries, with the documents' own rows; bytes and canonical tokens by row.
+        """
         if not documents:
-            return RescanResult(ENTRIES.empty_table(), {})
+            return ENTRIES.empty_table(), {}
         scanned = self._scanner.scan(Block(lambda: _batch(documents), 0))
         self._scanner.take_counts()
         rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
         by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
-        return RescanResult(self._entries(scanned.matches), by_row)
+        return self._entries(scanned.matches), by_row
 
     def _entries(self, matches: Sequence[Columns]) -> pa.Table:
         """Return the entries of the benchmarks with matches; most scans find none."""
         numbers = {number for columns in matches for number in columns["part"].tolist()}
         if not numbers:
             return ENTRIES.empty_table()
-        tables = [
-            (self._versions[number], self._scanner.tile(matches, number, _SHARD))
-            for number in sorted(numbers)
-        ]
         return entries_of(
-            self._store,
-            tables,
-            self._policy,
-            self._scan,
+            self._reader.store,
+            [
+                (self._versions[number], self._scanner.tile(matches, number, _SHARD))
+                for number in sorted(numbers)
+            ],
+            self._reader.policy,
+            self._reader.scan,
             source=self._source,
-            verdicts=self._verdicts,
+            verdicts=self._reader.verdicts,
         )
 
 

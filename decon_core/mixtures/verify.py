@@ -16,39 +16,65 @@ import pyarrow.compute as pc
 
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
-from decon_core.corpus.packs import Pack, shard_at
+from decon_core.corpus.packs import Pack, Shard, shard_at
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
-from decon_core.scan.scanner import Progress, scan_packs
-from decon_core.storage.checksums import sealed_page
+from decon_core.mixtures.manifest import (
+    MANIFEST,
+    REMOVED_FILE,
+    has_page,
+    inspect_products,
+    manifest_faults,
+)
+from decon_core.scan.scanner import scan_packs
 from decon_core.storage.store import Store, read_json, read_parquet
-from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
+from decon_core.storage.verification import Inspection
 
 _MOST_LISTED = 20
 
+Counts = tuple[int, int, int]  # documents, tokens, unreadable rows
+
 
 @dataclass
-class MixtureVerification:
-    """The result of verifying a mixture. Without problems, it matches its manifest."""
+class Verification:
+    """The result of verifying a product. Without problems, it matches its manifest."""
 
     problems: list[Problem] = field(default_factory=list)
     n_documents: int = 0
     n_tokens: int = 0
-    n_leaks: int = 0  # documents with a leak
+    n_leaks: int = 0  # documents with a leak; of a blend, without inserted items
+
+    def add_counts(self, shard: Shard, found: Counts, n_documents: int, n_tokens: int) -> bool:
+        """Add the counts of a scanned shard; return whether they are as expected."""
+        self.n_documents += found[0]
+        self.n_tokens += found[1]
+        expected = (n_documents, n_tokens, 0)
+        if found != expected:
+            text = "{} documents, {} tokens, {} unreadable rows"
+            problem = Problem(shard.path, text.format(*found), text.format(*expected))
+            self.problems.append(problem)
+        return found == expected
+
+
+def scanned_counts(reader: MatchReader, shard: Shard) -> Counts:
+    """Return documents, tokens and unreadable rows of a scanned shard."""
+    ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
+    n_tokens = Sizes.of(reader.store, shard, reader.scan).n_tokens.sum()
+    return ledger["n_documents"], int(n_tokens), len(ledger["unreadable"])
+
+
+@dataclass
+class MixtureVerification(Verification):
+    """The result of verifying a mixture."""
+
     n_question_only: int = 0  # documents with a question without its answer, and no leak
 
 
-def verify(
-    builder: Builder,
-    mixture: Mixture,
-    *,
-    workers: int = 1,
-    on_progress: Progress | None = None,
-) -> MixtureVerification:
+def verify(builder: Builder, mixture: Mixture, *, workers: int = 1) -> MixtureVerification:
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
     valid: list[Pack] = []
@@ -62,7 +88,7 @@ def verify(
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [pack for pack in valid if pack.shards]
-    problems = scan_output(builder, packs, workers=workers, on_progress=on_progress)
+    problems = scan_output(builder, packs, workers=workers)
     if problems:
         result.problems += problems
         return result
@@ -75,29 +101,18 @@ def inspect_changed_mixtures(
     store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]
 ) -> Inspection:
     """Verify the mixtures that were built or modified since the last inspection."""
-    shares = [f"{one.name}/{pack.name}" for one in mixtures for pack in packs]
-    folders = {share: store.mixture(*share.split("/")) for share in shares}
-    stamps = {
-        share: stamp_of_files(folder, MANIFEST)
-        for share, folder in folders.items()
-        if (folder / MANIFEST).is_file()
+    folders = {
+        f"{one.name}/{pack.name}": store.mixture(one.name, pack.name)
+        for one in mixtures
+        for pack in packs
     }
-    return inspect_changed(store, "mixtures", stamps, lambda share: manifest_faults(folders[share]))
+    return inspect_products(store, "mixtures", folders, manifest_faults)
 
 
-def scan_output(
-    builder: Builder, packs: Sequence[Pack], *, workers: int, on_progress: Progress | None
-) -> list[Problem]:
+def scan_output(builder: Builder, packs: Sequence[Pack], *, workers: int) -> list[Problem]:
     """Scan written shards like those of a corpus; return a problem for each unreadable one."""
     try:
-        scan_packs(
-            builder.store,
-            packs,
-            builder.versions,
-            builder.policy,
-            workers=workers,
-            on_progress=on_progress,
-        )
+        scan_packs(builder.store, packs, builder.versions, builder.policy, workers=workers)
     except CorpusError as error:
         return list(error.problems)
     return []
@@ -120,7 +135,7 @@ def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Prob
 
 def _check_card(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
     path = builder.store.mixtures(mixture.name) / CARD
-    if path.read_bytes() != sealed_page(builder.card(mixture)):
+    if not has_page(path, builder.card(mixture)):
         yield Problem(
             str(path),
             "another text",
@@ -173,31 +188,20 @@ def _check_scan(
     folder = builder.store.mixture(mixture.name, pack.name)
     accounts = read_json(folder / MANIFEST)["shards"]
     for shard, account in zip(pack.shards, accounts, strict=True):
-        ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
-        result.n_documents += ledger["n_documents"]
-        n_tokens = int(Sizes.of(reader.store, shard, reader.scan).n_tokens.sum())
-        result.n_tokens += n_tokens
-        counts = (ledger["n_documents"], n_tokens, len(ledger["unreadable"]))
-        if counts != (account["n_documents_out"], account["n_tokens_out"], 0):
-            n_documents, n_tokens = account["n_documents_out"], account["n_tokens_out"]
-            result.problems.append(
-                Problem(
-                    shard.path,
-                    "{} documents, {} tokens, {} unreadable rows".format(*counts),
-                    f"{n_documents} documents, {n_tokens} tokens, 0 unreadable rows",
-                )
-            )
+        found = scanned_counts(reader, shard)
+        n_documents, n_tokens = account["n_documents_out"], account["n_tokens_out"]
+        result.add_counts(shard, found, n_documents, n_tokens)
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
         counted = {row: [*filter(mixture.leaks.counts, all_)] for row, all_ in by_row.items()}
         leaks = {row: entries for row, entries in counted.items() if entries}
         n_question_only = sum(map(is_only_questions, by_row.values()))
         result.n_question_only += n_question_only
         result.n_leaks += len(by_row) - n_question_only
-        if mixture.take == "leaks" and len(leaks) != ledger["n_documents"]:
+        if mixture.take == "leaks" and len(leaks) != found[0]:
             result.problems.append(
                 Problem(
                     shard.path,
-                    f"{ledger['n_documents'] - len(leaks)} documents without a leak",
+                    f"{found[0] - len(leaks)} documents without a leak",
                     "only documents with a leak",
                 )
             )

@@ -26,7 +26,6 @@ from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
 from decon_core.mixtures.rows import BlockRows, RowReader, ShardRows
-from decon_core.scan.workers import advance
 from decon_core.schemas import REMOVED
 from decon_core.storage.store import write_parquet
 
@@ -42,15 +41,8 @@ class Writer:
 
     @cached_property
     def _rescan(self) -> Rescan:
-        reader = self._reader
-        return Rescan(
-            reader.store,
-            reader.needed_by(self._mixture),
-            reader.policy,
-            reader.scan,
-            source=self._pack.source.name,
-            verdicts=reader.verdicts,
-        )
+        versions = self._reader.needed_by(self._mixture)
+        return Rescan(self._reader, versions, source=self._pack.source.name)
 
     def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:
         """Write a shard; return its entry in the manifest. `drawn`: rows that a control removes."""
@@ -66,7 +58,6 @@ class Writer:
             found = f"another shard whose {what} would have the same name"
             raise CorpusError(Problem(shard.path, found, "names that differ before the suffix"))
         ids = self._write(shard, target, outcome)
-        advance(shard.n_bytes)
         self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))
         return {
             "shard": shard.name,

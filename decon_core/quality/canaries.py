@@ -10,7 +10,7 @@ The shards and their tiles are temporary; they never mix with those of the corpu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -84,7 +84,7 @@ def run_canaries(
         lost = [
             problem
             for shard in pack.shards
-            for problem in _lost(canaries, _scores(store, scratch, shard, whole, policy), shard)
+            for problem in _lost(store, scratch, shard, whole, policy, canaries)
         ]
     return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
 
@@ -160,33 +160,30 @@ def _linked_store(store: Store, root: Path) -> Store:
     return Store(root)
 
 
-def _scores(
-    store: Store, scratch: Store, shard: Shard, versions: Sequence[Version], policy: Policy
-) -> Mapping[Canary, tuple[bool, float]]:
-    """Return the best match of each canary: whether it is a leak, and its score."""
+def _lost(
+    store: Store,
+    scratch: Store,
+    shard: Shard,
+    versions: Sequence[Version],
+    policy: Policy,
+    canaries: Sequence[Canary],
+) -> Iterator[Problem]:
+    """Yield the canaries whose best match in a shard is not a leak."""
     scan = scan_fingerprint(store, policy)
     tiles = (
         (version, read_parquet(scratch.tile(scan, shard.fingerprint, version.fingerprint)))
         for version in versions
     )
-    entries = entries_of(
-        store, tiles, policy, scan, source=shard.source, verdicts=NO_VERDICTS
-    ).to_pylist()
-    best: dict[Canary, tuple[bool, float]] = {}
-    for entry in entries:
+    entries = entries_of(store, tiles, policy, scan, source=shard.source, verdicts=NO_VERDICTS)
+    best: dict[tuple[object, ...], tuple[bool, float]] = {}
+    for entry in entries.to_pylist():
         item = entry["benchmark"], entry["detector"], entry["split"], entry["instance_index"]
         found = entry["is_contaminated"], entry["score"]
-        best[Canary(*item)] = max(found, best.get(Canary(*item), found))
-    return best
-
-
-def _lost(
-    canaries: Sequence[Canary], scores: Mapping[Canary, tuple[bool, float]], shard: Shard
-) -> Iterator[Problem]:
+        best[item] = max(found, best.get(item, found))
     for canary in canaries:
-        is_leak, score = scores.get(canary, (False, None))
+        is_leak, score = best.get(canary, (False, None))
         if not is_leak:
             where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.rule}"
-            found = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
+            text = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
             expected = f"the planted item ({shard.name.partition('.')[2]})"
-            yield Problem(where, found, expected, _REMEDY)
+            yield Problem(where, text, expected, _REMEDY)

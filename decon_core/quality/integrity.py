@@ -6,25 +6,25 @@ mixture, have theirs in the manifest of their folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from decon_core.corpus.packs import FILES, hash_file
+from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
+from decon_core.mixtures.card import CARD
+from decon_core.mixtures.manifest import MANIFEST, listed_files
 from decon_core.storage.checksums import damaged, fault_of
 from decon_core.storage.store import Store, read_json, remove
 
 # Folders with a manifest: its depth below the folder, and its name.
 _WITH_MANIFEST = {
-    "mixtures": (2, "_manifest.json"),
-    "blends": (1, "_manifest.json"),
+    "mixtures": (2, MANIFEST),
+    "blends": (1, MANIFEST),
     "clean": (1, "manifest.json"),
     "scorecard": (0, "summary.json"),
 }
 _LEFT_OUT = {"drafts"}
-_CARD = "README.md"
 
 
 def verify_store(store: Store) -> Iterator[Problem | None]:
@@ -39,13 +39,13 @@ def verify_store(store: Store) -> Iterator[Problem | None]:
         listed = {path.parent for path in folder.glob("*/" * depth + manifest)}
         for one in sorted(listed):
             yield from _faults_of_listed(one, manifest)
-        yield from (_fault(path) for path in _files(folder) if path.name == _CARD)
+        yield from (_fault(path) for path in _files(folder) if path.name == CARD)
 
 
 def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
     """Remove damaged files and what depends on them; return the damaged files."""
-    found = [path for path in _places(problems) if path.is_relative_to(store.root)]
-    found = [path for path in found if path.exists()]
+    places = dict.fromkeys(Path(problem.where) for problem in problems)
+    found = [path for path in places if path.is_relative_to(store.root) and path.exists()]
     for path in to_remove(store, found):
         remove(path)
     return found
@@ -56,14 +56,10 @@ def to_remove(store: Store, damaged_files: Iterable[Path]) -> list[Path]:
     return [*dict.fromkeys(one for path in damaged_files for one in _removed_with(store, path))]
 
 
-def _places(problems: Iterable[Problem]) -> Iterator[Path]:
-    yield from dict.fromkeys(Path(problem.where) for problem in problems)
-
-
 def _removed_with(store: Store, path: Path) -> list[Path]:
     """Return what to remove so that a file is rebuilt."""
     kind, *rest = path.relative_to(store.root).parts
-    if kind in _WITH_MANIFEST and path.name != _CARD:
+    if kind in _WITH_MANIFEST and path.name != CARD:
         depth, _ = _WITH_MANIFEST[kind]
         return [store.root.joinpath(kind, *rest[:depth])]
     if kind == "common":
@@ -109,7 +105,7 @@ def _faults_of_listed(folder: Path, name: str) -> Iterator[Problem | None]:
         yield problem
         return
     try:
-        hashes = _hashes(read_json(path))
+        hashes = listed_files(read_json(path))
     except (DeconError, KeyError, TypeError, AttributeError) as error:
         yield damaged(path, f"an invalid manifest: {error}")
         return
@@ -122,14 +118,3 @@ def _faults_of_listed(folder: Path, name: str) -> Iterator[Problem | None]:
             yield damaged(found, "its checksum differs from the manifest")
         else:
             yield None
-
-
-def _hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the hashes of the files that a manifest lists."""
-    if FILES in manifest:
-        return dict(manifest[FILES])
-    if "parts" in manifest:
-        parts: dict[str, str] = {part["file"]: part["output"] for part in manifest["parts"]}
-        return {**parts, **manifest["tables"]}
-    shards: dict[str, str] = {shard["file"]: shard["output"] for shard in manifest["shards"]}
-    return {**shards, "_removed.parquet": manifest["removed"]}

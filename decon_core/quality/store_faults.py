@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -99,18 +101,10 @@ def _records_without_text(path: Path, table: pa.Table) -> Iterator[Problem]:
 def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
     """Yield items whose records are not consecutive: two items have the same number."""
     names = zip(table["split"].to_pylist(), table["instance_index"].to_pylist(), strict=True)
-    finished: set[Any] = set()
-    twice: dict[Any, None] = {}
-    before = None
-    for name in names:
-        if name != before:
-            if name in finished:
-                twice[name] = None
-            finished.add(name)
-            before = name
+    n_runs = Counter(name for name, _ in groupby(names))
+    twice = [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]
     if twice:
-        some = ", ".join(f"{split} {number}" for split, number in [*twice][:_MAX_LISTED])
-        found = f"{counted(len(twice), 'item number')} used twice: {some}"
+        found = f"{counted(len(twice), 'item number')} used twice: {', '.join(twice[:_MAX_LISTED])}"
         yield Problem(str(path), found, "a unique number for each item", _AGAIN)
 
 
@@ -165,11 +159,35 @@ def faults_of_scan(
         tile = store.tile(scan, shard.fingerprint, version.fingerprint)
         if tile.name in names:
             yield from _faults_of_tile(tile, shard, version, first, note)
-            yield from _faults_of_counts(store, shard, version, scan)
+            counts = store.gram_counts(scan, shard.fingerprint, version.fingerprint)
+            if isinstance(fault := _read(counts, GRAM_COUNTS, columns=[]), Problem):
+                yield fault
 
 
 def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Inspect new and faulty ledgers for rows that could not be read.
+    """Inspect new and faulty ledgers for rows that could not be read."""
+    return _changed_rows(
+        store, packs, scan, "rows", "unreadable", lambda row: (row["reason"], "a document")
+    )
+
+
+def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
+    """Inspect new and faulty ledgers for rows with bytes that are not UTF-8."""
+    found = "bytes that are not UTF-8 ({detail})"
+    return _changed_rows(
+        store, packs, scan, "utf8", "invalid_utf8", lambda row: (found.format_map(row), "UTF-8")
+    )
+
+
+def _changed_rows(
+    store: Store,
+    packs: Sequence[Pack],
+    scan: str,
+    what: str,
+    field: str,
+    described: Callable[[Mapping[str, Any]], tuple[str, str]],
+) -> Inspection:
+    """Inspect the rows that a field of a ledger lists. `described`: what was found and expected.
 
     A backfill calls this after each run, when few of its 5,000 ledgers are new.
     """
@@ -178,24 +196,10 @@ def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspe
     stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
 
     def faults(name: str) -> Iterator[Problem]:
-        for row in read_json(ledgers[name])["unreadable"]:
-            yield Problem(f"{shards[name].name}: row {row['row']}", row["reason"], "a document")
+        for row in read_json(ledgers[name])[field]:
+            yield Problem(f"{shards[name].name}: row {row['row']}", *described(row))
 
-    return inspect_changed(store, "rows", stamps, faults)
-
-
-def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Inspect new and faulty ledgers for rows with bytes that are not UTF-8."""
-    shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
-    ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
-    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
-
-    def faults(name: str) -> Iterator[Problem]:
-        for row in read_json(ledgers[name])["invalid_utf8"]:
-            place = f"{shards[name].name}: row {row['row']}"
-            yield Problem(place, f"bytes that are not UTF-8 ({row['detail']})", "UTF-8")
-
-    return inspect_changed(store, "utf8", stamps, faults)
+    return inspect_changed(store, what, stamps, faults)
 
 
 def _stamp_of_ledger(path: Path) -> Stamp:
@@ -264,13 +268,6 @@ def _foreign_matches(
     if pc.max(table["record"]).as_py() >= version.n_records:
         found = "matches of records that the benchmark does not have"
         yield Problem(str(path), found, f"records below {version.n_records}", _SCAN_AGAIN)
-
-
-def _faults_of_counts(store: Store, shard: Shard, version: Version, scan: str) -> Iterator[Problem]:
-    path = store.gram_counts(scan, shard.fingerprint, version.fingerprint)
-    table = _read(path, GRAM_COUNTS, columns=[])
-    if isinstance(table, Problem):
-        yield table
 
 
 def _read(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from decon_core.benchmarks import load_recipes, normalize
-from decon_core.quality.scorecard.edits import Material
+from decon_core.quality.scorecard.edits.edit import Material
 from decon_core.quality.scorecard.items import items_of
 from decon_core.quality.scorecard.lexicon import lexicon_of
 

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
-from decon_core.quality.scorecard.edits import TRANSFORMATIONS, Material, Turn, name_spans
+from decon_core.quality.scorecard.edits import TRANSFORMATIONS
+from decon_core.quality.scorecard.edits.content import name_spans
+from decon_core.quality.scorecard.edits.edit import Material, Turn
 from decon_core.quality.scorecard.items import (
     Choice,
     Item,

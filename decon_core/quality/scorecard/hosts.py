@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +18,7 @@ import orjson
 import polars as pl
 
 from decon_core.config.load import Source
-from decon_core.quality.scorecard.edits import Turn
+from decon_core.quality.scorecard.edits.edit import Turn
 from decon_core.quality.scorecard.plan import Plan, Planting, seeded
 from decon_core.storage.compression import create
 from decon_core.storage.store import atomic_path
@@ -84,7 +85,8 @@ def write_planted_corpus(
     there is less background. Hosts longer than `most_host_characters` are cut.
     """
     queue = _Hosts(hosts, most_host_characters)
-    order = _order(plan, n_background)
+    order: list[Planting | None] = [*plan.plantings, *[None] * n_background]
+    seeded(plan.seed, "order of documents").shuffle(order)
     n_background = 0
     with atomic_path(out) as draft:
         draft.mkdir()
@@ -103,12 +105,6 @@ def write_planted_corpus(
                     truth.write(orjson.dumps(line) + b"\n")
         shards.close()
     return PlantedCorpus(shards.n_documents, n_background, queue.n_fresh)
-
-
-def _order(plan: Plan, n_background: int) -> list[Planting | None]:
-    order: list[Planting | None] = [*plan.plantings, *[None] * n_background]
-    seeded(plan.seed, "order of documents").shuffle(order)
-    return order
 
 
 class _Hosts:
@@ -132,9 +128,9 @@ class _Hosts:
 
     def any(self, rng: Random) -> str:
         text = self.fresh()
-        if text is None:
-            text = rng.choice(self._seen) if self._seen else ""
-        return text
+        if text is None and self._seen:
+            text = rng.choice(self._seen)
+        return text or ""
 
 
 def _cut(text: str, max_characters: int) -> str:
@@ -179,22 +175,19 @@ def _in_chat(planted: Sequence[Turn], host: str, rng: Random) -> _Placed:
     paragraphs = [part.strip() for part in host.split("\n") if part.strip()][:8]
     exchanges = [paragraphs[at : at + 2] for at in range(0, len(paragraphs) - 1, 2)]
     at = rng.randint(0, len(exchanges))
-    before, after = (_turns(part) for part in (exchanges[:at], exchanges[at:]))
+    before, after = (
+        [
+            Turn(role, content)
+            for exchange in part
+            for role, content in zip(("user", "assistant"), exchange, strict=True)
+        ]
+        for part in (exchanges[:at], exchanges[at:])
+    )
     contents = [turn.content for turn in planted if turn.content]
     start = sum(len(turn.content) + len(_BETWEEN) for turn in before)
     stop = start + len(_BETWEEN.join(contents))
-    messages = [
-        {"role": turn.role, "content": turn.content} for turn in (*before, *planted, *after)
-    ]
+    messages = [asdict(turn) for turn in (*before, *planted, *after)]
     return _Placed(_CHAT, {"messages": messages}, start, stop, _place(at, len(exchanges)))
-
-
-def _turns(exchanges: Iterable[Sequence[str]]) -> list[Turn]:
-    return [
-        Turn(role, content)
-        for exchange in exchanges
-        for role, content in zip(("user", "assistant"), exchange, strict=True)
-    ]
 
 
 def _place(at: int, n: int) -> str:
@@ -226,10 +219,9 @@ class _Shards:
     """Rows by kind of shard; a full shard is written immediately."""
 
     def __init__(self, folder: Path, rows_per_shard: int) -> None:
-        self._folder = folder
-        self._rows_per_shard = rows_per_shard
+        self._folder, self._rows_per_shard = folder, rows_per_shard
         self._rows: dict[str, list[bytes]] = {_TEXT: [], _CHAT: []}
-        self._numbers = {_TEXT: 0, _CHAT: 0}
+        self._numbers: Counter[str] = Counter()
         self.n_documents = 0
 
     def add(self, name: str, row: dict[str, Any]) -> tuple[str, int]:

@@ -15,7 +15,6 @@ from itertools import combinations
 from math import sqrt
 
 import polars as pl
-from polars.dataframe.group_by import GroupBy
 
 from decon_core.errors import InputError, Problem
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
@@ -142,16 +141,20 @@ def mark(
     _require_known(calls, thresholds)
     detectors = tuple(thresholds)
     truth = _sorted_by_transformation(truth)
-    seen = _best_of_groups(calls.group_by("rule", *_ITEM))
-    plants = _plants(truth, seen, detectors)
-    negatives = _negatives(truth, seen, detectors)
+    seen = _best(calls, _ITEM)
+    plants = _marked(truth, "plant", seen, _ITEM, detectors)
+    negatives = _marked(truth, "hard_negative", seen, _DOCUMENT, detectors)
+    background = _best(seen, _DOCUMENT).join(truth, on=_DOCUMENT, how="anti")
     curves = [_curve(detector, plants, negatives) for detector in detectors]
-    flags = ("is_contaminated", "is_question_only")
-    background = {flag: _background(truth, seen, flag) for flag in flags}
     return Marks(
         detectors,
-        _recall(plants),
-        _false_alarms(negatives),
+        _shares(plants, RECALL, "n_found", "recall"),
+        _shares(
+            negatives.rename({"transformation": "negative"}),
+            NEGATIVES,
+            "n_flagged",
+            "false_alarm_rate",
+        ),
         _totals(plants, negatives, background, curves, thresholds, n_background),
         pl.concat([pl.DataFrame(schema=CURVES), *curves]),
         _agreement(plants, detectors),
@@ -179,11 +182,7 @@ def wilson(n_found: int, n: int) -> tuple[float, float]:
 
 
 _ORDER = {
-    key: at
-    for at, key in enumerate(
-        [(way.group, way.grade) for way in TRANSFORMATIONS]
-        + [(way.name, "") for way in HARD_NEGATIVES]
-    )
+    (edit.group, edit.grade): at for at, edit in enumerate((*TRANSFORMATIONS, *HARD_NEGATIVES))
 }
 
 
@@ -198,99 +197,67 @@ def _sorted_by_transformation(truth: pl.DataFrame) -> pl.DataFrame:
 # Truth and calls together -------------------------------------------------------------------------
 
 
-def _times_detectors(rows: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
-    return rows.join(pl.DataFrame({"rule": detectors}, schema={"rule": pl.String}), how="cross")
-
-
-def _plants(truth: pl.DataFrame, seen: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
-    """Return one row per planted item and detector."""
-    rows = truth.filter(kind="plant").with_row_index("number")
-    return _filled(
-        _times_detectors(rows, detectors).join(
-            seen, on=["rule", *_ITEM], how="left", maintain_order="left"
-        )
-    )
-
-
-def _negatives(truth: pl.DataFrame, seen: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
-    """Return one row per hard negative and detector, with the highest score in its document."""
-    rows = truth.filter(kind="hard_negative").with_row_index("number")
-    documents = _best_of_groups(seen.group_by("rule", *_DOCUMENT))
-    on = ["rule", *_DOCUMENT]
-    return _filled(
-        _times_detectors(rows, detectors).join(documents, on=on, how="left", maintain_order="left")
-    )
-
-
-def _best_of_groups(groups: GroupBy) -> pl.DataFrame:
-    """Return, per group, the best score and whether it is a leak or else question-only."""
-    is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
-    return groups.agg(pl.col("score").max(), is_leak, is_question_only & ~is_leak)
-
-
-def _filled(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.with_columns(
+def _marked(
+    truth: pl.DataFrame, kind: str, seen: pl.DataFrame, on: Sequence[str], detectors: Sequence[str]
+) -> pl.DataFrame:
+    """Return one row per planting of a kind and detector, with the best call for its keys."""
+    rows = truth.filter(kind=kind).with_row_index("number")
+    every = rows.join(pl.DataFrame({"rule": detectors}, {"rule": pl.String}), how="cross")
+    return every.join(
+        _best(seen, on), on=["rule", *on], how="left", maintain_order="left"
+    ).with_columns(
         pl.col("score").fill_null(0.0),
         pl.col("is_contaminated", "is_question_only").fill_null(value=False),
     )
 
 
-def _background(truth: pl.DataFrame, seen: pl.DataFrame, flag: str) -> dict[str, int]:
-    """Count, by detector, the flagged documents without a planting."""
-    documents = _best_of_groups(seen.group_by("rule", *_DOCUMENT))
-    of_background = documents.filter(flag).join(truth, on=_DOCUMENT, how="anti")
-    return dict(of_background.group_by("rule").len().iter_rows())
+def _best(calls: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
+    """Return, per group, the best score and whether it is a leak or else question-only."""
+    is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
+    return calls.group_by("rule", *on).agg(
+        pl.col("score").max(), is_leak, is_question_only & ~is_leak
+    )
 
 
 # Tables -------------------------------------------------------------------------------------------
 
 
-def _with_shares(
-    rows: pl.DataFrame, schema: pl.Schema, *, n_found: str, share: str
-) -> pl.DataFrame:
-    """Add shares and their intervals to counts."""
-    pairs = list(zip(rows[n_found], rows["n"], strict=True))
+def _as(rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    return rows.select(*schema).cast(schema)
+
+
+def _shares(rows: pl.DataFrame, schema: pl.Schema, n_found: str, share: str) -> pl.DataFrame:
+    """Count leaks by the first columns of a schema, with their shares and intervals."""
+    keys = [*schema][: [*schema].index("n")]
+    counts = rows.group_by(keys, maintain_order=True).agg(
+        pl.len().alias("n"),
+        pl.col("is_contaminated").sum().alias(n_found),
+        pl.col("is_question_only").sum(),
+    )
+    pairs = list(zip(counts[n_found], counts["n"], strict=True))
     intervals = [wilson(*pair) for pair in pairs]
-    return rows.with_columns(
+    shares = counts.rename({"is_question_only": "n_question_only"}).with_columns(
         pl.Series(share, [found / n for found, n in pairs], pl.Float64),
         pl.Series("low", [low for low, _ in intervals], pl.Float64),
         pl.Series("high", [high for _, high in intervals], pl.Float64),
-    ).select(pl.col(name).cast(kind) for name, kind in schema.items())
-
-
-def _recall(plants: pl.DataFrame) -> pl.DataFrame:
-    counts = plants.group_by("rule", "transformation", "grade", maintain_order=True).agg(
-        pl.len().alias("n"),
-        pl.col("is_contaminated").sum().alias("n_found"),
-        pl.col("is_question_only").sum().alias("n_question_only"),
     )
-    return _with_shares(counts, RECALL, n_found="n_found", share="recall")
-
-
-def _false_alarms(negatives: pl.DataFrame) -> pl.DataFrame:
-    counts = negatives.group_by(
-        "rule", pl.col("transformation").alias("negative"), maintain_order=True
-    ).agg(
-        pl.len().alias("n"),
-        pl.col("is_contaminated").sum().alias("n_flagged"),
-        pl.col("is_question_only").sum().alias("n_question_only"),
-    )
-    return _with_shares(counts, NEGATIVES, n_found="n_flagged", share="false_alarm_rate")
+    return _as(shares, schema)
 
 
 def _totals(
     plants: pl.DataFrame,
     negatives: pl.DataFrame,
-    background: Mapping[str, Mapping[str, int]],
+    background: pl.DataFrame,
     curves: Sequence[pl.DataFrame],
     thresholds: Mapping[str, float],
     n_background: int,
 ) -> pl.DataFrame:
     rows = []
     for (detector, threshold), curve in zip(thresholds.items(), curves, strict=True):
-        planted, negative = plants.filter(rule=detector), negatives.filter(rule=detector)
-        n_found = int(planted["is_contaminated"].sum())
-        n_false = int(negative["is_contaminated"].sum())
+        groups = [group.filter(rule=detector) for group in (plants, negatives, background)]
+        planted, negative, _ = groups
+        n_found, n_false, n_others = (int(group["is_contaminated"].sum()) for group in groups)
+        n_question_only = [int(group["is_question_only"].sum()) for group in groups]
         low, high = wilson(n_found, n_found + n_false)
         rows.append(
             {
@@ -306,10 +273,10 @@ def _totals(
                 "high": high,
                 "average_precision": average_precision(curve),
                 "n_background": n_background,
-                "n_background_flagged": background["is_contaminated"].get(detector, 0),
-                "n_question_only": int(planted["is_question_only"].sum()),
-                "n_negatives_question_only": int(negative["is_question_only"].sum()),
-                "n_background_question_only": background["is_question_only"].get(detector, 0),
+                "n_background_flagged": n_others,
+                "n_question_only": n_question_only[0],
+                "n_negatives_question_only": n_question_only[1],
+                "n_background_question_only": n_question_only[2],
             }
         )
     return pl.DataFrame(rows, schema=TOTALS)
@@ -321,15 +288,13 @@ def _share(n_found: int, n: int) -> float | None:
 
 def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
     """Return a point per distinct score, highest first. A score of 0 is not a match."""
-    planted, negative = plants.filter(rule=detector), negatives.filter(rule=detector)
-    scores = pl.concat(
-        [
-            planted.select("score", is_plant=pl.lit(value=True)),
-            negative.select("score", is_plant=pl.lit(value=False)),
-        ]
-    ).filter(pl.col("score") > 0)
+    is_plant = pl.lit(value=True).alias("is_plant")
+    planted = plants.filter(rule=detector).select("score", is_plant)
+    negative = negatives.filter(rule=detector).select("score", ~is_plant)
     points = (
-        scores.group_by("score")
+        pl.concat([planted, negative])
+        .filter(pl.col("score") > 0)
+        .group_by("score")
         .agg(
             pl.col("is_plant").sum().cast(pl.Int64).alias("n_found"),
             (~pl.col("is_plant")).sum().cast(pl.Int64).alias("n_false_alarms"),
@@ -338,11 +303,12 @@ def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.D
         .with_columns(pl.col("n_found", "n_false_alarms").cum_sum())
     )
     n_flagged = pl.col("n_found") + pl.col("n_false_alarms")
-    return points.with_columns(
+    curve = points.with_columns(
         pl.lit(detector).alias("rule"),
         (pl.col("n_found") / max(planted.height, 1)).alias("recall"),
         (pl.col("n_found") / n_flagged).alias("precision"),
-    ).select(pl.col(name).cast(kind) for name, kind in CURVES.items())
+    )
+    return _as(curve, CURVES)
 
 
 def average_precision(curve: pl.DataFrame) -> float:
@@ -385,10 +351,10 @@ def cohens_kappa(both: int, only_first: int, only_second: int, neither: int) -> 
 
 
 def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
-    finders = pl.col("is_contaminated").sum().over("number")
     is_found = pl.col("is_contaminated")
-    return (
-        plants.with_columns(finders.alias("n_finders"))
+    n_finders = is_found.sum().over("number")
+    counts = (
+        plants.with_columns(n_finders.alias("n_finders"))
         .group_by("benchmark", "rule", maintain_order=True)
         .agg(
             pl.len().alias("n_planted"),
@@ -397,6 +363,5 @@ def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
             (pl.col("n_finders") == len(detectors)).sum().alias("n_found_by_all"),
             (pl.col("n_finders") == 0).sum().alias("n_found_by_none"),
         )
-        .sort("benchmark", maintain_order=True)
-        .select(pl.col(name).cast(kind) for name, kind in FOUND.items())
     )
+    return _as(counts.sort("benchmark", maintain_order=True), FOUND)

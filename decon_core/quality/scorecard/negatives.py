@@ -1,14 +1,12 @@
-"""Hard negatives: texts that look like a leak, in which no item may be found.
-
-Like a transformation, each returns None where it does not apply.
-"""
+"""Hard negatives: edits whose texts look like a leak, in which no item may be found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from decon_core.quality.scorecard.edits import Material, another_number, everywhere
+from decon_core.quality.scorecard.edits.content import another_number, everywhere
+from decon_core.quality.scorecard.edits.edit import Edit, Material
+from decon_core.quality.scorecard.edits.surface import verbatim
 from decon_core.quality.scorecard.items import Choice, as_text
 from decon_core.quality.scorecard.lexicon import is_name_like, like, longest_kept
 from decon_core.quality.scorecard.pieces import (
@@ -25,28 +23,25 @@ _LONGEST_KEPT = 6  # words in a row
 _MOST_KEPT = 0.6
 
 
-@dataclass(frozen=True)
-class HardNegative:
-    """A way to make a hard negative of an item."""
-
-    name: str
-    meaning: str
-    apply: Callable[[Material], str | None]
-    is_of_held_out: bool = False  # made of an item that is not in the index
-
-
 def same_template(m: Material) -> str | None:
     """Replace every number and every word that few questions share, consistently."""
     new: dict[str, str] = {}
 
     def change(text: str) -> str:
+        changes = []
         counted = numbers(text)
-        changes = [(span, _another_number(text[slice(*span)], new, m)) for span in counted]
+        for span in counted:
+            number = text[slice(*span)]
+            if number not in new:
+                new[number] = another_number(number, m.rng)
+            changes.append((span, new[number]))
         # The symbols of a formula are template, too; its numbers are not.
         for span in outside(word_spans(text), [*counted, *formulas(text)]):
             word = text[slice(*span)]
             if word.casefold() not in m.lexicon.template and len(word) > 1:
-                changes.append((span, _another(word, new, m)))
+                if word not in new:
+                    new[word] = _another(word, m)
+                changes.append((span, new[word]))
         return spliced(text, changes)
 
     made = everywhere(m.item, change)
@@ -57,35 +52,15 @@ def same_template(m: Material) -> str | None:
     return as_text(made) if n_kept <= _MOST_KEPT * len(before) else None
 
 
-def _another_number(old: str, new: dict[str, str], m: Material) -> str:
-    if old not in new:
-        new[old] = another_number(old, m.rng)
-    return new[old]
-
-
-def _another(word: str, new: dict[str, str], m: Material) -> str:
-    if word not in new:
-        if is_name_like(word) and word in m.lexicon.all_names:
-            new[word] = m.lexicon.another_name(word, m.rng)
-        else:
-            new[word] = _content_word(word, m)
-    return new[word]
-
-
-def _content_word(word: str, m: Material) -> str:
+def _another(word: str, m: Material) -> str:
+    """Return another name for a name, or another word that is not of the template."""
+    if is_name_like(word) and word in m.lexicon.all_names:
+        return m.lexicon.another_name(word, m.rng)
     for _ in range(20):
         found = m.lexicon.another(word, m.rng)
         if found and found.casefold() not in m.lexicon.template:
             return found
     return word
-
-
-def passage_alone(m: Material) -> str | None:
-    return m.item.passage
-
-
-def neighbouring_item(m: Material) -> str:
-    return as_text(m.item)
 
 
 def benchmark_like(m: Material) -> str | None:
@@ -109,21 +84,29 @@ def benchmark_like(m: Material) -> str | None:
     )
 
 
-HARD_NEGATIVES: tuple[HardNegative, ...] = (
-    HardNegative(
+HARD_NEGATIVES: tuple[Edit, ...] = (
+    Edit(
         "same template",
+        "",
         "words that many questions share are kept; all others, and all numbers, are replaced",
         same_template,
     ),
-    HardNegative("passage alone", "the passage of an item without its question", passage_alone),
-    HardNegative(
+    Edit(
+        "passage alone",
+        "",
+        "the passage of an item without its question",
+        lambda m: m.item.passage,
+    ),
+    Edit(
         "neighbouring item",
+        "",
         "an item of the same benchmark that is not in the index",
-        neighbouring_item,
+        verbatim,
         is_of_held_out=True,
     ),
-    HardNegative(
+    Edit(
         "benchmark-like",
+        "",
         "phrases of at most four words from many items, in the layout of one",
         benchmark_like,
     ),

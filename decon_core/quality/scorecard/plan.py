@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from random import Random
 from typing import Literal, TypeVar
 
 import pyarrow as pa
 
 from decon_core.errors import ConfigError, Problem
-from decon_core.quality.scorecard.edits import TRANSFORMATIONS, Material, Transformation, Written
+from decon_core.quality.scorecard.edits import TRANSFORMATIONS
+from decon_core.quality.scorecard.edits.edit import Edit, Material, Written
 from decon_core.quality.scorecard.items import Item, ItemKey, items_of
 from decon_core.quality.scorecard.lexicon import Lexicon, lexicon_of
-from decon_core.quality.scorecard.negatives import HARD_NEGATIVES, HardNegative
+from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 from decon_core.quality.scorecard.pieces import canonical_words
 
 Kind = Literal["plant", "hard_negative"]
@@ -84,12 +85,17 @@ def plan(records: pa.Table, *, per_transformation: int, seed: int) -> Plan:
         for name, found in by_benchmark.items()
     }
     neighbours = _grouped(held_out.values())
-    picker = _Picker(lexicons, per_transformation, seed)
-    for transformation in TRANSFORMATIONS:
-        picker.plant(transformation, indexed)
-    for negative in HARD_NEGATIVES:
-        picker.plant_negative(negative, neighbours if negative.is_of_held_out else indexed)
-    return Plan(seed, tuple(picker.plantings), frozenset(held_out), tuple(picker.tallies))
+    plantings: list[Planting] = []
+    tallies: list[Tally] = []
+    edits: list[tuple[Kind, Edit]] = [("plant", edit) for edit in TRANSFORMATIONS]
+    edits += [("hard_negative", edit) for edit in HARD_NEGATIVES]
+    for kind, edit in edits:
+        attempts = _Attempts(kind, edit, lexicons, seed)
+        of_benchmarks = neighbours if edit.is_of_held_out else indexed
+        queues = [attempts.planted(name, found) for name, found in of_benchmarks.items()]
+        plantings += islice(in_turn(queues), per_transformation)
+        tallies += [attempts.tally(name) for name in of_benchmarks]
+    return Plan(seed, tuple(plantings), frozenset(held_out), tuple(tallies))
 
 
 def seeded(seed: int, *names: object) -> Random:
@@ -117,58 +123,31 @@ def _shuffled(items: Sequence[Item], rng: Random) -> list[Item]:
 
 # Picking ------------------------------------------------------------------------------------------
 
-_Make = Callable[[Material], Written | None]
 
+class _Attempts:
+    """Applies an edit to items as they are asked for, and counts those that it does not fit."""
 
-class _Picker:
-    """Pick items from the benchmarks in turn, until there are enough of each kind."""
+    def __init__(self, kind: Kind, edit: Edit, lexicons: Mapping[str, Lexicon], seed: int) -> None:
+        self._kind, self._edit, self._lexicons, self._seed = kind, edit, lexicons, seed
+        self._n_planted: Counter[str] = Counter()
+        self._n_not_applicable: Counter[str] = Counter()
 
-    def __init__(self, lexicons: Mapping[str, Lexicon], n: int, seed: int) -> None:
-        self._lexicons = lexicons
-        self._n = n
-        self._seed = seed
-        self.plantings: list[Planting] = []
-        self.tallies: list[Tally] = []
+    def planted(self, benchmark: str, items: Sequence[Item]) -> Iterator[Planting]:
+        names = self._kind, self._edit.group, self._edit.grade
+        for at, item in enumerate(items):
+            partner = items[at - 1] if self._edit.has_partner and len(items) > 1 else None
+            rng = seeded(self._seed, *names, *item.key)
+            written = self._edit.apply(Material(item, self._lexicons[benchmark], rng, partner))
+            if written is None:
+                self._n_not_applicable[benchmark] += 1
+                continue
+            self._n_planted[benchmark] += 1
+            keys = (item.key, partner.key) if partner else (item.key,)
+            yield Planting("/".join(map(str, (*names, *item.key))), *names, keys, written)
 
-    def plant(self, change: Transformation, indexed: Mapping[str, list[Item]]) -> None:
-        group, grade, has_partner = change.group, change.grade, change.has_partner
-        self._pick("plant", group, grade, change.apply, indexed, has_partner=has_partner)
-
-    def plant_negative(self, change: HardNegative, items: Mapping[str, list[Item]]) -> None:
-        self._pick("hard_negative", change.name, "", change.apply, items, has_partner=False)
-
-    def _pick(
-        self,
-        kind: Kind,
-        transformation: str,
-        grade: str,
-        make: _Make,
-        items: Mapping[str, list[Item]],
-        *,
-        has_partner: bool,
-    ) -> None:
-        n_planted: Counter[str] = Counter()
-        n_not_applicable: Counter[str] = Counter()
-
-        def planted(benchmark: str) -> Iterator[Planting]:
-            order = items[benchmark]
-            for at, item in enumerate(order):
-                partner = order[at - 1] if has_partner and len(order) > 1 else None
-                rng = seeded(self._seed, kind, transformation, grade, *item.key)
-                written = make(Material(item, self._lexicons[benchmark], rng, partner))
-                if written is None:
-                    n_not_applicable[benchmark] += 1
-                    continue
-                n_planted[benchmark] += 1
-                keys = (item.key, partner.key) if partner else (item.key,)
-                name = "/".join(map(str, (kind, transformation, grade, *item.key)))
-                yield Planting(name, kind, transformation, grade, keys, written)
-
-        self.plantings += islice(in_turn([planted(benchmark) for benchmark in items]), self._n)
-        self.tallies += [
-            Tally(kind, transformation, grade, name, n_planted[name], n_not_applicable[name])
-            for name in items
-        ]
+    def tally(self, benchmark: str) -> Tally:
+        n = self._n_planted[benchmark], self._n_not_applicable[benchmark]
+        return Tally(self._kind, self._edit.group, self._edit.grade, benchmark, *n)
 
 
 def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
@@ -197,20 +176,16 @@ def _held_out(
         name: _shuffled(found, seeded(seed, "held out", name))[: _CANDIDATES * wanted[name]]
         for name, found in by_benchmark.items()
     }
-    unique = _without_near_duplicate(
-        [item for found in candidates.values() for item in found], items
-    )
+    unique = _without_near_duplicate([*chain.from_iterable(candidates.values())], items)
+    queues = [
+        islice((item for item in found if item.key in unique), wanted[name])
+        for name, found in candidates.items()
+    ]
     passages = Counter(item.passage for item in items)
-    held_out: dict[ItemKey, Item] = {}
-    for turn in range(n):
-        for name, found in candidates.items():
-            left = [item for item in found if item.key in unique]
-            if turn < min(wanted[name], len(left)) and len(held_out) < n:
-                item = left[turn]
-                if passages[item.passage] > 1:
-                    item = replace(item, passage=None)
-                held_out[item.key] = item
-    return held_out
+    return {
+        item.key: replace(item, passage=None) if passages[item.passage] > 1 else item
+        for item in islice(in_turn(queues), n)
+    }
 
 
 def _without_near_duplicate(candidates: Sequence[Item], items: Iterable[Item]) -> set[ItemKey]:

@@ -25,8 +25,7 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
-from decon_core.decisions.leaks import entries_of_shard
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
@@ -36,6 +35,7 @@ from decon_core.quality.scorecard.hosts import (
     sources,
     write_planted_corpus,
 )
+from decon_core.quality.scorecard.items import ItemKey
 from decon_core.quality.scorecard.marks import CALLS, Marks, mark
 from decon_core.quality.scorecard.page import markdown, svg
 from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
@@ -142,10 +142,8 @@ def _require_replaceable(out: Path) -> None:
 
 
 def _n_indexed(records: Mapping[str, pa.Table], planned: Plan) -> int:
-    names = ["benchmark", "split", "instance_index"]
-    n_items: int = sum(
-        table.select(names).group_by(names).aggregate([]).num_rows for table in records.values()
-    )
+    groups = (table.group_by([*ItemKey._fields]).aggregate([]) for table in records.values())
+    n_items: int = sum(group.num_rows for group in groups)
     return n_items - len(planned.held_out)
 
 
@@ -190,20 +188,10 @@ def _calls(
     *,
     truth: pl.DataFrame,
 ) -> pl.DataFrame:
-    scan = scan_fingerprint(store, policy)
+    # Without human verdicts: what the detectors find.
+    reader = MatchReader(store, tuple(versions), policy, scan_fingerprint(store, policy))
     found = [
-        _calls_in(
-            entries_of_shard(
-                store,
-                shard,
-                versions,
-                policy,
-                scan,
-                source=pack.source.name,
-                verdicts=NO_VERDICTS,  # what the detector finds, without human verdicts
-            ),
-            shard.name,
-        )
+        _calls_in(reader.entries(shard, versions, source=pack.source.name), shard.name)
         for pack in packs
         for shard in pack.shards
     ]
@@ -241,7 +229,8 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     return (
         calls.join(planted, on=document, how="left")
         .filter(~is_elsewhere.fill_null(value=False))
-        .select(pl.col(name).cast(kind) for name, kind in CALLS.items())
+        .select(*CALLS)
+        .cast(CALLS)
         .sort(*CALLS)
     )
 

@@ -1,0 +1,16 @@
+"""Ways to change an item on its way into training data, by topic; see `edit.py` for what one is."""
+
+from __future__ import annotations
+
+from decon_core.quality.scorecard.edits import characters, content, markup, surface, turns, words
+from decon_core.quality.scorecard.edits.edit import Edit
+
+# In the order of the report.
+TRANSFORMATIONS: tuple[Edit, ...] = (
+    *surface.EDITS,
+    *markup.EDITS,
+    *characters.EDITS,
+    *words.EDITS,
+    *content.EDITS,
+    *turns.EDITS,
+)

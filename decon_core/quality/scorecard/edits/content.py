@@ -1,0 +1,270 @@
+"""Edits of the content: other choices, numbers, names, order, or language; two items in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, zip_longest
+from random import Random
+
+from decon_core.quality.scorecard.edits.edit import Edit, Material, graded
+from decon_core.quality.scorecard.items import Choice, Item, as_text, body, ending, together
+from decon_core.quality.scorecard.lexicon import Lexicon, is_name_like
+from decon_core.quality.scorecard.pieces import (
+    NUMBER_WORDS,
+    Span,
+    begins_sentence,
+    formulas,
+    numbers,
+    outside,
+    owners,
+    plain_words,
+    sentences,
+    spliced,
+    word_spans,
+)
+
+# Choices ------------------------------------------------------------------------------------------
+
+_LABELS = {"1. 2. 3.": "{}. ", "bullets": "• "}
+
+
+def choices_shuffled(m: Material) -> str | None:
+    item = m.item
+    texts = [choice.text for choice in item.choices]
+    if len(set(texts)) < 2:
+        return None
+    order = list(range(len(texts)))
+    while [texts[at] for at in order] == texts:
+        m.rng.shuffle(order)
+    choices = tuple(
+        Choice(choice.label, texts[at]) for choice, at in zip(item.choices, order, strict=True)
+    )
+    correct = None if item.correct is None else order.index(item.correct)
+    return as_text(replace(item, choices=choices, correct=correct))
+
+
+def choices_relabelled(label: str, m: Material) -> str | None:
+    choices = tuple(
+        Choice(label.format(number), choice.text) for number, choice in enumerate(m.item.choices, 1)
+    )
+    return None if choices == m.item.choices else as_text(replace(m.item, choices=choices))
+
+
+# Numbers and names --------------------------------------------------------------------------------
+
+
+def everywhere(item: Item, change: Callable[[str], str]) -> Item:
+    """Change all texts of an item."""
+    return replace(
+        item,
+        question=change(item.question),
+        passage=item.passage and change(item.passage),
+        answer=item.answer and change(item.answer),
+        choices=tuple(Choice(choice.label, change(choice.text)) for choice in item.choices),
+    )
+
+
+def numbers_changed(has_all: bool, m: Material) -> str | None:
+    """Replace one or all numbers of the question, consistently within the item."""
+    found = [m.item.question[slice(*span)] for span in numbers(m.item.question)]
+    if not found:
+        return None
+    chosen = None if has_all else m.rng.choice(found)
+    new: dict[str, str] = {}
+
+    def change(text: str) -> str:
+        changes = []
+        for span in numbers(text):
+            old = text[slice(*span)]
+            if chosen in (None, old):
+                new.setdefault(old, another_number(old, m.rng))
+                changes.append((span, new[old]))
+        return spliced(text, changes)
+
+    return as_text(everywhere(m.item, change))
+
+
+def another_number(old: str, rng: Random) -> str:
+    """Return another number of equal length, with the same points and commas."""
+    if old.lower() in NUMBER_WORDS:
+        word = rng.choice([word for word in NUMBER_WORDS if word != old.lower()])
+        return word.capitalize() if old[0].isupper() else word
+    while True:
+        new = "".join(str(rng.randrange(10)) if sign.isdigit() else sign for sign in old)
+        if new != old and (new[0] != "0" or old[0] == "0"):
+            return new
+
+
+def names_substituted(m: Material) -> str | None:
+    """Replace every name of the question, consistently within the item."""
+    new: dict[str, str] = {}
+    for span in name_spans(m.item.question, m.lexicon):
+        name = m.item.question[slice(*span)]
+        new.setdefault(name, _unused_name(name, new, m))
+    if not new:
+        return None
+
+    def change(text: str) -> str:
+        found = [(span, new.get(text[slice(*span)])) for span in owners(text, word_spans(text))]
+        return spliced(text, [(span, name) for span, name in found if name])
+
+    return as_text(everywhere(m.item, change))
+
+
+def _unused_name(name: str, used: dict[str, str], m: Material) -> str:
+    for _ in range(20):  # the same name for two people would change the text
+        found = m.lexicon.another_name(name, m.rng)
+        if found not in used.values():
+            break
+    return found
+
+
+def name_spans(text: str, lexicon: Lexicon) -> list[Span]:
+    """Return the capitalised words inside sentences, and known names anywhere."""
+    return [
+        (start, stop)
+        for start, stop in owners(text, plain_words(text))
+        if text[start:stop] in lexicon.all_names
+        or (
+            is_name_like(text[start:stop])
+            and not begins_sentence(text, start)
+            and text[start:stop].casefold() not in lexicon.template
+        )
+    ]
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def clues_shuffled(m: Material) -> str | None:
+    """Shuffle the sentences of the passage, and of the question except its last one."""
+    question = sentences(m.item.question)
+    clues = _shuffled(question[:-1], m.rng)
+    passage = _shuffled(sentences(m.item.passage or ""), m.rng)
+    if clues is None and passage is None:
+        return None
+    return as_text(
+        replace(
+            m.item,
+            question=" ".join([*clues, question[-1]]) if clues else m.item.question,
+            passage=" ".join(passage) if passage else m.item.passage,
+        )
+    )
+
+
+def _shuffled(ordered: Sequence[str], rng: Random) -> list[str] | None:
+    if len(set(ordered)) < 2:
+        return None
+    shuffled = list(ordered)
+    while shuffled == list(ordered):
+        rng.shuffle(shuffled)
+    return shuffled
+
+
+def interleaved(m: Material) -> str | None:
+    if m.partner is None:
+        return None
+    both = [sentences(body(item)) for item in (m.item, m.partner)]
+    if min(map(len, both)) < 2:
+        return None
+    mixed = chain.from_iterable(zip_longest(*both, fillvalue=""))
+    return together([" ".join(filter(None, mixed)), ending(m.item), ending(m.partner)])
+
+
+# Another language ---------------------------------------------------------------------------------
+
+_Phrases = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+# Phrases before the first formula, between two formulas, and after the last one.
+_INSTRUCTIONS: dict[str, _Phrases] = {
+    "Urdu": (
+        ("درج ذیل سوال کو غور سے پڑھیں اور حل کریں۔ فرض کریں کہ", "مان لیجیے کہ", "اگر"),
+        ("اور یہ بھی معلوم ہے کہ", "جہاں", "تو اس صورت میں"),
+        ("کی قیمت معلوم کریں۔", "ہو تو جواب مرحلہ وار لکھیں۔", "کو حل کریں۔"),
+    ),
+    "Chinese": (
+        ("请仔细阅读下面的题目并作答。设", "已知", "如果"),
+        ("，并且", "，其中", "，又因为"),
+        ("，求它的值。", "，请写出解题步骤。", "，请计算结果。"),
+    ),
+    "Spanish": (
+        ("Lee con atención el siguiente problema y resuélvelo. Sea", "Se sabe que", "Si"),
+        ("y además", "donde", "de modo que"),
+        ("Halla su valor.", "Escribe la solución paso a paso.", "Calcula el resultado."),
+    ),
+}
+# An item is not recognizable by "8 * 7" alone.
+_LEAST_FORMULA = 16  # characters
+_FORMULA_SHARE = 0.25
+
+
+def instruction_translated(phrases: _Phrases, m: Material) -> str | None:
+    """Replace the words of the question by fixed phrases of another language, not a translation.
+
+    Formulas keep their order; choices and answers that are formulas or numbers are kept. Passages,
+    and choices and answers in words, are left out.
+    """
+    first, inner, last = phrases
+    text = m.item.question
+    spans = formulas(text)
+    n_formula = sum(stop - start for start, stop in spans)
+    is_enough = n_formula >= max(_LEAST_FORMULA, _FORMULA_SHARE * len(text))
+    if not is_enough or not outside(plain_words(text), spans):
+        return None
+    chosen = [m.rng.choice(first), *(m.rng.choice(inner) for _ in spans[1:]), m.rng.choice(last)]
+    kept = [text[slice(*span)] for span in spans]
+    mixed = " ".join(filter(None, chain.from_iterable(zip_longest(chosen, kept, fillvalue=""))))
+    item = replace(m.item, question=mixed, passage=None)
+    if any(map(_has_words, [item.answer or "", *(choice.text for choice in item.choices)])):
+        return item.question
+    return as_text(replace(item, correct=None))  # "Answer:" is English
+
+
+def _has_words(text: str) -> bool:
+    return any(stop - start > 2 for start, stop in plain_words(text))
+
+
+_NUMBERS = "numbers changed"
+
+EDITS = (
+    Edit(
+        "choices shuffled",
+        "",
+        "choices in another order; labels in the same order",
+        choices_shuffled,
+    ),
+    *graded("choices relabelled", "other labels before the choices", choices_relabelled, _LABELS),
+    *graded(
+        _NUMBERS,
+        "one number of the question replaced everywhere in the item",
+        numbers_changed,
+        {"one": False},
+    ),
+    *graded(
+        _NUMBERS,
+        "all numbers replaced, in digits or English words",
+        numbers_changed,
+        {"all": True},
+    ),
+    Edit(
+        "clues shuffled",
+        "",
+        "sentences of the passage, and of the question except its last, in another order",
+        clues_shuffled,
+    ),
+    Edit("names substituted", "", "the names of the question replaced", names_substituted),
+    *graded(
+        "instruction translated",
+        "words between formulas replaced by fixed phrases of another language",
+        instruction_translated,
+        _INSTRUCTIONS,
+    ),
+    Edit(
+        "two interleaved",
+        "",
+        "two items of the benchmark, sentence by sentence, then both answers",
+        interleaved,
+        has_partner=True,
+    ),
+)
