@@ -122,7 +122,6 @@ def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:
         filter=_filter(row),
         index=index_of(row.get("doc_id")),
         doc=doc if isinstance(doc, Mapping) else {"text": doc},
-        doc_hash=text_at(row, "doc_hash"),
     )
 
 

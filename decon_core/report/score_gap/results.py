@@ -36,7 +36,6 @@ class Sample:
     index: int | None = None
     fingerprint: str | None = None  # of a record of the item
     doc: Row = field(default_factory=dict)  # the item in the harness's form
-    doc_hash: str | None = None  # the harness's own
 
 
 @dataclass(kw_only=True)
