@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from decon_core.compare.differences import (
@@ -13,6 +12,7 @@ from decon_core.compare.differences import (
     QUESTION_ONLY_KINDS,
     Comparison,
 )
+from decon_core.templates import render
 from decon_core.wording import counted
 
 Cell = str | int | float | None
@@ -242,49 +242,13 @@ def _percent(share: float | None, *, sign: str = "-") -> str:
     return "–" if share is None else f"{round(100 * share, 2) + 0.0:{sign}.2f}%"
 
 
-# The page -----------------------------------------------------------------------------------------
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --quiet: #777; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-p, dl { max-width: 50rem; } dt { font-weight: 600; } .more { color: var(--quiet); }
-div { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
-"""
-
-
 def as_html(comparison: Comparison, *, most: int) -> str:
     """Return the comparison as one HTML file without scripts; all values are escaped."""
-    parts = [_html_of(one) for one in sections(comparison, most=most)]
-    names = "".join(
-        f"<dt>{side}</dt><dd>{escape(str(comparison[side]))}</dd>" for side in ("first", "second")
+    return render(
+        "compare/page.html.j2",
+        sides={side: comparison[side] for side in ("first", "second")},
+        notes=comparison.get("notes", ()),
+        headline=headline(comparison),
+        sections=sections(comparison, most=most),
+        plain=_plain,
     )
-    notes = "".join(f"<p>{escape(note)}</p>\n" for note in comparison.get("notes", ()))
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return (
-        '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>Two reports compared</title><style>{_STYLE}</style>\n"
-        f"<h1>Two reports compared</h1>\n<dl>{names}</dl>\n{notes}"
-        f"<p><strong>{escape(headline(comparison))}</strong></p>\n"
-        + "\n".join(parts)
-        + "\n</html>\n"
-    )
-
-
-def _html_of(section: Section) -> str:
-    heads = "".join(f"<th>{escape(head)}</th>" for head in section.heads)
-    rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in section.rows)
-    about = f"<p>{escape(section.about)}</p>" if section.about else ""
-    more = f'<p class="more">… and {section.n_more:,} more</p>' if section.n_more else ""
-    table = f"<div><table><tr>{heads}</tr>\n{rows}</table></div>"
-    return f"<h2>{escape(section.title)}</h2>\n{about}\n{table}{more}"
-
-
-def _cell(value: Cell) -> str:
-    text = f"{value:,}" if type(value) is int else "" if value is None else str(value)
-    is_number = text[:1].isdigit() or text[:1] in "+-–"
-    return f'<td class="n">{escape(text)}</td>' if is_number else f"<td>{escape(text)}</td>"

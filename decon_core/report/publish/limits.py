@@ -15,9 +15,8 @@ from typing import Literal
 
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, exceeds, reaches
 from decon_core.errors import InputError, Problem
-from decon_core.report.publish.card import percent
 from decon_core.report.publish.summary import Summary, keeps_question_only
-from decon_core.wording import counted
+from decon_core.wording import counted, percent
 
 By = Literal["point", "upper"]
 
