@@ -30,7 +30,7 @@ from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.quality.visibility import indexability
-from decon_core.report.tables import ACCOUNT, TABLES
+from decon_core.report.tables import TABLES
 from decon_core.scan.tiles import Gap, missing_by_shard
 from decon_core.scan.workers import run_jobs, wanted_workers
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
@@ -39,6 +39,7 @@ from decon_core.storage.store import Store, read_json, read_parquet
 _PROGRAM = f"decon-assets {version_of('decon-assets')}"
 
 _SOURCE_COUNTS = ("n_documents", "n_tokens", "passes")  # the same in every phase
+_MIXTURE_COUNTS = [name for name in TABLES["mixtures"].schema.names if name.startswith("n_")]
 _ITEM = ["benchmark", "split", "instance_index"]
 _COUNTED = ("n_rows", "n_documents", "n_characters", "n_too_short")
 
@@ -285,7 +286,7 @@ def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
                 "is_current": is_current,
             }
             for shard in read_json(folder / MANIFEST)["shards"]:
-                counts = {name: shard[name] for name in ACCOUNT}
+                counts = {name: shard[name] for name in _MIXTURE_COUNTS}
                 named = {"pack": pack.name, "shard_name": shard["shard"]}
                 accounts.append({**place, **named, **counts})
             rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED)

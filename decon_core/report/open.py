@@ -65,6 +65,12 @@ def rows_of(
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
+def queries_in(path: Path) -> dict[str, str]:
+    """Read a file of named queries: each follows a line `-- name: ...`."""
+    _, *parts = path.read_text(encoding="utf-8").split("-- name: ")
+    return {name: query for name, _, query in (part.partition("\n") for part in parts)}
+
+
 # Incomplete reports -------------------------------------------------------------------------------
 
 _N_SHARDS = """

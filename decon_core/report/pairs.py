@@ -38,36 +38,7 @@ _GONE = "the row is no longer in its shard"
 
 _EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]
 
-# The document shown is the first one with the best match.
-_CHOSEN = f"""
-    WITH matched AS (FROM read_parquet(?)),
-    totals AS (
-        SELECT pair,
-               string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
-               max(score) AS score,
-               bool_or(is_by_score) AS is_by_score,
-               bool_or(is_contaminated) AS is_contaminated,
-               bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
-               count(DISTINCT (source, shard_name, row)) AS n_documents,
-               count(*) AS n_matches
-        FROM matched GROUP BY pair
-    ),
-    ranked AS (
-        SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
-               source, shard_name, shard, row, doc_id, question_part AS text_part,
-               question_overlap, answer_overlap, passage_overlap, {", ".join(_EDGES)},
-               row_number() OVER (
-                   PARTITION BY pair
-                   ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, source,
-                            shard_name, row, detector, benchmark, split, instance_index,
-                            {", ".join(_EDGES)}
-               ) AS rank
-        FROM matched
-    )
-    SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
-    ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
-"""  # noqa: S608 - names of columns only
-
+_CHOSEN = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 _EARLIER = """
     SELECT evidence, text, text_start, text_marks, question_marks, answer_marks, passage_marks
     FROM pairs WHERE text IS NOT NULL

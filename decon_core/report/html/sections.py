@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
-from decon_core.report.html.gather import MOST_UNREADABLE, Facts, Row, Rows
+from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown, things
 
 ALL = "all benchmarks"
@@ -445,7 +445,7 @@ def unreadable(facts: Facts) -> Section:
     columns.append(_name("reason"))
     if facts.has_snippets:  # a detail may quote the row
         columns.append(_text("detail"))
-    name = f"The first {MOST_UNREADABLE} of {count(n)}" if n > len(rows) else "All of them"
+    name = f"The first {len(rows)} of {count(n)}" if n > len(rows) else "All of them"
     places = _table(name, columns, rows, is_folded=True)
     return Section("unreadable", title, [], tables=[reasons, places, *invalid])
 
@@ -457,7 +457,7 @@ def _invalid_utf8(facts: Facts) -> list[Table]:
         return []
     name = f"Documents with bytes that are not UTF-8, scanned as U+FFFD: {count(n)}"
     if n > len(rows):
-        name += f" (the first {MOST_UNREADABLE})"
+        name += f" (the first {len(rows)})"
     columns = [_name("source"), _name("shard", "shard_name"), _number("row", "row")]
     columns += [_number("byte", "offset"), _text("detail")]
     return [_table(name, columns, rows, is_folded=True)]
