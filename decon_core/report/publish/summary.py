@@ -122,7 +122,7 @@ def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
         for detector, value in sorted(thresholds.items())
     ]
     policy = _without_paths(json.loads(run["policy"] or "{}"))
-    return {**_without(run, "thresholds"), "rules": detectors, "policy": policy}
+    return {**_without(_without(run, "thresholds"), "policy"), "rules": detectors, "policy": policy}
 
 
 def _without_paths(policy: Summary) -> Summary:
