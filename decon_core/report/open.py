@@ -57,7 +57,9 @@ def _unusable(path: Path, error: duckdb.Error) -> Problem:
 
 
 def rows_of(
-    connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[object] = ()
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    values: Sequence[object] | Mapping[str, object] = (),
 ) -> list[dict[str, Any]]:
     """Return the rows of a query as dictionaries by column name."""
     result = connection.execute(query, values)

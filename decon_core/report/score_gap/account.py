@@ -11,7 +11,7 @@ import numpy as np
 
 from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
-from decon_core.report.score_gap.find import ResultFiles, find_results
+from decon_core.report.score_gap.find import find_results
 from decon_core.report.score_gap.gaps import Floats, interval, p_value
 from decon_core.report.score_gap.items import (
     CLEAN,
@@ -120,62 +120,42 @@ def score_gap(
     benchmarks, made_with = load_items(report)
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
-    account = _without_gaps(files, made_with)
+    account = ScoreGaps(
+        report=made_with,
+        problems=list(files.problems),
+        others=files.others,
+        earlier=files.earlier,
+    )
     scores: _Scores = defaultdict(list)
     seen: dict[tuple[Name, int], str] = {}
     for results in files.results:
         account.problems += results.problems
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
-            account.joins += _unknown(results)
+            account.joins += [_count(results, None, Joined(None), 0)] if results.samples else []
             continue
         items = benchmarks[task.benchmark]
         joined = join(results, task, items, (recipes or {}).get(task.benchmark))
         account.problems += joined.problems
         n_twice = _add(scores, seen, results, task, joined, account.problems)
-        account.joins.append(_count(results, task, joined, n_twice))
+        account.joins.append(_count(results, task.benchmark, joined, n_twice))
     for name in sorted(scores, key=lambda one: tuple(vars(one).values())):
         account.gaps += _gaps(name, scores[name])
     return account
 
 
-def _without_gaps(files: ResultFiles, made_with: Mapping[str, object]) -> ScoreGaps:
-    return ScoreGaps(
-        report=made_with,
-        problems=list(files.problems),
-        others=files.others,
-        earlier=files.earlier,
-    )
-
-
-def _unknown(results: Results) -> Iterator[JoinCount]:
-    if results.samples:
-        yield JoinCount(
-            path=str(results.path),
-            format=results.format,
-            model=results.model,
-            task=results.task,
-            benchmark=None,
-            split=None,
-            n_rows=len(results.samples),
-            ways={},
-            n_not_joined=len(results.samples),
-            n_twice=0,
-        )
-
-
-def _count(results: Results, task: Task, joined: Joined, n_twice: int) -> JoinCount:
+def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
     ways = {way: n for way, n in sorted(joined.ways.items()) if way}
     return JoinCount(
         path=str(results.path),
         format=results.format,
         model=results.model,
         task=results.task,
-        benchmark=task.benchmark,
+        benchmark=benchmark,
         split=joined.split,
         n_rows=len(results.samples),
         ways=ways,
-        n_not_joined=joined.ways[""],
+        n_not_joined=len(results.samples) - sum(ways.values()),
         n_twice=n_twice,
     )
 

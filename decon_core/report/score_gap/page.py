@@ -26,16 +26,16 @@ _NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "m
 _DECIMALS = 6
 _MOST_LISTED = 100
 
+_NAMES = ("model", "benchmark", "split", "subset", "setting", "filter", "metric")
 HEADS = (
-    *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
+    *_NAMES,
     *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
     *("question-only", "without both", "moved"),
 )
 GROUP_HEADS = (
-    *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
+    *_NAMES,
     *("clean", "leaked", "of them with their answer", "question-only", "not indexable"),
-    "not fully scanned",
-    *("not joined", "remark"),
+    *("not fully scanned", "not joined", "remark"),
 )
 JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
 
@@ -59,10 +59,7 @@ def line(gap: Gap) -> tuple[str, ...]:
 
 def group_line(gap: Gap) -> tuple[str, ...]:
     """Format a gap as a row under GROUP_HEADS."""
-    groups = (
-        *(gap.clean, gap.leaked, gap.with_answer, gap.question_only),
-        *(gap.not_indexable, gap.not_fully_scanned, gap.not_joined),
-    )
+    groups = (getattr(gap, name) for name in _GROUPS[1:])
     return (*_names(gap), *map(_group, groups), gap.remark)
 
 

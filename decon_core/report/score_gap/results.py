@@ -117,6 +117,12 @@ def mapping_in(row: Row, *keys: str) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
+def doc_of(row: Row) -> Row:
+    """Return the item in a row; an item that is only a text becomes an object."""
+    doc = row.get("doc")
+    return doc if isinstance(doc, Mapping) else {"text": doc}
+
+
 def text_at(row: Row, key: str) -> str | None:
     value = row.get(key)
     return value if isinstance(value, str) and value.strip() else None
