@@ -13,6 +13,7 @@ from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
+from decon_core.templates import render
 from decon_core.wording import counted
 
 ALL = "all benchmarks"
@@ -82,7 +83,7 @@ def overview(facts: Facts) -> Overview:
     return Overview(
         headlines(facts),
         scope(facts),
-        [note for note in notes(facts) if note],
+        _sentences("notes", facts),
         [*about(facts)],
         corpus(facts),
         [build(facts) for build in SECTIONS],
@@ -144,30 +145,18 @@ def _named(names: Sequence[str], most: int) -> str:
 
 def scope(facts: Facts) -> list[str]:
     """Return sentences on what was searched, for which items, with which detectors."""
-    totals = facts.totals
-    detectors = ", ".join(_thresholds(facts, detector) for detector in facts.thresholds)
-    n_documents, n_items = totals["n_documents"], totals["n_items"]
-    documents = (
-        "An unknown number of documents"
-        if n_documents is None
-        else counted(n_documents, "document")
-    )
-    items = "items" if n_items is None else counted(n_items, "item")
-    searched = (
-        f"{documents} in {counted(totals['n_shards'], 'shard')} of "
-        f"{counted(totals['n_sources'], 'source')} were searched for {items} of "
-        f"{counted(totals['n_benchmarks'], 'benchmark')}."
-    )
-    if not detectors:
-        return [searched, "The detectors are unknown."]
-    return [searched, f"Detectors and thresholds: {detectors}."]
+    return _sentences("scope", facts)
 
 
-def _thresholds(facts: Facts, detector: str) -> str:
-    """Return a detector with its threshold, and those of benchmarks with another one."""
-    others = [f"{shown(name)}: {one:g}" for name, one in facts.own_thresholds(detector).items()]
-    text = f"{shown(detector)} {facts.thresholds[detector]:g}"
-    return f"{text} ({', '.join(others)})" if others else text
+def _sentences(name: str, facts: Facts) -> list[str]:
+    text = render(
+        f"report/html/{name}.txt.j2",
+        facts=facts,
+        totals=facts.totals,
+        left_out=QUESTIONS_LEFT_OUT,
+        shown=shown,
+    )
+    return [line for line in text.split("\n") if line]
 
 
 def _of(part: int, whole: int | None) -> str:
@@ -176,61 +165,13 @@ def _of(part: int, whole: int | None) -> str:
     return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
 
 
-def notes(facts: Facts) -> Iterable[str]:
-    """Yield what limits the numbers of this report; an empty note does not apply."""
-    totals = facts.totals
-    yield _if_any(
-        totals["n_unreadable"],
-        ("row", "rows"),
-        "of the corpus could not be read. Their content is unknown and not part of any number.",
-    )
-    yield _if_any(
-        totals["n_question_only_documents"],
-        ("document holds", "documents hold"),
-        "the question of an item, verbatim or nearly so, without its answer (question-only): not a "
-        "leak, but not clean either.",
-    )
-    if not facts.run.get("keeps_question_only", True):
-        yield f"Question-only: {QUESTIONS_LEFT_OUT}."
-    yield _if_any(
-        facts.total("n_not_indexable"),
-        ("item is", "items are"),
-        "not detectable with the chosen detectors, mostly too short or too common: neither leaked "
-        "nor clean.",
-    )
-    yield _if_any(
-        totals["n_too_short"],
-        ("document has", "documents have"),
-        "too little text to be judged.",
-    )
-    if not facts.has_snippets:
-        yield "Snippets are off: no text of the training data is in this file."
-    if facts.pairs.num_rows < totals["n_pairs"]:
-        yield (
-            f"This page has the first {count(facts.pairs.num_rows)} of {count(totals['n_pairs'])} "
-            "pairs: leaks, then question-only, then near misses, each by score. The database has "
-            "all of them."
-        )
-    yield _if_any(
-        totals["n_verdicts_not_found"],
-        ("verdict is", "verdicts are"),
-        "on pairs that this scan no longer found.",
-    )
-    if old := [shown(row["mixture"]) for row in facts["mixtures"] if not row["is_current"]]:
-        yield f"Built from other inputs than this report and not shown: mixture {', '.join(old)}."
-
-
-def _if_any(n: int | None, subject: tuple[str, str], rest: str) -> str:
-    return f"{n:,} {subject[n > 1]} {rest}" if n else ""
-
-
 # Sections -----------------------------------------------------------------------------------------
 
 
 def leak_rates(facts: Facts) -> Section:
     rows, counted_rows = facts["benchmarks"], facts.with_known_total
     if not rows:
-        return _section("rates", ["The report has no benchmark."])
+        return _nothing("rates")
     words = []
     if counted_rows:
         words.append("Each dot is a benchmark and split, the line its 95 % Wilson interval.")
@@ -245,7 +186,7 @@ def leak_rates(facts: Facts) -> Section:
 def what_leaked(facts: Facts) -> Section:
     rows, counted_rows = facts["benchmarks"], facts.with_known_total
     if not any(map(_is_found, rows)):
-        return _section("flow", ["No item leaked, and none is question-only."])
+        return _nothing("flow")
     with_answer = (
         f"An item leaked with its answer if at least {LEAST_ANSWER_OVERLAP:.0%} of the answer was "
         "found in a document in which it leaked, with part of it if less was found."
@@ -268,11 +209,7 @@ def _is_found(row: Row) -> bool:
 def heat_map(facts: Facts) -> Section:
     cells = facts["cells"]
     if not cells:
-        return _section("heat", ["Nothing leaked from any source."])
-    words = [
-        "Items leaked from each source; the colour is their share of the benchmark.",
-        "Click a square to see its pairs.",
-    ]
+        return _nothing("heat")
     chart = charts.heat(cells, facts["benchmarks"], [row["source"] for row in facts["sources"]])
     n_items = {row["benchmark"]: row["n_items"] for row in facts["versions"]}
     n_documents = {row["source"]: row["n_documents"] for row in facts["sources"]}
@@ -289,7 +226,7 @@ def heat_map(facts: Facts) -> Section:
         for row in facts["sources"]
     ]
     tables = [_table("sources", sources), _table("cells", shares)]
-    return _section("heat", words, [Choice(ALL, [chart])], tables)
+    return _section("heat", choices=[Choice(ALL, [chart])], tables=tables)
 
 
 def _quotient(part: int, whole: int | None) -> float | None:
@@ -299,41 +236,35 @@ def _quotient(part: int, whole: int | None) -> float | None:
 def score_histograms(facts: Facts) -> Section:
     rows = facts["scores"]
     if not rows:
-        return _section("scores", ["Nothing was found, not even below a threshold."])
-    words = [
-        "All matches down to the evidence floor.",
-        "If many lie close to the line, check the threshold.",
-    ]
-    return _section("scores", words, _per_detector(rows, charts.scores, facts.score_threshold))
+        return _nothing("scores")
+    choices = _per_detector(rows, charts.scores, facts.score_threshold)
+    return _section("scores", choices=choices)
 
 
 def threshold_sweep(facts: Facts) -> Section:
     rows = facts["sweep"]
     if not rows:
-        return _section("sweep", ["No item would leak at any threshold."])
-    words = ["Items that would count as leaked at other thresholds, by score only."]
-    return _section("sweep", words, _per_detector(rows, charts.sweep, facts.threshold))
+        return _nothing("sweep")
+    return _section("sweep", choices=_per_detector(rows, charts.sweep, facts.threshold))
 
 
 def detectors(facts: Facts) -> Section:
     if len(facts["rules"]) < 2:
-        return _section("rules", ["Only one detector was used."])
-    words = ["Items that two detectors both call leaked, and items that only one of them does."]
+        return _nothing("rules")
     choices = [Choice(ALL, [charts.agreement(facts["agreement"])])] if facts["agreement"] else []
-    return _section("rules", words, choices, [_table("detectors", facts["rules"])])
+    return _section("rules", choices=choices, tables=[_table("detectors", facts["rules"])])
 
 
 def mixtures(facts: Facts) -> Section:
     current = [row for row in facts["mixtures"] if row["is_current"]]
     if not current:
-        return _section("mixtures", ["No mixture was built from the inputs of this report."])
+        return _nothing("mixtures")
     account, removed = _table("mixtures", current), facts["removed"]
     if not removed:
         return _section("mixtures", ["Nothing was removed."], tables=[account])
-    words = ["A document with several reasons counts under each of them."]
     chart = charts.removed(removed, [row["mixture"] for row in current])
     tables = [account, _table("removed", removed)]
-    return _section("mixtures", words, [Choice(ALL, [chart])], tables)
+    return _section("mixtures", choices=[Choice(ALL, [chart])], tables=tables)
 
 
 def top_items(facts: Facts) -> Section:
@@ -345,7 +276,7 @@ def top_items(facts: Facts) -> Section:
         rows = [_with_item(row) for row in facts[name]]
         title = f"{len(rows)} of {counted(facts.totals[total], noun)}"
         tables += [_table(name, rows, title)] if rows else []
-    return _section("items", [] if facts["items"] else ["No item leaked."], tables=tables)
+    return (_section if facts["items"] else _nothing)("items", tables=tables)
 
 
 def _with_item(row: Row) -> Row:
@@ -356,16 +287,15 @@ def _with_item(row: Row) -> Row:
 def crowded_documents(facts: Facts) -> Section:
     rows = facts["documents"]
     if not rows:
-        return _section("documents", ["No document has more than one leaked item."])
-    words = ["Often copies of a benchmark, exercise books or answer keys: one explains many leaks."]
+        return _nothing("documents")
     title = f"{len(rows)} of {counted(facts.totals['n_crowded_documents'], 'document')}"
-    return _section("documents", words, tables=[_table("documents", rows, title)])
+    return _section("documents", tables=[_table("documents", rows, title)])
 
 
 def not_scanned(facts: Facts) -> Section:
     rows = facts["not_scanned"]
     if not rows:
-        return _section("not-scanned", ["Every shard was scanned against all benchmarks."])
+        return _nothing("not-scanned")
     return _section("not-scanned", [facts.notice], tables=[_table("not_scanned", rows)])
 
 
@@ -375,7 +305,7 @@ def unreadable(facts: Facts) -> Section:
         return _section("unreadable", ["Unknown: the report does not contain this number."])
     invalid = _invalid_utf8(facts)
     if not n:
-        return _section("unreadable", ["Every row was read."], tables=invalid)
+        return _nothing("unreadable", tables=invalid)
     title = f"The first {len(rows)} of {count(n)}" if n > len(rows) else "All of them"
     places = _table("unreadable", rows, title)
     if not facts.has_snippets:  # a detail may quote the row
@@ -383,7 +313,7 @@ def unreadable(facts: Facts) -> Section:
             places, columns=places.columns[:-1], rows=[row[:-1] for row in places.rows]
         )
     reasons = _table("unreadable_reasons", facts["unreadable_reasons"])
-    return _section("unreadable", [], tables=[reasons, places, *invalid])
+    return _section("unreadable", tables=[reasons, places, *invalid])
 
 
 def _invalid_utf8(facts: Facts) -> list[Table]:
@@ -430,9 +360,19 @@ SECTIONS = (
 
 
 def _section(
-    key: str, words: Sequence[str], choices: Sequence[Choice] = (), tables: Sequence[Table] = ()
+    key: str,
+    words: Sequence[str] | None = None,
+    choices: Sequence[Choice] = (),
+    tables: Sequence[Table] = (),
 ) -> Section:
-    return Section(key, _LAYOUT["sections"][key], words, choices, tables)
+    """Return a section; without `words` it says what the layout does."""
+    layout = _LAYOUT["sections"][key]
+    said = layout.get("words", []) if words is None else words
+    return Section(key, layout["title"], said, choices, tables)
+
+
+def _nothing(key: str, tables: Sequence[Table] = ()) -> Section:
+    return _section(key, [_LAYOUT["sections"][key]["none"]], tables=tables)
 
 
 def _table(name: str, rows: Rows, title: str = "") -> Table:

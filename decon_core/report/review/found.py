@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -147,7 +147,7 @@ class Report:
         query = "SELECT pair FROM pairs WHERE starts_with(pair, ?) ORDER BY pair LIMIT 5"
         return [row["pair"] for row in rows_of(self._connection, query, [start])]
 
-    def names(self, column: Literal["benchmark", "source"]) -> list[str]:
+    def names(self, column: str) -> list[str]:
         """Return the different values of `benchmark` or `source` in the decisions."""
         rows = rows_of(self._connection, f"SELECT DISTINCT {column} FROM decisions ORDER BY 1")
         return [row[column] for row in rows]
