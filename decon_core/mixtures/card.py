@@ -58,9 +58,9 @@ def count_leaks(removed: Path) -> LeakCounts:
     columns = ["shard", "row", "n_tokens", "why", "detector", "benchmark"]
     rows = read_parquet(removed, columns=columns)
     leaks = rows.filter(pc.field("why") == "leak")
-    with_leak = leaks.select(["shard", "row"])
     questions = rows.filter(pc.field("why") == "question only")
-    questions = questions.join(with_leak, ["shard", "row"], join_type="left anti")
+    document = ["shard", "row"]
+    questions = questions.join(leaks.select(document), document, join_type="left anti")
     n_documents: Counter[tuple[str, str]] = Counter()
     n_tokens: Counter[tuple[str, str]] = Counter()
     for what, table, by in (
@@ -70,22 +70,18 @@ def count_leaks(removed: Path) -> LeakCounts:
         ("question only", questions, ""),
         ("question only of", questions, "benchmark"),
     ):
-        keys = ["shard", "row", *([by] if by else [])]
-        once = table.group_by(keys).aggregate([("n_tokens", "max")])
-        names = once[by].to_pylist() if by else [""] * once.num_rows
-        for name, n in zip(names, once["n_tokens_max"].to_pylist(), strict=True):
+        once = table.group_by([*document, *filter(None, [by])]).aggregate([("n_tokens", "max")])
+        for row in once.to_pylist():
+            name = row[by] if by else ""
             n_documents[what, name] += 1
-            n_tokens[what, name] += n
+            n_tokens[what, name] += row["n_tokens_max"]
     return LeakCounts(n_documents, n_tokens)
 
 
 def listed_packs(card: Path) -> set[str]:
     """Return the packs whose files a card lists for loaders; none if there is no card."""
-    return (
-        {*_LISTED.findall(card.read_text(encoding="utf-8", errors="replace"))}
-        if card.is_file()
-        else set()
-    )
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    return {*_LISTED.findall(text)}
 
 
 def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:

@@ -335,12 +335,15 @@ def _decon_missing(
     if reaches(entry["score"], threshold):
         return
     for part in ("answer", "passage"):
-        if record[part]:
-            setting = f"index_{part}s"
-            if getattr(policy, setting):
-                yield from _part_missing(part, entry[f"{part}_overlap"])
-            else:
-                yield f"{part} not searched ({setting} is off)"
+        setting, overlap = f"index_{part}s", entry[f"{part}_overlap"]
+        if not record[part]:
+            continue
+        if not getattr(policy, setting):
+            yield f"{part} not searched ({setting} is off)"
+        elif not overlap:
+            yield f"{part} not found"
+        elif overlap < 1:
+            yield f"only {overlap:.2f} of the {part} found"
     yield _score_missing(entry, policy)
     if entry["score"] < entry["base_score"]:
         yield (
@@ -349,18 +352,9 @@ def _decon_missing(
         )
 
 
-def _part_missing(part: str, overlap: float | None) -> Iterator[str]:
-    if not overlap:
-        yield f"{part} not found"
-    elif overlap < 1:
-        yield f"only {overlap:.2f} of the {part} found"
-
-
 def _score_missing(entry: Mapping[str, Any], policy: Policy) -> str:
-    detector = entry["detector"]
-    threshold = policy.threshold_of(detector)
-    more = "more than " if detector == "longest_match" else ""
-    return f"score {_of_needed(entry['score'], threshold, more)}"
+    more = "more than " if entry["detector"] == "longest_match" else ""
+    return f"score {_of_needed(entry['score'], policy.threshold_of(entry['detector']), more)}"
 
 
 def _of_needed(value: float, needed: float, more: str = "") -> str:
@@ -373,10 +367,10 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
     """Return whether the mixture keeps, cuts or removes the document, and the reasons."""
     folder = builder.store.mixture(mixture.name, place.pack.name)
     state: Json = {"mixture": mixture.name, "state": "kept", "reasons": [], "folder": str(folder)}
-    if not builder.effective(mixture).has_source(place.pack.source.name):
-        return {**state, "state": "not taken", "is_todays": None, "made": None}
-    if not (folder / MANIFEST).is_file():
-        return {**state, "state": "not built", "is_todays": None, "made": None}
+    is_taken = builder.effective(mixture).has_source(place.pack.source.name)
+    if not is_taken or not (folder / MANIFEST).is_file():
+        why_not = "not built" if is_taken else "not taken"
+        return {**state, "state": why_not, "is_todays": None, "made": None}
     manifest = read_json(folder / MANIFEST)
     reasons = _reasons(folder / REMOVED_FILE, place)
     if place.shard.name not in {one["shard"] for one in manifest["shards"]}:
@@ -385,14 +379,12 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
         state["state"] = "removed"
     elif reasons:
         state["state"] = "cut"
+    inputs = ("fingerprint", "scan", "idf_snapshot", "benchmarks")
     return {
         **state,
         "reasons": reasons,
         "is_todays": builder.is_current(mixture, place.pack),
-        "fingerprint": manifest["fingerprint"],
-        "scan": manifest["scan"],
-        "idf_snapshot": manifest["idf_snapshot"],
-        "benchmarks": manifest["benchmarks"],
+        **{name: manifest[name] for name in inputs},
         "made": str(folder / MANIFEST),
     }
 

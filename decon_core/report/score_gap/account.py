@@ -183,13 +183,14 @@ def _add(
                 filter=sample.filter,
                 metric=metric,
             )
-            if item is not None:
-                first = seen.setdefault((name, id(item)), sample.place)
-                if first != sample.place:
-                    twice.setdefault(sample.place, _duplicate(sample, item, first))
-                    continue
-            config = item.config if item else task.config
-            scores[name].append((config, item.verdict if item else NOT_JOINED, score))
+            if item is None:
+                scores[name].append((task.config, NOT_JOINED, score))
+                continue
+            first = seen.setdefault((name, id(item)), sample.place)
+            if first == sample.place:
+                scores[name].append((item.config, item.verdict, score))
+            else:
+                twice.setdefault(sample.place, _duplicate(sample, item, first))
     problems += twice.values()
     return len(twice)
 
@@ -220,17 +221,14 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         # Sorted: sums of floats and draws depend on the order, which must not be that of the rows.
         return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
 
+    neither = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
     clean, leaked = scores_of(CLEAN), scores_of(LEAKED, WITH_ANSWER)
-    questions = scores_of(QUESTION_ONLY)
-    unleaked = scores_of(CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
-    joined = scores_of(
-        *(CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED, LEAKED, WITH_ANSWER, QUESTION_ONLY)
-    )
+    questions, unleaked = scores_of(QUESTION_ONLY), scores_of(*neither)
+    joined = scores_of(*neither, LEAKED, WITH_ANSWER, QUESTION_ONLY)
     text = " | ".join([*vars(name).values(), subset or ""])
     remark = _remark(leaked, clean)
-    is_enough = not remark
-    low, high = interval(leaked, clean, text) if is_enough else (None, None)
-    has_p_value = is_enough or min(leaked.size, clean.size) >= LEAST_ITEMS
+    low, high = (None, None) if remark else interval(leaked, clean, text)
+    has_p_value = not remark or min(leaked.size, clean.size) >= LEAST_ITEMS
     return Gap(
         name=name,
         subset=subset,
@@ -242,13 +240,13 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         not_indexable=_group(scores_of(NOT_INDEXABLE)),
         not_fully_scanned=_group(scores_of(NOT_FULLY_SCANNED)),
         not_joined=_group(scores_of(NOT_JOINED)),
-        gap=_difference(_mean(leaked), _mean(clean)),
+        gap=_difference(leaked, clean),
         low=low,
         high=high,
         p=p_value(leaked, clean, text) if has_p_value else None,
-        question_only_gap=_difference(_mean(questions), _mean(clean)),
+        question_only_gap=_difference(questions, clean),
         decontaminated=_mean(unleaked),
-        moved=_difference(_mean(unleaked), _mean(joined)),
+        moved=_difference(unleaked, joined),
         remark=remark,
     )
 
@@ -273,5 +271,6 @@ def _mean(scores: Floats) -> float | None:
     return float(scores.mean()) if scores.size else None
 
 
-def _difference(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _difference(one: Floats, other: Floats) -> float | None:
+    """Return the difference of the means."""
+    return float(one.mean() - other.mean()) if one.size and other.size else None
