@@ -22,3 +22,10 @@ def hold(n: int) -> str:
 def have(n: int) -> str:
     """Return "has" for 1 and "have" otherwise."""
     return "has" if n == 1 else "have"
+
+
+def percent(share: float | None) -> str:
+    """Format a share as percent with two significant digits below 1 %; None is unknown."""
+    if share is None:
+        return "unknown"
+    return f"{share:.2%}" if share >= 0.01 or share == 0 else f"{100 * share:.2g}%"

@@ -231,7 +231,7 @@ _HEADS = (
 
 
 def _row(case: Case) -> Sequence[object]:
-    from decon_core.report.publish.card import percent
+    from decon_core.wording import percent
 
     has_numbers = case.n_leaked is not None
     return (

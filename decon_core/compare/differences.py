@@ -9,11 +9,12 @@ from typing import Any
 import duckdb
 
 from decon_core.errors import InputError, Problem
-from decon_core.report.open import require_report, rows_of
+from decon_core.report.open import queries_in, require_report, rows_of
 
 SCHEMA = "decon-assets/compare/1"
 
-_SCRIPT = Path(__file__).with_name("differences.sql")
+_SCRIPT = Path(__file__).with_suffix(".sql")
+_QUERIES = queries_in(Path(__file__).with_name("queries.sql"))
 
 Comparison = dict[str, Any]
 
@@ -25,36 +26,6 @@ QUESTION_ONLY_KINDS = (
     *("question-only, only in first", "question-only, only in second"),
     *(QUESTION_ONLY_IN_BOTH, "question-only, not comparable"),
 )
-
-_CALLS = """
-    SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
-           score_of_first, score_of_second, rules_of_first, rules_of_second,
-           verdict_of_first, verdict_of_second, class_of_first, class_of_second
-    FROM calls WHERE kind = ?
-    ORDER BY source, shard_name, row, benchmark, split, instance_index LIMIT ?
-"""
-
-_NOT_COMPARABLE = """
-    SELECT why_not, count(*) FILTER (is_in_first) AS n_in_first,
-           count(*) FILTER (is_in_second) AS n_in_second
-    FROM calls WHERE kind = 'not comparable' GROUP BY why_not ORDER BY why_not
-"""
-
-_ITEMS = """
-    SELECT benchmark, split, instance_index, status_of_first, status_of_second, is_comparable
-    FROM item_changes ORDER BY benchmark, split, instance_index LIMIT ?
-"""
-
-_STATUSES = """
-    SELECT status_of_first, status_of_second, count(*) AS n,
-           count(*) FILTER (is_comparable) AS n_comparable
-    FROM item_changes GROUP BY ALL ORDER BY ALL
-"""
-
-_SHARDS = """
-    SELECT coalesce(source_of_first, source_of_second) AS source, shard_name, standing
-    FROM shard_pairs WHERE standing <> 'in both' ORDER BY ALL LIMIT ?
-"""
 
 _RUN = ("made_by", "scan_fingerprint", "idf_snapshot", "verdicts")
 
@@ -80,12 +51,12 @@ def _comparison(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
         "settings": _settings(connection),
         "benchmarks": rows_of(connection, "FROM rates"),
         "n_shards": _counts(connection, shards),
-        "shards": rows_of(connection, _SHARDS, [most]),
+        "shards": rows_of(connection, _QUERIES["shards"], [most]),
         "n_calls": n_calls,
-        "calls": {kind: rows_of(connection, _CALLS, [kind, most]) for kind in KINDS},
-        "not_comparable": rows_of(connection, _NOT_COMPARABLE),
-        "statuses": rows_of(connection, _STATUSES),
-        "items": rows_of(connection, _ITEMS, [most]),
+        "calls": {kind: rows_of(connection, _QUERIES["calls"], [kind, most]) for kind in KINDS},
+        "not_comparable": rows_of(connection, _QUERIES["not_comparable"]),
+        "statuses": rows_of(connection, _QUERIES["statuses"]),
+        "items": rows_of(connection, _QUERIES["items"], [most]),
     }
     return {**comparison, "is_same": _is_same(comparison)}
 

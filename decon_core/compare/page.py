@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from decon_core.compare.differences import (
@@ -13,9 +12,13 @@ from decon_core.compare.differences import (
     QUESTION_ONLY_KINDS,
     Comparison,
 )
+from decon_core.templates import render
 from decon_core.wording import counted
 
 Cell = str | int | float | None
+Row = Mapping[str, Any]
+
+SIDES = ("first", "second")
 
 _NOT_COMPARABLE = "not comparable"
 
@@ -72,60 +75,78 @@ def headline(comparison: Comparison) -> str:
 
 def sections(comparison: Comparison, *, most: int) -> Iterator[Section]:
     """Yield the tables that are not empty, each with its first `most` rows."""
+    n_shards, statuses = comparison["n_shards"], comparison["statuses"]
+    standings = ", ".join(f"{n:,} {standing}" for standing, n in n_shards.items())
     tables = (
-        Section("Settings", "", ("setting", "first", "second"), _settings(comparison)),
-        _shards(comparison, most),
-        Section("Leak rates", _ABOUT_RATES, _RATE_HEADS, _rates(comparison)),
-        _statuses(comparison),
-        _items(comparison, most),
-        _question_only(comparison),
-        *(_calls(comparison, kind, most) for kind in KINDS),
-        Section(
+        _section("Settings", "", _SETTING_HEADS, _settings(comparison)),
+        _section(
+            "Shards",
+            f"{standings}.",
+            ("source", "shard", "where"),
+            [tuple(one.values()) for one in comparison["shards"][:most]],
+            sum(n_shards.values()) - n_shards.get("in both", 0),
+        ),
+        _section("Leak rates", _ABOUT_RATES, _RATE_HEADS, map(_rate, comparison["benchmarks"])),
+        _section("Items with another status", _ABOUT_ITEMS, _STATUS_HEADS, map(_status, statuses)),
+        _section(
+            "List of these items",
+            "",
+            _ITEM_HEADS,
+            map(_item, comparison["items"][:most]),
+            sum(one["n"] for one in statuses),
+        ),
+        _section(
+            "Question-only",
+            _ABOUT_QUESTION_ONLY,
+            ("where", "documents and items"),
+            [(kind, n) for kind in QUESTION_ONLY_KINDS if (n := _n_calls(comparison, kind))],
+        ),
+        *(
+            _section(
+                f"Leaks {kind}",
+                _ABOUT_CALLS[kind],
+                _CALL_HEADS,
+                map(_call, comparison["calls"][kind][:most]),
+                _n_calls(comparison, kind),
+            )
+            for kind in KINDS
+        ),
+        _section(
             "Not comparable",
             _ABOUT_NOT_COMPARABLE,
             ("why", "leaks of first", "leaks of second"),
-            [
-                (one["why_not"], one["n_in_first"], one["n_in_second"])
-                for one in comparison["not_comparable"]
-            ],
+            [tuple(one.values()) for one in comparison["not_comparable"]],
         ),
     )
     return (one for one in tables if one.rows)
 
 
-def _question_only(comparison: Comparison) -> Section:
-    rows = [(kind, n) for kind in QUESTION_ONLY_KINDS if (n := _n_calls(comparison, kind))]
-    heads = ("where", "documents and items")
-    return Section("Question-only", _ABOUT_QUESTION_ONLY, heads, rows)
+def _section(
+    title: str,
+    about: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    n_all: int | None = None,
+) -> Section:
+    """Return a table; `n_all`: the number of its rows, if only the first are passed."""
+    shown = list(rows)
+    return Section(title, about, heads, shown, 0 if n_all is None else n_all - len(shown))
 
 
 def _n_calls(comparison: Comparison, kind: str) -> int:
     return int(comparison["n_calls"].get(kind, 0))
 
 
-def _settings(comparison: Comparison) -> list[tuple[Cell, ...]]:
-    rows = [
-        (one["setting"], *map(_plain, (one["first"], one["second"])))
-        for one in comparison["settings"]
-    ]
-    versions = [
-        (
-            f"version of {one['benchmark']}",
-            _or_dash(one["version_of_first"]),
-            _or_dash(one["version_of_second"]),
-        )
-        for one in comparison["benchmarks"]
-        if one["version_of_first"] != one["version_of_second"]
-    ]
-    return [*rows, *versions]
+_SETTING_HEADS = ("setting", "first", "second")
 
 
-def _shards(comparison: Comparison, most: int) -> Section:
-    counts = ", ".join(f"{n:,} {standing}" for standing, n in comparison["n_shards"].items())
-    rows = [(one["source"], one["shard_name"], one["standing"]) for one in comparison["shards"]]
-    n = sum(comparison["n_shards"].values()) - comparison["n_shards"].get("in both", 0)
-    heads = ("source", "shard", "where")
-    return Section("Shards", f"{counts}.", heads, rows[:most], n - len(rows[:most]))
+def _settings(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
+    for one in comparison["settings"]:
+        yield one["setting"], _plain(one["first"]), _plain(one["second"])
+    for one in comparison["benchmarks"]:
+        versions = one["version_of_first"], one["version_of_second"]
+        if versions[0] != versions[1]:
+            yield f"version of {one['benchmark']}", *map(_or_dash, versions)
 
 
 _RATE_HEADS = (
@@ -134,89 +155,57 @@ _RATE_HEADS = (
 )
 
 
-def _rates(comparison: Comparison) -> list[tuple[Cell, ...]]:
-    return [
-        (
-            one["benchmark"],
-            _both(one["n_items_of_first"], one["n_items_of_second"]),
-            _count(one["n_leaked_of_first"]),
-            _count(one["n_leaked_of_second"]),
-            _percent(one["rate_of_first"]),
-            _percent(one["rate_of_second"]),
-            _percent(one["difference"], sign="+"),
-            _count(one["n_shared_of_first"]),
-            _count(one["n_shared_of_second"]),
-            _both(one["n_question_only_of_first"], one["n_question_only_of_second"]),
-        )
-        for one in comparison["benchmarks"]
-    ]
+def _rate(one: Row) -> tuple[Cell, ...]:
+    return (
+        one["benchmark"],
+        _both(one, "n_items"),
+        *(_plain(one[f"n_leaked_of_{side}"]) for side in SIDES),
+        *(_percent(one[f"rate_of_{side}"]) for side in SIDES),
+        _percent(one["difference"], sign="+"),
+        *(_plain(one[f"n_shared_of_{side}"]) for side in SIDES),
+        _both(one, "n_question_only"),
+    )
 
 
-def _statuses(comparison: Comparison) -> Section:
-    rows = [
-        (
-            one["status_of_first"] or "not comparison",
-            one["status_of_second"] or "not comparison",
-            one["n"],
-            one["n"] - one["n_comparable"],
-        )
-        for one in comparison["statuses"]
-    ]
-    heads = ("in first", "in second", "items", "of them elsewhere")
-    return Section("Items with another status", _ABOUT_ITEMS, heads, rows)
+_STATUS_HEADS = ("in first", "in second", "items", "of them elsewhere")
+_ITEM_HEADS = ("benchmark", "split", "item", "in first", "in second", "where")
 
 
-def _items(comparison: Comparison, most: int) -> Section:
-    rows = [
-        (
-            one["benchmark"],
-            one["split"],
-            one["instance_index"],
-            one["status_of_first"] or "not comparison",
-            one["status_of_second"] or "not comparison",
-            "" if one["is_comparable"] else "elsewhere",
-        )
-        for one in comparison["items"][:most]
-    ]
-    n = sum(one["n"] for one in comparison["statuses"])
-    heads = ("benchmark", "split", "item", "in first", "in second", "where")
-    return Section("List of these items", "", heads, rows, n - len(rows))
+def _status(one: Row) -> tuple[Cell, ...]:
+    return (*_statuses(one), one["n"], one["n"] - one["n_comparable"])
+
+
+def _item(one: Row) -> tuple[Cell, ...]:
+    place = (one["benchmark"], one["split"], one["instance_index"])
+    return (*place, *_statuses(one), "" if one["is_comparable"] else "elsewhere")
+
+
+def _statuses(one: Row) -> Iterator[str]:
+    return (one[f"status_of_{side}"] or "not listed" for side in SIDES)
 
 
 _CALL_HEADS = (
     *("source", "shard", "row", "benchmark", "split", "item"),
     *("score in first", "in second", "detectors of first", "of second", "verdicts", "class"),
 )
+_PLACE = ("source", "shard_name", "row", "benchmark", "split", "instance_index")
 
 
-def _calls(comparison: Comparison, kind: str, most: int) -> Section:
-    rows = [_call(one) for one in comparison["calls"][kind][:most]]
-    n = _n_calls(comparison, kind)
-    return Section(f"Leaks {kind}", _ABOUT_CALLS[kind], _CALL_HEADS, rows, n - len(rows))
-
-
-def _call(one: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _call(one: Row) -> tuple[Cell, ...]:
+    scores = (one[f"score_of_{side}"] for side in SIDES)
     return (
-        one["source"],
-        one["shard_name"],
-        one["row"],
-        one["benchmark"],
-        one["split"],
-        one["instance_index"],
-        _score(one["score_of_first"]),
-        _score(one["score_of_second"]),
-        ", ".join(one["rules_of_first"] or ()),
-        ", ".join(one["rules_of_second"] or ()),
-        _both(one["verdict_of_first"], one["verdict_of_second"]),
-        _both(one["class_of_first"], one["class_of_second"]),
+        *(one[name] for name in _PLACE),
+        *("–" if score is None else f"{score:.3f}" for score in scores),
+        *(", ".join(one[f"rules_of_{side}"] or ()) for side in SIDES),
+        _both(one, "verdict"),
+        _both(one, "class"),
     )
 
 
-def _both(one: object, two: object) -> str:
-    """Format one value, or two that differ."""
-    if one == two:
-        return _plain(one)
-    return f"{_or_dash(one)} | {_or_dash(two)}"
+def _both(row: Row, name: str) -> str:
+    """Format a value of both reports, or two that differ."""
+    one, two = (row[f"{name}_of_{side}"] for side in SIDES)
+    return _plain(one) if one == two else f"{_or_dash(one)} | {_or_dash(two)}"
 
 
 def _or_dash(value: object) -> str:
@@ -229,62 +218,18 @@ def _plain(value: object) -> str:
     return "" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
-def _count(n: int | None) -> str:
-    return "" if n is None else f"{n:,}"
-
-
-def _score(score: float | None) -> str:
-    return "–" if score is None else f"{score:.3f}"
-
-
 def _percent(share: float | None, *, sign: str = "-") -> str:
     # Adding 0 turns -0.0 into 0.0, which would be shown with the wrong sign.
     return "–" if share is None else f"{round(100 * share, 2) + 0.0:{sign}.2f}%"
 
 
-# The page -----------------------------------------------------------------------------------------
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --quiet: #777; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-p, dl { max-width: 50rem; } dt { font-weight: 600; } .more { color: var(--quiet); }
-div { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: left; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
-"""
-
-
 def as_html(comparison: Comparison, *, most: int) -> str:
     """Return the comparison as one HTML file without scripts; all values are escaped."""
-    parts = [_html_of(one) for one in sections(comparison, most=most)]
-    names = "".join(
-        f"<dt>{side}</dt><dd>{escape(str(comparison[side]))}</dd>" for side in ("first", "second")
+    return render(
+        "compare/page.html.j2",
+        sides={side: comparison[side] for side in SIDES},
+        notes=comparison.get("notes", ()),
+        headline=headline(comparison),
+        sections=sections(comparison, most=most),
+        plain=_plain,
     )
-    notes = "".join(f"<p>{escape(note)}</p>\n" for note in comparison.get("notes", ()))
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return (
-        '<!doctype html>\n<html lang="en"><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>Two reports compared</title><style>{_STYLE}</style>\n"
-        f"<h1>Two reports compared</h1>\n<dl>{names}</dl>\n{notes}"
-        f"<p><strong>{escape(headline(comparison))}</strong></p>\n"
-        + "\n".join(parts)
-        + "\n</html>\n"
-    )
-
-
-def _html_of(section: Section) -> str:
-    heads = "".join(f"<th>{escape(head)}</th>" for head in section.heads)
-    rows = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in section.rows)
-    about = f"<p>{escape(section.about)}</p>" if section.about else ""
-    more = f'<p class="more">… and {section.n_more:,} more</p>' if section.n_more else ""
-    table = f"<div><table><tr>{heads}</tr>\n{rows}</table></div>"
-    return f"<h2>{escape(section.title)}</h2>\n{about}\n{table}{more}"
-
-
-def _cell(value: Cell) -> str:
-    text = f"{value:,}" if type(value) is int else "" if value is None else str(value)
-    is_number = text[:1].isdigit() or text[:1] in "+-–"
-    return f'<td class="n">{escape(text)}</td>' if is_number else f"<td>{escape(text)}</td>"

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config, Showing, config_from, load_config
 from decon_core.config.policy import DECISION_FIELDS, Policy, unknown_benchmarks
-from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
 from decon_core.folder_scan.as_report import is_scan, read_folder
 from decon_core.folder_scan.run import policy_from, read_policy
@@ -86,20 +83,20 @@ def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
     packs = tuple(list_packs(store))
     n_shards = sum(len(pack.shards) for pack in packs)
     for name in benchmarks_of(config):
+        why = ""
         if not store.current_records(name).is_file():
-            notes.append(f"left out: benchmark {name}: not normalized yet; `decon-assets run`")
-            continue
-        version = current_version(store, name)
-        if name in stale:
+            why = "not normalized yet"
+        elif name in stale:
             why = "its recipe or files changed since it was scanned"
-            notes.append(f"left out: benchmark {name}: {why}; `decon-assets run`")
-        elif (
-            not has_part(store, version, index)
-            or len(missing_tiles(store, packs, [version], scan)) == n_shards
-        ):
-            notes.append(f"left out: benchmark {name}: not scanned yet; `decon-assets run`")
         else:
-            versions.append(version)
+            version = current_version(store, name)
+            n_missing = len(missing_tiles(store, packs, [version], scan))
+            if has_part(store, version, index) and n_missing < n_shards:
+                versions.append(version)
+            else:
+                why = "not scanned yet"
+        if why:
+            notes.append(f"left out: benchmark {name}: {why}; `decon-assets run`")
     if not versions:
         problem = Problem(str(config.path), "no scanned benchmark", "at least one")
         raise MissingError(replace(problem, remedy="`decon-assets run`"))
@@ -131,12 +128,7 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
 
 
 def _judge(builder: Builder, database: Path, gaps: Sequence[Gap]) -> None:
-    reader = builder.reader
-    folder = database.with_suffix(".matches")
-    matches = write_matches(reader, builder.packs, folder, gaps)
-    write_database(database, _tables(reader, builder, gaps), {"matches": matches})
-
-
-def _tables(reader: MatchReader, builder: Builder, gaps: Sequence[Gap]) -> dict[str, pa.Table]:
-    runs = run_table(reader, _NO_TEXTS, "", gaps)
-    return {**small_tables(reader, builder.packs, gaps), "runs": runs}
+    reader, packs = builder.reader, builder.packs
+    tables = {**small_tables(reader, packs, gaps), "runs": run_table(reader, _NO_TEXTS, "", gaps)}
+    matches = write_matches(reader, packs, database.with_suffix(".matches"), gaps)
+    write_database(database, tables, {"matches": matches})

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
@@ -46,6 +47,15 @@ class Excerpt:
 
 
 Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
+
+
+def spans_of(match: Mapping[str, Any]) -> Spans:
+    """Return the spans of the parts that a match found, from its columns."""
+    return {
+        part: (match[f"{part}_char_start"], match[f"{part}_char_stop"])
+        for part in PARTS
+        if match[f"{part}_char_start"] is not None
+    }
 
 
 def make_excerpt(

@@ -30,7 +30,7 @@ from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.quality.visibility import indexability
-from decon_core.report.tables import ACCOUNT, TABLES
+from decon_core.report.tables import TABLES
 from decon_core.scan.tiles import Gap, missing_by_shard
 from decon_core.scan.workers import run_jobs, wanted_workers
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
@@ -38,9 +38,9 @@ from decon_core.storage.store import Store, read_json, read_parquet
 
 _PROGRAM = f"decon-assets {version_of('decon-assets')}"
 
-_SOURCE_COUNTS = ("n_documents", "n_tokens", "passes")  # the same in every phase
+Row = dict[str, Any]
+
 _ITEM = ["benchmark", "split", "instance_index"]
-_COUNTED = ("n_rows", "n_documents", "n_characters", "n_too_short")
 
 # Reading a tile takes half a millisecond, starting a worker two seconds.
 _SHARDS_PER_JOB = 200
@@ -77,7 +77,7 @@ def _unread(gaps: Iterable[Gap]) -> set[tuple[str, str]]:
     return {(gap.pack.name, gap.shard.name) for gap in gaps if not gap.is_read}
 
 
-def _gap_row(gap: Gap) -> dict[str, Any]:
+def _gap_row(gap: Gap) -> Row:
     return {
         "source": gap.pack.source.name,
         "pack": gap.pack.name,
@@ -89,11 +89,11 @@ def _gap_row(gap: Gap) -> dict[str, Any]:
     }
 
 
-def _table(name: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
+def _table(name: str, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=TABLES[name].schema)
 
 
-def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[dict[str, Any]]:
+def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
     n_not_scanned = Counter(name for gap in gaps for name in gap.lacking)
     members = read_current(reader.store)["members"]
     index = index_fingerprint(reader.store, reader.policy)
@@ -145,7 +145,7 @@ def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.T
 
 def _shards(
     store: Store, packs: Iterable[Pack], scan: str, unread: Collection[tuple[str, str]]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[Row], list[Row], list[Row]]:
     """Return one row per shard, per unreadable row, and per document with invalid UTF-8."""
     shards, unreadable, invalid = [], [], []
     for pack in packs:
@@ -155,12 +155,8 @@ def _shards(
             ledger = read_json(store.ledger(scan, shard.fingerprint))
             place = {"source": pack.source.name, "shard_name": shard.name}
             about = {"pack": pack.name, "path": shard.path, "shard": shard.fingerprint}
-            counts = {name: ledger[name] for name in _COUNTED}
-            n_bad = {
-                "n_unreadable": len(ledger["unreadable"]),
-                "n_invalid_utf8": len(ledger["invalid_utf8"]),
-            }
-            shards.append({**place, **about, **counts, **n_bad})
+            n_bad = {f"n_{name}": len(ledger[name]) for name in ("unreadable", "invalid_utf8")}
+            shards.append({**ledger, **place, **about, **n_bad})
             unreadable += [{**place, **row} for row in ledger["unreadable"]]
             invalid += [{**place, **row} for row in ledger["invalid_utf8"]]
     return shards, unreadable, invalid
@@ -267,38 +263,31 @@ def _without_fields(removed: pa.Table) -> pa.Table:
     return removed.set_column(at, removed.schema.field(at), detail)
 
 
-def _mixtures(builder: Builder) -> tuple[list[dict[str, Any]], pa.Table, int]:
-    accounts: list[dict[str, Any]] = []
+def _mixtures(builder: Builder) -> tuple[list[Row], pa.Table, int]:
+    accounts: list[Row] = []
     removed = [TABLES["removed"].schema.empty_table()]
     n_without_mixture = 0
     for pack in builder.packs:
-        are_current = []
-        for mixture in builder.mixtures:
-            folder = builder.store.mixture(mixture.name, pack.name)
-            is_current = builder.is_current(mixture, pack)
-            are_current.append(is_current)
+        current = {one.name: builder.is_current(one, pack) for one in builder.mixtures}
+        n_without_mixture += 0 if all(current.values()) else len(pack.shards)
+        for name, is_current in current.items():
+            folder = builder.store.mixture(name, pack.name)
             if not (folder / MANIFEST).is_file():
                 continue
-            place = {
-                "mixture": mixture.name,
-                "source": pack.source.name,
-                "is_current": is_current,
-            }
-            for shard in read_json(folder / MANIFEST)["shards"]:
-                counts = {name: shard[name] for name in ACCOUNT}
-                named = {"pack": pack.name, "shard_name": shard["shard"]}
-                accounts.append({**place, **named, **counts})
+            place = {"mixture": name, "source": pack.source.name, "is_current": is_current}
+            accounts += [
+                {**shard, **place, "pack": pack.name, "shard_name": shard["shard"]}
+                for shard in read_json(folder / MANIFEST)["shards"]
+            ]
             rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED)
-            columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in place.values()]
-            removed.append(pa.table([*columns, *rows.columns], schema=removed[0].schema))
-        n_without_mixture += 0 if all(are_current) else len(pack.shards)
+            removed.append(_beside("removed", place, rows))
     return accounts, pa.concat_tables(removed), n_without_mixture
 
 
-def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]], pa.Table]:
+def _blends(blender: Blender) -> tuple[list[Row], list[Row], pa.Table]:
     """Return totals, counts by source, and test items of every blend that was built."""
-    totals: list[dict[str, Any]] = []
-    sources: list[dict[str, Any]] = []
+    totals: list[Row] = []
+    sources: list[Row] = []
     items = [TABLES["blend_items"].schema.empty_table()]
     for blend in blender.blends:
         folder = blender.builder.store.blend(blend.name)
@@ -308,14 +297,20 @@ def _blends(blender: Blender) -> tuple[list[dict[str, Any]], list[dict[str, Any]
         named = {"blend": blend.name, "is_current": blender.is_current(blend)}
         totals.append({**named, "mixture": manifest["mixture"]["name"], **manifest["totals"]})
         by_source = {source["source"]: source for source in manifest["sources"]}
-        for phase in manifest["phases"]:
-            for drawn in phase["sources"]:
-                about = {name: by_source[drawn["source"]][name] for name in _SOURCE_COUNTS}
-                sources.append({**named, "phase": phase["phase"], **about, **drawn})
+        sources += [
+            {**by_source[drawn["source"]], **named, "phase": phase["phase"], **drawn}
+            for phase in manifest["phases"]
+            for drawn in phase["sources"]
+        ]
         rows = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS)
-        columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in named.values()]
-        items.append(pa.table([*columns, *rows.columns], schema=items[0].schema))
+        items.append(_beside("blend_items", named, rows))
     return totals, sources, pa.concat_tables(items)
+
+
+def _beside(name: str, values: Mapping[str, object], rows: pa.Table) -> pa.Table:
+    """Put columns of one value each before the columns of a stored file."""
+    columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in values.values()]
+    return pa.table([*columns, *rows.columns], schema=TABLES[name].schema)
 
 
 def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:

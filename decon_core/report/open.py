@@ -57,12 +57,20 @@ def _unusable(path: Path, error: duckdb.Error) -> Problem:
 
 
 def rows_of(
-    connection: duckdb.DuckDBPyConnection, query: str, values: Sequence[object] = ()
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    values: Sequence[object] | Mapping[str, object] = (),
 ) -> list[dict[str, Any]]:
     """Return the rows of a query as dictionaries by column name."""
     result = connection.execute(query, values)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def queries_in(path: Path) -> dict[str, str]:
+    """Read a file of named queries: each follows a line `-- name: ...`."""
+    _, *parts = path.read_text(encoding="utf-8").split("-- name: ")
+    return {name: query for name, _, query in (part.partition("\n") for part in parts)}
 
 
 # Incomplete reports -------------------------------------------------------------------------------

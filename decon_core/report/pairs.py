@@ -23,7 +23,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DeconError
-from decon_core.report.evidence import MOST_OF_PART, PARTS, Spans, make_excerpt
+from decon_core.report.evidence import MOST_OF_PART, PARTS, make_excerpt, spans_of
 from decon_core.report.rows import filled
 from decon_core.report.tables import TABLES
 from decon_core.scan.workers import run_jobs, useful_workers, wanted_workers
@@ -38,36 +38,7 @@ _GONE = "the row is no longer in its shard"
 
 _EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]
 
-# The document shown is the first one with the best match.
-_CHOSEN = f"""
-    WITH matched AS (FROM read_parquet(?)),
-    totals AS (
-        SELECT pair,
-               string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
-               max(score) AS score,
-               bool_or(is_by_score) AS is_by_score,
-               bool_or(is_contaminated) AS is_contaminated,
-               bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
-               count(DISTINCT (source, shard_name, row)) AS n_documents,
-               count(*) AS n_matches
-        FROM matched GROUP BY pair
-    ),
-    ranked AS (
-        SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
-               source, shard_name, shard, row, doc_id, question_part AS text_part,
-               question_overlap, answer_overlap, passage_overlap, {", ".join(_EDGES)},
-               row_number() OVER (
-                   PARTITION BY pair
-                   ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, source,
-                            shard_name, row, detector, benchmark, split, instance_index,
-                            {", ".join(_EDGES)}
-               ) AS rank
-        FROM matched
-    )
-    SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
-    ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
-"""  # noqa: S608 - names of columns only
-
+_CHOSEN = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 _EARLIER = """
     SELECT evidence, text, text_start, text_marks, question_marks, answer_marks, passage_marks
     FROM pairs WHERE text IS NOT NULL
@@ -118,9 +89,7 @@ def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
 
 
 def _truncated(text: str | None) -> str | None:
-    if text is None or len(text) <= MOST_OF_PART:
-        return text
-    return f"{text[:MOST_OF_PART]} […]"
+    return f"{text[:MOST_OF_PART]} […]" if text and len(text) > MOST_OF_PART else text
 
 
 # Texts --------------------------------------------------------------------------------------------
@@ -147,9 +116,9 @@ def _add_texts(
     for row in rows:
         row["evidence"] = _evidence(row, showing, reader.policy.form)
     earlier_texts = _read_earlier(earlier)
+    without_text = [row for row in rows if row["evidence"] not in earlier_texts]
     for row in rows:
         row.update(earlier_texts.get(row["evidence"], {}))
-    without_text = [row for row in rows if row.get("text") is None]
     by_pair = {row["pair"]: row for row in without_text}
     jobs = [*_jobs(packs, without_text, showing, reader.policy.form)]
     workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
@@ -214,19 +183,11 @@ def _read_texts(job: _Job) -> dict[str, Row]:
 def _texts(document: object, row: Row, job: _Job) -> Row:
     if not isinstance(document, Document):
         return {"why_no_text": "the row can no longer be read as it was scanned"}
-    excerpt = make_excerpt(document.text, _spans(row), row, context=job.context, form=job.form)
+    excerpt = make_excerpt(document.text, spans_of(row), row, context=job.context, form=job.form)
     return {
         "text": excerpt.text,
         "text_start": excerpt.start,
         "text_marks": [asdict(mark) for mark in excerpt.text_marks],
         **{f"{part}_marks": [*map(asdict, excerpt.record_marks[part])] for part in PARTS},
         "why_no_text": None,
-    }
-
-
-def _spans(row: Row) -> Spans:
-    return {
-        part: (row[f"{part}_char_start"], row[f"{part}_char_stop"])
-        for part in PARTS
-        if row[f"{part}_char_start"] is not None
     }

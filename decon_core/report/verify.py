@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,7 +15,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
-from decon_core.report.open import opened, rows_of
+from decon_core.report.open import opened, queries_in, rows_of
 from decon_core.scan.tiles import gaps_of
 from decon_core.storage.store import read_json, read_parquet
 from decon_core.wording import counted
@@ -23,61 +24,21 @@ _REBUILD = "Run `decon-assets run` to materialize `report` again"
 _DAMAGED = "Delete the report and run `decon-assets run`"
 _BUILD = "Run `decon-assets run` to build it"
 
-_ITEMS = """
-    SELECT benchmark, any_value(b.version) AS version, any_value(b.n_items) AS n_declared,
-           count(i.split) AS n_items
-    FROM benchmarks b FULL JOIN items i USING (benchmark) GROUP BY benchmark
-"""
-
-_SHARDS = "SELECT pack, shard_name, shard FROM shards"
-_NOT_SCANNED = "SELECT pack, shard_name, benchmarks FROM not_scanned"
-
-_SHARES = """
-    SELECT mixture, pack, list_sort(list([shard_name, n_documents_in::TEXT, n_documents_out::TEXT]))
-           AS shards
-    FROM mixtures GROUP BY mixture, pack
-"""
-
-_REMOVED = "SELECT mixture, source, count(*) AS n FROM removed GROUP BY mixture, source"
-
+_QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 _COUNTED = ("n_matches", "n_pairs", "n_leaks")
-_MATCHES = """
-    SELECT benchmark, sum(n)::BIGINT AS n_matches, count(*) AS n_pairs,
-           count(*) FILTER (is_leak) AS n_leaks
-    FROM (
-        SELECT benchmark, count(*) AS n, bool_or(is_contaminated) AS is_leak FROM matches
-        GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
-    )
-    GROUP BY benchmark
-"""
-_DECISIONS = """
-    SELECT benchmark, sum(n_matches)::BIGINT AS n_matches, count(*) AS n_pairs,
-           count(*) FILTER (is_contaminated) AS n_leaks
-    FROM decisions GROUP BY benchmark
-"""
-_DOCUMENTS = """
-    SELECT coalesce(sum(n_found_items), 0)::BIGINT AS n_found,
-           coalesce(sum(n_leaked_items), 0)::BIGINT AS n_leaks,
-           (SELECT count(*) FROM decisions) AS n_pairs,
-           (SELECT count(*) FROM decisions WHERE is_contaminated) AS n_decided
-    FROM documents
-"""
-
 _SETTINGS = {
     "scan_fingerprint": "the scan's settings or the idf snapshot",
     "thresholds": "the thresholds",
     "verdicts": "the verdicts",
     "snippets": "the setting `report.snippets`",
 }
-_IS_CURRENT = """
-    SELECT 'mixture' AS what, mixture AS name, pack, bool_and(is_current) AS is_current
-    FROM mixtures GROUP BY mixture, pack
-    UNION ALL SELECT 'blend', blend, NULL, is_current FROM blends
-"""
-
 _STATES = {True: "made from the current inputs", False: "out of date or missing"}
 
 ByName = Mapping[tuple[str, ...], Any]
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    return rows_of(connection, _QUERIES[query])
 
 
 def faults_of_report(builder: Builder) -> Iterator[Problem]:
@@ -128,7 +89,7 @@ def _changed_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -
         for pack in builder.packs
     }
     current |= {("blend", one.name, None): blender.is_current(one) for one in blender.blends}
-    for row in rows_of(connection, _IS_CURRENT):
+    for row in _rows(connection, "is_current"):
         name = row["what"], row["name"], row["pack"]
         if row["is_current"] != current.get(name, False):
             states = (_STATES[row["is_current"]], _STATES[current.get(name, False)])
@@ -140,7 +101,7 @@ def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> I
         (row["benchmark"],): f"{counted(row['n_items'], 'item')} of version {row['version']}"
         if row["n_items"] == row["n_declared"]
         else f"{counted(row['n_items'], 'item')}, of {row['n_declared']} in table `benchmarks`"
-        for row in rows_of(connection, _ITEMS)
+        for row in _rows(connection, "items")
     }
     in_store: ByName = {
         (one.benchmark,): f"{counted(one.n_items, 'item')} of version {one.fingerprint}"
@@ -152,9 +113,9 @@ def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> I
 def _compare_shards(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     in_report: dict[tuple[str, ...], str] = {
         (row["pack"], row["shard_name"]): f"shard {row['shard']}"
-        for row in rows_of(connection, _SHARDS)
+        for row in _rows(connection, "shards")
     }
-    for row in rows_of(connection, _NOT_SCANNED):
+    for row in _rows(connection, "not_scanned"):
         name = row["pack"], row["shard_name"]
         in_report[name] = _partly(in_report.get(name), row["benchmarks"])
     in_store: dict[tuple[str, ...], str] = {
@@ -174,7 +135,7 @@ def _partly(shard: str | None, benchmarks: Sequence[str]) -> str:
 def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     """Compare the shards and counts of every mixture and pack with the manifests."""
     in_report: ByName = {
-        (row["mixture"], row["pack"]): row["shards"] for row in rows_of(connection, _SHARES)
+        (row["mixture"], row["pack"]): row["shards"] for row in _rows(connection, "shares")
     }
     in_store = _shares(builder)
     wanted = {(one.name, pack.name) for one in builder.mixtures for pack in builder.packs}
@@ -207,7 +168,7 @@ def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
 def _compare_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     in_report: ByName = {
         (row["mixture"], row["source"]): counted(row["n"], "row")
-        for row in rows_of(connection, _REMOVED)
+        for row in _rows(connection, "removed")
     }
     counts: dict[tuple[str, ...], int] = {}
     for one in builder.mixtures:
@@ -222,20 +183,20 @@ def _compare_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) ->
 
 def _compare_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     """Compare the tables derived from `matches` with `matches` and with each other."""
-    matches, decided = (_counts(connection, query) for query in (_MATCHES, _DECISIONS))
+    matches, decided = (_counts(connection, name) for name in ("matches", "decisions"))
     yield from _differences("matches", matches, decided, remedy=_DAMAGED)
-    (row,) = rows_of(connection, _DOCUMENTS)
+    (row,) = _rows(connection, "documents")
     found, expected = (row["n_found"], row["n_leaks"]), (row["n_pairs"], row["n_decided"])
     if found != expected:
         first, second = ("{} pairs, {} leaks".format(*one) for one in (found, expected))
         yield Problem("documents", first, second, _DAMAGED)
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> ByName:
+def _counts(connection: duckdb.DuckDBPyConnection, name: str) -> ByName:
     text = "{} matches, {} pairs, {} leaks"
     return {
         (row["benchmark"],): text.format(*(row[name] for name in _COUNTED))
-        for row in rows_of(connection, query)
+        for row in _rows(connection, name)
     }
 
 

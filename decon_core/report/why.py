@@ -29,7 +29,7 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
-from decon_core.report.evidence import PARTS, make_excerpt
+from decon_core.report.evidence import PARTS, make_excerpt, spans_of
 from decon_core.scan.tiles import gaps_of
 from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED
 from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
@@ -38,16 +38,8 @@ SCHEMA = "decon-assets/why/1"
 
 _TILES_AT_ONCE = 500  # held in memory
 _ENTRY_COLUMNS = (
-    *(
-        "is_contaminated",
-        "is_question_only",
-        "is_by_score",
-        "detector",
-        "benchmark",
-        "config",
-        "split",
-    ),
-    *("instance_index", "record", "score", "base_score"),
+    *("is_contaminated", "is_question_only", "is_by_score", "detector", "benchmark", "config"),
+    *("split", "instance_index", "record", "score", "base_score"),
     *("question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict"),
 )
 
@@ -107,22 +99,13 @@ def _by_known_id(
     builder: Builder, shards: Sequence[tuple[Pack, Shard]], document: str
 ) -> Iterator[Place]:
     """Yield the documents of this id that have matches or are in a mixture's list."""
-    matched = _rows_matched(builder, shards, document)
-    listed = {pack.name: set(_rows_removed(builder, pack, document)) for pack, _ in shards}
+    has_id = pl.col("doc_id") == document
+    matched = [*_rows_where(builder, shards, has_id, ["shard", "row"])]
+    listed = {pack.name: [*_rows_removed(builder, pack, document)] for pack, _ in shards}
     for pack, shard in shards:
-        rows = matched.get(shard.fingerprint, set())
-        rows = rows | {row for name, row in listed[pack.name] if name == shard.name}
+        rows = {row for fingerprint, row in matched if fingerprint == shard.fingerprint}
+        rows |= {row for name, row in listed[pack.name] if name == shard.name}
         yield from (Place(pack, shard, row) for row in sorted(rows))
-
-
-def _rows_matched(
-    builder: Builder, shards: Sequence[tuple[Pack, Shard]], document: str
-) -> dict[str, set[int]]:
-    """Return the rows with matches and this id, by fingerprint of the shard."""
-    matched: dict[str, set[int]] = {}
-    for shard, row in _rows_where(builder, shards, pl.col("doc_id") == document, ["shard", "row"]):
-        matched.setdefault(shard, set()).add(row)
-    return matched
 
 
 def _rows_where(
@@ -197,28 +180,27 @@ def account(
     showing: Showing,
 ) -> Json:
     """Return everything the store knows about a document, as a JSON object."""
-    row = _row_at(place)
-    text = row.text if isinstance(row, Document) else None
-    found = _matches(builder, place, text if showing.snippets else None, showing)
+    row, scanned = _row_at(place), _scanned(builder, place)
+    text = row.text if showing.snippets and isinstance(row, Document) else None
+    found = [_entry(builder, place, *one, text, showing) for one in _matches(builder, place)]
     documents = documents_of(builder, [entry["pair"] for entry in found])
-    for entry in found:
-        entry["documents"] = documents[entry["pair"]]
+    policy = builder.policy
     return {
         "schema": SCHEMA,
         "document": _document(builder, place, row),
-        "scanned_against": [version.benchmark for version in _scanned(builder, place)],
-        "not_scanned_against": _not_scanned(builder, place),
+        "scanned_against": [one.benchmark for one in builder.versions if one in scanned],
+        "not_scanned_against": [one.benchmark for one in builder.versions if one not in scanned],
         "why_not_scanned": _why_not_scanned(builder, place),
-        "found": found,
+        "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
         "mixtures": [_in_mixture(builder, place, mixture) for mixture in mixtures],
         "blends": [_in_blend(builder, place, blend) for blend in blends],
         "settings": {
             "scan": builder.reader.scan,
             "idf_snapshot": current_snapshot_fingerprint(builder.store),
-            "thresholds": builder.policy.thresholds,
-            "thresholds_by_benchmark": builder.policy.benchmark,
-            "evidence_floor": builder.policy.evidence_floor,
-            "policy": asdict(builder.policy),
+            "thresholds": policy.thresholds,
+            "thresholds_by_benchmark": policy.benchmark,
+            "evidence_floor": policy.evidence_floor,
+            "policy": asdict(policy),
         },
     }
 
@@ -248,10 +230,6 @@ def _n_tokens(builder: Builder, place: Place) -> int | None:
     return int(sizes.n_tokens[at]) if is_there else None
 
 
-def _not_scanned(builder: Builder, place: Place) -> list[str]:
-    return [v.benchmark for v in builder.versions if v not in _scanned(builder, place)]
-
-
 def _why_not_scanned(builder: Builder, place: Place) -> str | None:
     """Return reason and remedy; None if the shard was scanned against all benchmarks."""
     gaps = gaps_of(
@@ -270,39 +248,37 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
     return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
 
 
-def _matches(builder: Builder, place: Place, text: str | None, showing: Showing) -> list[Json]:
-    """Return the matches: leaks first, then question-only, then the rest by score."""
+def _matches(builder: Builder, place: Place) -> Iterator[tuple[Json, Version]]:
+    """Yield the matches: leaks first, then question-only, then the rest by score."""
     versions = {version.benchmark: version for version in _scanned(builder, place)}
-    entries = builder.reader.entries(
-        place.shard, [*versions.values()], source=place.pack.source.name
-    )
+    source = place.pack.source.name
+    entries = builder.reader.entries(place.shard, [*versions.values()], source=source)
     found = entries.filter(pc.field("row") == place.row).to_pylist()
-    found.sort(
-        key=lambda one: (
-            *(not one["is_contaminated"], not one["is_question_only"]),
-            *(-one["score"], one["benchmark"]),
-        )
-    )
-    return [_entry(builder, place, one, versions[one["benchmark"]], text, showing) for one in found]
+    found.sort(key=lambda one: (-one["score"], one["benchmark"]))
+    found.sort(key=lambda one: (not one["is_contaminated"], not one["is_question_only"]))
+    yield from ((one, versions[one["benchmark"]]) for one in found)
 
 
 def _entry(
     builder: Builder,
     place: Place,
-    entry: Mapping[str, Any],
+    entry: Json,
     version: Version,
     text: str | None,
     showing: Showing,
 ) -> Json:
-    spans = {
-        part: (entry[f"{part}_char_start"], entry[f"{part}_char_stop"])
-        for part in PARTS
-        if entry[f"{part}_char_start"] is not None
-    }
+    """Describe a match; without a text there is no excerpt."""
+    spans = spans_of(entry)
     tile = builder.store.tile(builder.reader.scan, place.shard.fingerprint, version.fingerprint)
     verdict = builder.verdicts.by_pair.get(entry["pair"])
-    record = _record_of(builder, entry, version)
+    records = load_records(builder.store, version, columns=[*PARTS])
+    (record,) = records.slice(entry["record"], 1).to_pylist()
     policy = builder.policy.for_benchmark(version.benchmark)
+    texts = None
+    if text is not None:
+        form, context = policy.form, showing.context
+        excerpt = make_excerpt(text, spans, record, context=context, form=form)
+        texts = {"document": excerpt.text, "from_character": excerpt.start, "item": record}
     return {
         **{name: entry[name] for name in _ENTRY_COLUMNS},
         "missing": missing(entry, policy, record=record),
@@ -311,7 +287,7 @@ def _entry(
         "parts": {part: entry[f"{part}_part"] for part in spans},
         "said": asdict(verdict) if verdict else None,
         "benchmark_version": version.fingerprint,
-        "texts": _texts(builder, spans, record, text, showing),
+        "texts": texts,
         "made": str(tile),
     }
 
@@ -332,33 +308,6 @@ def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]
             place = {"source": pack.source.name, "shard": shard.name, "row": row, "id": doc_id}
             documents[pair].append(place)
     return documents
-
-
-def _record_of(builder: Builder, entry: Mapping[str, Any], version: Version) -> Json:
-    """Return the texts of the record that was found."""
-    records = load_records(builder.store, version, columns=[*PARTS])
-    (record,) = records.slice(entry["record"], 1).to_pylist()
-    return dict(record)
-
-
-def _texts(
-    builder: Builder,
-    spans: Mapping[str, tuple[int, int]],
-    record: Json,
-    text: str | None,
-    showing: Showing,
-) -> Json | None:
-    """Return excerpt and record; None without a text or with snippets off."""
-    if text is None:
-        return None
-    excerpt = make_excerpt(
-        text,
-        spans,
-        record,
-        context=showing.context,
-        form=builder.policy.form,
-    )
-    return {"document": excerpt.text, "from_character": excerpt.start, "item": record}
 
 
 # Near misses --------------------------------------------------------------------------------------
@@ -386,12 +335,15 @@ def _decon_missing(
     if reaches(entry["score"], threshold):
         return
     for part in ("answer", "passage"):
-        if record[part]:
-            setting = f"index_{part}s"
-            if getattr(policy, setting):
-                yield from _part_missing(part, entry[f"{part}_overlap"])
-            else:
-                yield f"{part} not searched ({setting} is off)"
+        setting, overlap = f"index_{part}s", entry[f"{part}_overlap"]
+        if not record[part]:
+            continue
+        if not getattr(policy, setting):
+            yield f"{part} not searched ({setting} is off)"
+        elif not overlap:
+            yield f"{part} not found"
+        elif overlap < 1:
+            yield f"only {overlap:.2f} of the {part} found"
     yield _score_missing(entry, policy)
     if entry["score"] < entry["base_score"]:
         yield (
@@ -400,18 +352,9 @@ def _decon_missing(
         )
 
 
-def _part_missing(part: str, overlap: float | None) -> Iterator[str]:
-    if not overlap:
-        yield f"{part} not found"
-    elif overlap < 1:
-        yield f"only {overlap:.2f} of the {part} found"
-
-
 def _score_missing(entry: Mapping[str, Any], policy: Policy) -> str:
-    detector = entry["detector"]
-    threshold = policy.threshold_of(detector)
-    more = "more than " if detector == "longest_match" else ""
-    return f"score {_of_needed(entry['score'], threshold, more)}"
+    more = "more than " if entry["detector"] == "longest_match" else ""
+    return f"score {_of_needed(entry['score'], policy.threshold_of(entry['detector']), more)}"
 
 
 def _of_needed(value: float, needed: float, more: str = "") -> str:
@@ -424,10 +367,10 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
     """Return whether the mixture keeps, cuts or removes the document, and the reasons."""
     folder = builder.store.mixture(mixture.name, place.pack.name)
     state: Json = {"mixture": mixture.name, "state": "kept", "reasons": [], "folder": str(folder)}
-    if not builder.effective(mixture).has_source(place.pack.source.name):
-        return {**state, "state": "not taken", "is_todays": None, "made": None}
-    if not (folder / MANIFEST).is_file():
-        return {**state, "state": "not built", "is_todays": None, "made": None}
+    is_taken = builder.effective(mixture).has_source(place.pack.source.name)
+    if not is_taken or not (folder / MANIFEST).is_file():
+        why_not = "not built" if is_taken else "not taken"
+        return {**state, "state": why_not, "is_todays": None, "made": None}
     manifest = read_json(folder / MANIFEST)
     reasons = _reasons(folder / REMOVED_FILE, place)
     if place.shard.name not in {one["shard"] for one in manifest["shards"]}:
@@ -436,14 +379,12 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
         state["state"] = "removed"
     elif reasons:
         state["state"] = "cut"
+    inputs = ("fingerprint", "scan", "idf_snapshot", "benchmarks")
     return {
         **state,
         "reasons": reasons,
         "is_todays": builder.is_current(mixture, place.pack),
-        "fingerprint": manifest["fingerprint"],
-        "scan": manifest["scan"],
-        "idf_snapshot": manifest["idf_snapshot"],
-        "benchmarks": manifest["benchmarks"],
+        **{name: manifest[name] for name in inputs},
         "made": str(folder / MANIFEST),
     }
 
@@ -463,17 +404,12 @@ def _of_row(shard: str, row: str, place: Place) -> Any:
 def _in_blend(builder: Builder, place: Place, blend: Blend) -> Json:
     """Return how often and in which parts it was drawn, and how often a test item replaced it."""
     folder = builder.store.blend(blend.name)
-    state: Json = {"blend": blend.name, "of": blend.of, "is_built": False, "n_texts": 0}
+    state: Json = {"blend": blend.name, "of": blend.of}
     if not (folder / MANIFEST).is_file():
-        return {**state, "parts": [], "n_replaced": 0}
+        return {**state, "is_built": False, "n_texts": 0, "parts": [], "n_replaced": 0}
     is_here = _of_row("shard", "corpus_row", place) & (pc.field("source") == place.pack.source.name)
     texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, filters=is_here)
     replaced = read_parquet(folder / REPLACED_FILE, schema=REPLACED, filters=is_here)
     parts = sorted({*texts["part"].to_pylist()})
-    return {
-        **state,
-        "is_built": True,
-        "n_texts": texts.num_rows,
-        "parts": parts,
-        "n_replaced": replaced.num_rows,
-    }
+    counts = {"n_texts": texts.num_rows, "parts": parts, "n_replaced": replaced.num_rows}
+    return {**state, "is_built": True, **counts}

@@ -152,6 +152,8 @@ def test_question_only_has_a_limit_of_its_own_and_leaks_have_theirs(report):
     assert (passed.n_leaked, passed.n_question_only, passed.question_only_rate) == (0, 3, 0.3)
     held = Limits(max_question_only_rate=0.3)
     assert all(case.is_passed for case in cases_of(summary, held))
+    rounded = Limits(max_question_only_rate=0.3 - 1e-12)
+    assert all(case.is_passed for case in cases_of(summary, rounded))
     (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.2))
     assert failed.wrong == ("3 of 10 items are question-only (30.00%), more than 20.00%",)
     (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.4, by="upper"))

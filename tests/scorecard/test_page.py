@@ -8,7 +8,8 @@ import pytest
 
 from decon_core.quality.scorecard.hosts import TRUTH, read_truth, write_planted_corpus
 from decon_core.quality.scorecard.marks import CALLS, mark
-from decon_core.quality.scorecard.page import markdown, svg
+from decon_core.quality.scorecard.page import markdown
+from decon_core.quality.scorecard.picture import svg
 from decon_core.quality.scorecard.plan import plan
 
 THRESHOLDS = {"decon": 0.8, "longest_match": 0.7, "a<b&c": 0.5}

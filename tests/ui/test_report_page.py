@@ -100,6 +100,16 @@ def test_the_overview_says_what_was_found_and_draws_every_figure(show, report):
     page.locator("#heat").scroll_into_view_if_needed()
 
 
+def test_the_title_names_the_corpus_and_says_that_a_report_is_incomplete(show, tmp_path):
+    shard = {"source": "web", "pack": "p-0", "shard_name": "s-9.jsonl", "benchmarks": ["quiz"]}
+    incomplete = write_world(
+        tmp_path / "r.duckdb", run={"n_shards_not_scanned": 1}, not_scanned=[shard]
+    )
+    corpus = "Contamination report: parlor, shelf, web"
+    expect(show(incomplete)).to_have_title(f"Incomplete: {corpus}")
+    expect(show(write_world(tmp_path / "r.duckdb"))).to_have_title(corpus)
+
+
 def test_every_section_is_reached_from_the_contents(show, report):
     page = show(report)
     links = page.get_by_role("navigation", name="Sections").get_by_role("link")

@@ -37,7 +37,8 @@ from decon_core.quality.scorecard.hosts import (
 )
 from decon_core.quality.scorecard.items import ItemKey
 from decon_core.quality.scorecard.marks import CALLS, Marks, mark
-from decon_core.quality.scorecard.page import markdown, svg
+from decon_core.quality.scorecard.page import markdown
+from decon_core.quality.scorecard.picture import svg
 from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import scan_fingerprint

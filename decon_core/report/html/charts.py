@@ -19,6 +19,7 @@ MOST_LINES = 60
 _LINE_PIXELS = 26
 _NEXT_LINE_PIXELS = 15  # for each further line of a label
 _FRAME_PIXELS = 96
+_LEGEND_PIXELS = 34
 _BINS = 50  # of the view score_histogram
 
 _SHARES = [
@@ -56,12 +57,9 @@ class Chart:
 def rates(benchmarks: Rows) -> Chart:
     """Draw the leak rate of every benchmark and split with its interval."""
     rows = benchmarks[:MOST_LINES]
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
+    leaked = {
+        **_dots([*enumerate(rows)], "leak_rate", _rate_text),
         "name": "leaked",
-        "x": [100 * row["leak_rate"] for row in rows],
-        "y": [*range(len(rows))],
         "error_x": {
             "type": "data",
             "symmetric": False,
@@ -72,54 +70,49 @@ def rates(benchmarks: Rows) -> Chart:
             "width": 4,
         },
         "marker": {"color": "--c-both", "size": 9},
-        "customdata": [[row["benchmark"], row["split"]] for row in rows],
-        "hovertext": [_rate_text(row) for row in rows],
-        "hoverinfo": "text",
     }
-    questions = _question_only_dots(rows)
+    chosen = [(at, row) for at, row in enumerate(rows) if row["n_question_only"]]
+    questions = {
+        **_dots(chosen, "question_only_rate", _question_only_text),
+        "name": "question-only, not leaked",
+        "marker": {"color": "--c-question", "size": 10, "symbol": "diamond-open"},
+    }
     tops = [100 * max(row["high"], row["question_only_rate"]) for row in rows]
     top = max(tops, default=1.0)
-    layout = _lines(len(rows), _split_labels(rows))
+    layout = _lines(_split_labels(rows))
     layout["xaxis"] |= {"title": {"text": "items, %"}, "range": [-top / 50, top * 1.04]}
-    if questions:
+    if chosen:
         layout |= _legend()
-        layout["height"] += 34
-    title = "Share of items that leaked"
-    return Chart(title, [dots, *questions], layout, ("benchmark", "split"))
+        layout["height"] += _LEGEND_PIXELS
+    data = [leaked, questions] if chosen else [leaked]
+    return Chart("Share of items that leaked", data, layout, ("benchmark", "split"))
 
 
-def _question_only_dots(rows: Rows) -> list[dict[str, Any]]:
-    """Return dots for the question-only rates, if there are any."""
-    chosen = [(at, row) for at, row in enumerate(rows) if row["n_question_only"]]
-    if not chosen:
-        return []
-    hovertext = [
-        f"{whole_label(row['benchmark'])} · {whole_label(row['split'])}<br>"
-        f"{count(row['n_question_only'])} of {count(row['n_items'])} question-only"
-        for _, row in chosen
-    ]
-    return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "question-only, not leaked",
-            "x": [100 * row["question_only_rate"] for _, row in chosen],
-            "y": [at for at, _ in chosen],
-            "marker": {"color": "--c-question", "size": 10, "symbol": "diamond-open"},
-            "customdata": [[row["benchmark"], row["split"]] for _, row in chosen],
-            "hovertext": hovertext,
-            "hoverinfo": "text",
-        }
-    ]
+def _dots(
+    rows: Sequence[tuple[int, Row]], share_of: str, text: Callable[[Row], str]
+) -> dict[str, Any]:
+    """Return a trace of one dot per numbered row."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [100 * row[share_of] for _, row in rows],
+        "y": [at for at, _ in rows],
+        "customdata": [[row["benchmark"], row["split"]] for _, row in rows],
+        "hovertext": [
+            f"{whole_label(row['benchmark'])} · {whole_label(row['split'])}<br>{text(row)}"
+            for _, row in rows
+        ],
+        "hoverinfo": "text",
+    }
 
 
 def _rate_text(row: Row) -> str:
-    low, high = share(row["low"], 1), share(row["high"], 1)
-    return (
-        f"{whole_label(row['benchmark'])} · {whole_label(row['split'])}<br>"
-        f"{count(row['n_leaked'])} of {count(row['n_items'])}: {share(row['leak_rate'], 1)}"
-        f" ({low} to {high})"
-    )
+    rate, low, high = (share(row[name], 1) for name in ("leak_rate", "low", "high"))
+    return f"{count(row['n_leaked'])} of {count(row['n_items'])}: {rate} ({low} to {high})"
+
+
+def _question_only_text(row: Row) -> str:
+    return f"{count(row['n_question_only'])} of {count(row['n_items'])} question-only"
 
 
 def _split_labels(rows: Rows) -> list[str]:
@@ -132,9 +125,7 @@ def parts(benchmarks: Rows) -> Chart:
     bars = [
         {
             **_bar(name, colour, pattern),
-            "orientation": "h",
             "x": [row[key] for row in rows],
-            "y": [*range(len(rows))],
             "customdata": [[row["benchmark"], row["split"]] for row in rows],
             "hovertext": [
                 f"{whole_label(row['benchmark'])}: {count(row[key])} {name}" for row in rows
@@ -144,73 +135,54 @@ def parts(benchmarks: Rows) -> Chart:
         for key, name, colour, pattern in _SHARES
         if any(row[key] for row in rows)
     ]
-    layout = _lines(len(rows), _split_labels(rows)) | {"barmode": "stack", "bargap": 0.45}
-    layout["xaxis"] |= _counts("items", _longest(bars))
-    layout["height"] += 34
-    return Chart("What was found of the items", bars, layout | _legend(), ("benchmark", "split"))
+    title = "What was found of the items"
+    return _stacked(title, bars, _split_labels(rows), "items", opens=("benchmark", "split"))
+
+
+# Name, colour and count of the nodes of the diagram.
+_NODES = [
+    ("items", "--c-soft", "n_items"),
+    ("leaked", "--c-both", "n_leaked"),
+    ("question-only", "--c-question", "n_question_only"),
+    ("clean", "--c-clean", "n_clean"),
+    ("not indexable", "--c-blind", "n_not_indexable"),
+    ("with answer", "--c-both", "n_with_answer"),
+    ("part of answer", "--c-part", "n_with_part_of_answer"),
+    ("without answer", "--c-alone", "n_without_answer"),
+    ("has no answer", "--c-soft", "n_leaked_without_having_one"),
+    ("not fully scanned", "--c-blind", "n_not_fully_scanned"),
+]
+_LINKS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5), (1, 6), (1, 7), (1, 8), (0, 9)]
 
 
 def flow(rows: Rows) -> Chart:
-    """Draw a Sankey diagram from all items to what was found of them."""
-    sums = {key: sum(row[key] for row in rows) for key in _FLOW_KEYS}
-    leaked = sums["n_leaked"]
-    ends = [
-        (0, 1, leaked),
-        (0, 2, sums["n_question_only"]),
-        (0, 3, sums["n_clean"]),
-        (0, 4, sums["n_not_indexable"]),
-        (1, 5, sums["n_with_answer"]),
-        (1, 6, sums["n_with_part_of_answer"]),
-        (1, 7, sums["n_without_answer"]),
-        (1, 8, sums["n_leaked_without_having_one"]),
-        (0, 9, sums["n_not_fully_scanned"]),
-    ]
-    names = ["items", "leaked", "question-only", "clean", "not indexable"]
-    names += ["with answer", "part of answer", "without answer", "has no answer"]
-    names += ["not fully scanned"]
-    sizes = [sums["n_items"], leaked, *(n for _, _, n in ends[1:])]
-    return Chart(
-        "From all items to what was found of them", [_sankey(names, sizes, ends)], _frame(320)
-    )
+    """Draw a Sankey diagram from all items to what was found of them.
 
-
-_FLOW_KEYS = (
-    *("n_items", "n_leaked", "n_question_only", "n_clean", "n_not_indexable"),
-    *("n_with_answer", "n_with_part_of_answer", "n_without_answer"),
-    *("n_leaked_without_having_one", "n_not_fully_scanned"),
-)
-_FLOW_COLOURS = [
-    *("--c-soft", "--c-both", "--c-question", "--c-clean", "--c-blind"),
-    *("--c-both", "--c-part", "--c-alone", "--c-soft", "--c-blind"),
-]
-
-
-def _sankey(
-    names: Sequence[str], sizes: Sequence[int], ends: Sequence[tuple[int, int, int]]
-) -> dict[str, Any]:
-    """Build a Sankey trace; empty nodes are left out because Plotly piles them up in a corner."""
-    shown_nodes = [number for number, size in enumerate(sizes) if size]
-    place = {number: at for at, number in enumerate(shown_nodes)}
-    links = [(place[a], place[b], n) for a, b, n in ends if n]
-    return {
+    Empty nodes are left out because Plotly piles them up in a corner.
+    """
+    sizes = [sum(row[key] for row in rows) for _, _, key in _NODES]
+    nodes = [number for number, size in enumerate(sizes) if size]
+    links = [(a, b) for a, b in _LINKS if sizes[b]]
+    sankey = {
         "type": "sankey",
         "arrangement": "snap",
         "node": {
-            "label": [f"{names[number]}: {count(sizes[number])}" for number in shown_nodes],
-            "color": [_FLOW_COLOURS[number] for number in shown_nodes],
+            "label": [f"{_NODES[number][0]}: {count(sizes[number])}" for number in nodes],
+            "color": [_NODES[number][1] for number in nodes],
             "pad": 26,
             "thickness": 14,
             "line": {"width": 0},
             "hoverinfo": "none",
         },
         "link": {
-            "source": [a for a, _, _ in links],
-            "target": [b for _, b, _ in links],
-            "value": [n for _, _, n in links],
+            "source": [nodes.index(a) for a, _ in links],
+            "target": [nodes.index(b) for _, b in links],
+            "value": [sizes[b] for _, b in links],
             "color": "--c-link",
             "hoverinfo": "none",
         },
     }
+    return Chart("From all items to what was found of them", [sankey], _frame(320))
 
 
 def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
@@ -221,36 +193,42 @@ def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
     n_leaked = Counter({(row["benchmark"], row["source"]): row["n_leaked"] for row in cells})
     names = sorted(n_items, key=lambda name: (-sum(n_leaked[name, one] for one in sources), name))
     names = names[:MOST_LINES]
-    shares = [100 * n / max(1, n_items[name]) for (name, _), n in n_leaked.items()]
-    squares = {
+
+    def squares(value: Callable[[str, str, int], Any]) -> list[list[Any]]:
+        return [[value(name, one, n_leaked[name, one]) for one in sources] for name in names]
+
+    def percent(name: str, _source: str, n: int) -> float:
+        return 100 * n / max(1, n_items[name])
+
+    def text(name: str, _source: str, n: int) -> str:
+        of_items = f"<br>{share(n, n_items[name])}" if n_items[name] else ""
+        return f"{count(n)}{of_items}" if n else ""
+
+    def hover_text(name: str, source: str, n: int) -> str:
+        return (
+            f"{whole_label(name)} in {whole_label(source)}<br>"
+            f"{count(n)} items, {share(n, n_items[name])} of the benchmark"
+        )
+
+    trace = {
         "type": "heatmap",
         "x": [*range(len(sources))],
         "y": [*range(len(names))],
-        **_by_square(lambda name, source: n_leaked[name, source], n_items, names, sources),
+        "z": squares(lambda *square: percent(*square) or None),
+        "text": squares(text),
+        "hovertext": squares(hover_text),
+        "customdata": squares(lambda name, source, _n: [name, source]),
         "texttemplate": "%{text}",
         "hoverinfo": "text",
         "hoverongaps": True,
         "colorscale": [[0, "--c-low"], [1, "--c-high"]],
         "showscale": False,
         "zmin": 0,
-        "zmax": max(shares, default=1),
+        "zmax": max((percent(*key, n) for key, n in n_leaked.items()), default=1),
         "xgap": 2,
         "ygap": 2,
     }
-    layout = _squares(names, sources)
-    opens = ("benchmark", "source")
-    width = _NAME_PIXELS + _SQUARE_PIXELS * len(sources)
-    return Chart("Leaked items by benchmark and source", [squares], layout, opens, width)
-
-
-# Width of a count and a share; on narrow screens the figure scrolls.
-_SQUARE_PIXELS = 56
-_SOURCE_CHARACTERS = 14  # per line above a column
-_NAME_PIXELS = 190
-
-
-def _squares(names: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
-    layout = _lines(len(names), [wrapped(name) for name in names], least_lines=2)
+    layout = _lines([wrapped(name) for name in names], least_lines=2)
     layout["xaxis"] |= {
         "side": "top",
         "showgrid": False,
@@ -259,39 +237,15 @@ def _squares(names: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
         "range": [-0.5, len(sources) - 0.5],
     }
     layout["yaxis"] |= {"showgrid": False}
-    return layout
+    width = _NAME_PIXELS + _SQUARE_PIXELS * len(sources)
+    opens = ("benchmark", "source")
+    return Chart("Leaked items by benchmark and source", [trace], layout, opens, width)
 
 
-def _by_square(
-    n_leaked: Callable[[str, str], int],
-    n_items: Mapping[str, int],
-    names: Sequence[str],
-    sources: Sequence[str],
-) -> dict[str, Any]:
-    """Return colour value, text, hover text and custom data of every square, row by row."""
-
-    def hover_text(name: str, source: str) -> str:
-        n = n_leaked(name, source)
-        return (
-            f"{whole_label(name)} in {whole_label(source)}<br>"
-            f"{count(n)} items, {share(n, n_items[name])} of the benchmark"
-        )
-
-    values: Mapping[str, Callable[[str, str], Any]] = {
-        "z": lambda name, source: 100 * n_leaked(name, source) / max(1, n_items[name]) or None,
-        "text": lambda name, source: _count_and_share(n_leaked(name, source), n_items[name]),
-        "hovertext": hover_text,
-        "customdata": lambda name, source: [name, source],
-    }
-    return {
-        key: [[value(name, source) for source in sources] for name in names]
-        for key, value in values.items()
-    }
-
-
-def _count_and_share(n: int, whole: int) -> str:
-    """Return count and share on two lines; empty for 0, without a share if the total is unknown."""
-    return "<br>".join([count(n), *([share(n, whole)] if whole else [])]) if n else ""
+# Width of a count and a share; on narrow screens the figure scrolls.
+_SQUARE_PIXELS = 56
+_SOURCE_CHARACTERS = 14  # per line above a column
+_NAME_PIXELS = 190
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:
@@ -324,31 +278,25 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
 
     The number at a step applies to all thresholds above the previous step.
     """
-    steps = _still_leaked(rows)
+    ending: Counter[float] = Counter()
+    for row in rows:
+        ending[row["holds_to"]] += row["n_items"]
+    thresholds = sorted(ending)
+    n_leaked = [*accumulate(ending[at] for at in reversed(thresholds))][::-1]
     line = {
         "type": "scatter",
-        "mode": "lines+markers" if len(steps) < 30 else "lines",
-        "x": [at for at, _ in steps],
-        "y": [n for _, n in steps],
+        "mode": "lines+markers" if len(thresholds) < 30 else "lines",
+        "x": thresholds,
+        "y": n_leaked,
         "line": {"shape": "vh", "color": "--c-both", "width": 2},
         "marker": {"size": 4, "color": "--c-both"},
         "hovertemplate": "%{y:,} items at %{x}<extra></extra>",
     }
     layout = _frame(240)
     layout["xaxis"] = {"title": {"text": "threshold"}}
-    layout["yaxis"] = _counts("items that leak", steps[0][1])
-    drawn = _threshold_line(threshold, (steps[0][0], steps[-1][0]))
+    layout["yaxis"] = _counts("items that leak", n_leaked[0])
+    drawn = _threshold_line(threshold, (thresholds[0], thresholds[-1]))
     return Chart("Items by threshold", [line], layout | drawn)
-
-
-def _still_leaked(rows: Rows) -> list[tuple[float, int]]:
-    """Return thresholds with the number of items that leak at them."""
-    ending: dict[float, int] = {}
-    for row in rows:
-        ending[row["holds_to"]] = ending.get(row["holds_to"], 0) + row["n_items"]
-    steps = sorted(ending)
-    numbers = accumulate(ending[at] for at in reversed(steps))
-    return list(zip(steps, reversed(list(numbers)), strict=True))
 
 
 def agreement(rows: Rows) -> Chart:
@@ -361,43 +309,47 @@ def agreement(rows: Rows) -> Chart:
     bars = [
         {
             **_bar(name, colour, pattern),
-            "orientation": "h",
             "x": [row[key] for row in rows],
-            "y": [*range(len(rows))],
             "hovertemplate": "%{x:,} items<extra>" + name + "</extra>",
         }
         for key, name, colour, pattern in kinds
         if any(row[key] for row in rows)
     ]
     labels = [wrapped(f"{shown(row['rule'])} – {shown(row['other'])}") for row in rows]
-    layout = _lines(len(rows), labels) | {"barmode": "stack", "bargap": 0.45} | _legend()
-    layout["xaxis"] |= _counts("items that leaked", _longest(bars))
-    layout["height"] += 34
-    return Chart("Agreement between detectors", bars, layout)
+    return _stacked("Agreement between detectors", bars, labels, "items that leaked")
 
 
 def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
     """Draw the documents that each mixture left out or cut, by reason."""
-    reasons = sorted({row["why"] for row in rows})
-    numbers: dict[tuple[str, str], int] = {}
+    numbers: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        key = (row["mixture"], row["why"])
-        numbers[key] = numbers.get(key, 0) + row["n_documents"]
+        numbers[row["mixture"], row["why"]] += row["n_documents"]
     bars = [
         {
             **_bar(label(why), *_REASONS.get(why, ("--c-soft", "+"))),
-            "orientation": "h",
-            "x": [numbers.get((mixture, why), 0) for mixture in mixtures],
-            "y": [*range(len(mixtures))],
+            "x": [numbers[mixture, why] for mixture in mixtures],
             "hovertemplate": "%{x:,} documents<extra>" + label(why) + "</extra>",
         }
-        for why in reasons
+        for why in sorted({row["why"] for row in rows})
     ]
-    layout = _lines(len(mixtures), [wrapped(name) for name in mixtures])
-    layout |= {"barmode": "stack", "bargap": 0.45} | _legend()
-    layout["xaxis"] |= _counts("documents left out or cut", _longest(bars))
-    layout["height"] += 34
-    return Chart("Documents that mixtures left out or cut", bars, layout)
+    title = "Documents that mixtures left out or cut"
+    return _stacked(title, bars, [wrapped(name) for name in mixtures], "documents left out or cut")
+
+
+def _stacked(
+    title: str,
+    bars: Sequence[Mapping[str, Any]],
+    labels: Sequence[str],
+    axis: str,
+    opens: tuple[str, ...] = (),
+) -> Chart:
+    """Draw horizontal bars, stacked in one row per label."""
+    layout = _lines(labels) | {"barmode": "stack", "bargap": 0.45} | _legend()
+    longest = max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
+    layout["xaxis"] |= _counts(axis, longest)
+    layout["height"] += _LEGEND_PIXELS
+    rows = [*range(len(labels))]
+    return Chart(title, [{**bar, "orientation": "h", "y": rows} for bar in bars], layout, opens)
 
 
 def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:
@@ -420,11 +372,12 @@ def _frame(height: int) -> dict[str, Any]:
     return {"height": height, "showlegend": False}
 
 
-def _lines(n: int, labels: Sequence[str], *, least_lines: int = 1) -> dict[str, Any]:
+def _lines(labels: Sequence[str], *, least_lines: int = 1) -> dict[str, Any]:
     """Return a layout with one row per label, the first on top. Labels may be equal.
 
     `least_lines`: lines of text for which every row has room.
     """
+    n = len(labels)
     most = max([least_lines, *map(n_lines, labels)])
     pixels = _LINE_PIXELS + _NEXT_LINE_PIXELS * (most - 1)
     return {
@@ -446,11 +399,6 @@ def _counts(title: str, highest: int) -> dict[str, Any]:
 
 
 _FEW = 10  # with a tick at every integer, more would overlap
-
-
-def _longest(bars: Sequence[Mapping[str, Any]]) -> int:
-    """Return the length of the longest stacked bar."""
-    return max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
 
 
 def _legend() -> dict[str, Any]:

@@ -85,7 +85,3 @@ def share(part: float, whole: float) -> str:
     if percent == 0:
         return "0 %"
     return f"{percent:.1f} %" if percent >= 0.1 else f"{percent:.2g} %"
-
-
-def things(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"

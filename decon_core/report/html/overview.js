@@ -3,10 +3,10 @@
 function showOverview(overview, run) {
   element("incomplete").textContent = overview.notice;
   element("incomplete").hidden = !overview.notice;
-  if (overview.notice) document.title = `Incomplete: ${document.title}`;
   element("headlines").append(...overview.headlines.map(headline));
   element("asked").textContent = overview.words.join(" ");
-  if (overview.corpus) document.title = `Contamination report: ${overview.corpus}`;
+  const title = overview.corpus ? `Contamination report: ${overview.corpus}` : document.title;
+  document.title = overview.notice ? `Incomplete: ${title}` : title;
   element("about").append(
     ...overview.about.map(([name, value]) => made("div", {}, made("dt", { text: name }), made("dd", { text: value }))),
   );

@@ -20,20 +20,18 @@ _DECIMALS = 4
 
 # Columns with few distinct values are stored as dictionaries.
 _NAMES = (
-    "benchmark",
-    "config",
-    "split",
-    "rules",
-    "source",
-    "shard_name",
-    "text_part",
-    "why_no_text",
+    *("benchmark", "config", "split", "rules", "source", "shard_name", "text_part", "why_no_text"),
 )
 _PLAIN = (
     *("pair", "fingerprint", "instance_index", "row", "doc_id", "n_documents", "n_matches"),
     *("verdict", "verdict_note", "verdict_by", "verdict_at", "text_start"),
 )
 _SCORES = ("score", "question_overlap", "answer_overlap", "passage_overlap")
+_FLAGS = {
+    "is_leak": "is_contaminated",
+    "is_question_only": "is_question_only",
+    "is_by_score": "is_by_score",
+}
 
 _PLACE = ("source", "shard_name", "row", "doc_id")
 _TEXTS = ("question", "answer", "passage", "text")
@@ -58,9 +56,10 @@ def columns(facts: Facts) -> dict[str, Any]:
         "names": {name: _dictionary(pairs[name]) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},
         "scores": {name: _rounded(pairs[name].to_pylist()) for name in _SCORES},
-        "is_leak": [int(bool(value)) for value in pairs["is_contaminated"].to_pylist()],
-        "is_question_only": [int(bool(one)) for one in pairs["is_question_only"].to_pylist()],
-        "is_by_score": [int(bool(value)) for value in pairs["is_by_score"].to_pylist()],
+        **{
+            flag: [int(bool(value)) for value in pairs[name].to_pylist()]
+            for flag, name in _FLAGS.items()
+        },
         "head": [beginning(text, _HEAD_CHARACTERS) for text in pairs["question"].to_pylist()],
         "doubt": _rounded(doubts(facts)),
     }
@@ -71,14 +70,14 @@ def doubts(facts: Facts) -> list[float | None]:
 
     The thresholds are those of the pair's benchmark; None if none is known.
     """
-    names = ("rules", "score", "benchmark")
-    columns = (facts.pairs[name].to_pylist() for name in names)
-    return [_doubt(facts, *pair) for pair in zip(*columns, strict=True)]
 
+    def doubt(detectors: str | None, score: float, benchmark: str | None) -> float | None:
+        names = (detectors or "").split(", ")
+        thresholds = (facts.score_threshold(name, benchmark) for name in names)
+        return min((abs(score - one) for one in thresholds if one is not None), default=None)
 
-def _doubt(facts: Facts, detectors: str, score: float, benchmark: str | None) -> float | None:
-    thresholds = [facts.score_threshold(one, benchmark) for one in (detectors or "").split(", ")]
-    return min((abs(score - one) for one in thresholds if one is not None), default=None)
+    columns = (facts.pairs[name].to_pylist() for name in ("rules", "score", "benchmark"))
+    return [doubt(*pair) for pair in zip(*columns, strict=True)]
 
 
 def chunks(facts: Facts) -> Iterator[list[list[Any]]]:

@@ -6,7 +6,7 @@ same report gives the same result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,28 +73,23 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
     changed = [text for name, text in _SETTING_NAMES.items() if now[name] != before[name]]
     for name in names:
         one, other = now["benchmarks"][name], before["benchmarks"][name]
-        rate, rate_before = _rate(one), _rate(other)
-        if exceeds(abs(rate - rate_before), most):
-            why = [*changed, *(["the benchmark itself"] if _is_other(one, other) else [])]
-            if _has_other_thresholds(one, other) and _SETTING_NAMES["thresholds"] not in why:
-                why.append("the thresholds of this benchmark")
-            remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
-            found = f"{rate:.1%} of {one['n_items']} items leaked"
-            yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)
+        rate, rate_before = (row["n_leaked"] / row["n_items"] for row in (one, other))
+        if not exceeds(abs(rate - rate_before), most):
+            continue
+        why = [*changed]
+        if one["version"] != other["version"]:
+            why.append("the benchmark itself")
+        thresholds = one.get("thresholds"), other.get("thresholds")
+        are_known = None not in thresholds  # older reports did not store them
+        if (
+            are_known
+            and thresholds[0] != thresholds[1]
+            and now["thresholds"] == before["thresholds"]
+        ):
+            why.append("the thresholds of this benchmark")
+        remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
+        found = f"{rate:.1%} of {one['n_items']} items leaked"
+        yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)
 
 
 _UNEXPLAINED = "settings and benchmark are unchanged: check the shards that were added or removed"
-
-
-def _rate(row: Mapping[str, Any]) -> float:
-    return float(row["n_leaked"] / row["n_items"])
-
-
-def _has_other_thresholds(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether both are known and differ; older reports did not store them."""
-    known = one.get("thresholds"), other.get("thresholds")
-    return None not in known and known[0] != known[1]
-
-
-def _is_other(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return bool(one["version"] != other["version"])

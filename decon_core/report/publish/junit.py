@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from decon_core.report.publish.card import percent
 from decon_core.report.publish.limits import Case
+from decon_core.wording import percent
 
 SUITE = "decon-assets check"
 

@@ -15,9 +15,8 @@ from typing import Literal
 
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, exceeds, reaches
 from decon_core.errors import InputError, Problem
-from decon_core.report.publish.card import percent
 from decon_core.report.publish.summary import Summary, keeps_question_only
-from decon_core.wording import counted
+from decon_core.wording import counted, percent
 
 By = Literal["point", "upper"]
 
@@ -115,69 +114,78 @@ def _with_coverage(case: Case, n_not_scanned: int, n_shards: int) -> Case:
 
 
 def _benchmark(one: Summary, limits: Limits, n_shards: int) -> Case:
-    limit = limits.of(one["benchmark"])
+    limit, question_only_limit = limits.of(one["benchmark"]), limits.max_question_only_rate
+    n_items = one["n_items"]
+    wrong = [
+        *_over(one["n_leaked"], n_items, limit, one["high"], limits.by),
+        *_over(
+            one["n_question_only"],
+            n_items,
+            question_only_limit,
+            one["question_only_high"],
+            limits.by,
+            verb="are question-only",
+            rate="question-only rate",
+        ),
+    ]
+    has_limit = limit is not None or question_only_limit is not None
+    if has_limit or _is_required(one["benchmark"], limits):
+        wrong += _too_few_detectable(one, limits)
     case = Case(
         one["benchmark"],
-        one["n_items"],
+        n_items,
         one["n_leaked"],
         one["leak_rate"],
         one["low"],
         one["high"],
         limit,
+        tuple(wrong),
         n_question_only=one["n_question_only"],
         question_only_rate=one["question_only_rate"],
-        question_only_limit=limits.max_question_only_rate,
+        question_only_limit=question_only_limit,
     )
-    wrong = [*_over(case, "items", limits.by)]
-    wrong += _over_in_questions(case, one["question_only_high"], limits.by)
-    has_limit = limit is not None or limits.max_question_only_rate is not None
-    if has_limit or _is_required(case.name, limits):
-        wrong += _too_few_detectable(one, limits)
-    return _with_coverage(replace(case, wrong=tuple(wrong)), one["n_shards_not_scanned"], n_shards)
+    return _with_coverage(case, one["n_shards_not_scanned"], n_shards)
 
 
 def _documents(corpus: Summary, limits: Limits) -> Case:
-    case = Case(
+    n, n_leaked, high = (corpus[key] for key in ("n_documents", "n_contaminated_documents", "high"))
+    limit = limits.max_document_rate
+    return Case(
         DOCUMENTS,
-        corpus["n_documents"],
-        corpus["n_contaminated_documents"],
+        n,
+        n_leaked,
         corpus["document_rate"],
         corpus["low"],
-        corpus["high"],
-        limits.max_document_rate,
+        high,
+        limit,
+        tuple(_over(n_leaked, n, limit, high, limits.by, noun="document")),
         n_question_only=corpus["n_question_only_documents"],
         question_only_rate=corpus["question_only_rate"],
     )
-    return replace(case, wrong=tuple(_over(case, "documents", limits.by)))
 
 
-def _over(case: Case, what: str, by: By) -> Iterator[str]:
-    if case.limit is None:
-        return
-    if not case.n or case.n_leaked is None:
-        yield f"leak rate unknown: no {what}, or their number is unknown"
-        return
-    share = f"{case.n_leaked:,} of {case.n:,} {what} leaked ({percent(case.rate)}"
-    # Rates in summaries are rounded; the limit applies to the exact quotient.
-    if by == "point" and exceeds(case.n_leaked / case.n, case.limit):
-        yield f"{share}), more than {percent(case.limit)}"
-    if by == "upper" and (case.high is None or exceeds(case.high, case.limit)):
-        high = percent(case.high)
-        yield f"{share}, at most {high}), which may be more than {percent(case.limit)}"
-
-
-def _over_in_questions(case: Case, high: float | None, by: By) -> Iterator[str]:
-    """Check the share of question-only items against its limit."""
-    limit, n = case.question_only_limit, case.n_question_only
+def _over(
+    n: int | None,
+    whole: int | None,
+    limit: float | None,
+    high: float | None,
+    by: By,
+    *,
+    noun: str = "item",
+    verb: str = "leaked",
+    rate: str = "leak rate",
+) -> Iterator[str]:
+    """Check a share against its limit; `high` is the upper end of the share's interval."""
     if limit is None:
         return
-    if not case.n or n is None:
-        yield "question-only rate unknown: no items, or their number is unknown"
+    if not whole or n is None:
+        yield f"{rate} unknown: no {noun}s, or their number is unknown"
         return
-    share = f"{n:,} of {counted(case.n, 'item')} are question-only ({percent(n / case.n)}"
-    if by == "point" and n / case.n > limit:
+    # Rates in summaries are rounded; the limit applies to the exact quotient.
+    share = f"{n:,} of {counted(whole, noun)} {verb} ({percent(n / whole)}"
+    if by == "point" and exceeds(n / whole, limit):
         yield f"{share}), more than {percent(limit)}"
-    if by == "upper" and (high is None or high > limit):
+    if by == "upper" and (high is None or exceeds(high, limit)):
         yield f"{share}, at most {percent(high)}), which may be more than {percent(limit)}"
 
 

@@ -88,7 +88,7 @@ def estimate(tallies: Sequence[Tally]) -> Precision:
     share = _weighted(judged, [one.n_leaks / one.n_judged for one in judged])
     n_calls = sum(one.n_calls for one in tallies)
     low, high, n_effective = _interval(share, judged, n_calls)
-    n_leaks, n_others = (sum(map(count, tallies)) for count in (_leaks, _others))
+    n_leaks, n_others = (sum(one.n_leaks for one in tallies), sum(one.n_others for one in tallies))
     return Precision(
         share=share,
         low=max(low, n_leaks / n_calls),
@@ -97,14 +97,6 @@ def estimate(tallies: Sequence[Tally]) -> Precision:
         most=most,
         n_effective=n_effective,
     )
-
-
-def _leaks(one: Tally) -> int:
-    return one.n_leaks
-
-
-def _others(one: Tally) -> int:
-    return one.n_others
 
 
 def _weighted(tallies: Iterable[Tally], shares: Sequence[float]) -> float:

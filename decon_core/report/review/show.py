@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 from decon_core.wording import counted
@@ -28,13 +28,7 @@ _STYLES = {
     "head": "\x1b[1m",
     "faint": "\x1b[2m",
 }
-_PLAIN_STYLES = {
-    "question": "\x1b[1;4m",
-    "answer": "\x1b[1;4m",
-    "passage": "\x1b[1;4m",
-    "head": "\x1b[1m",
-    "faint": "",
-}
+_PLAIN_STYLES = _STYLES | dict.fromkeys(PARTS, "\x1b[1;4m") | {"faint": ""}
 
 Pair = Mapping[str, Any]
 Mark = Mapping[str, Any]
@@ -106,12 +100,9 @@ def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
 
 
 def _beside(left: list[_Line], right: list[_Line], width: int, paint: Paint) -> list[str]:
-    n = max(len(left), len(right))
-    empty = _Line()
-    rows = zip(left + [empty] * (n - len(left)), right + [empty] * (n - len(right)), strict=True)
     return [
         one.painted(paint) + " " * (width - one.width) + _BETWEEN + other.painted(paint)
-        for one, other in rows
+        for one, other in zip_longest(left, right, fillvalue=_Line())
     ]
 
 
@@ -186,13 +177,9 @@ def _styles(n: int, marks: Iterable[Mark]) -> list[str | None]:
 
 
 def _styled(text: str, styles: Sequence[str | None]) -> _Line:
-    pieces = []
-    at = 0
-    for style, group in groupby(styles):
-        n = len([*group])
-        pieces.append((text[at : at + n], style))
-        at += n
-    return _Line(tuple(pieces))
+    """Return a line in pieces of one style each."""
+    groups = groupby(zip(text, styles, strict=True), key=lambda one: one[1])
+    return _Line(tuple(("".join(char for char, _ in group), style) for style, group in groups))
 
 
 def _wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:

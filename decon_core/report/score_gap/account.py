@@ -11,7 +11,7 @@ import numpy as np
 
 from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
-from decon_core.report.score_gap.find import ResultFiles, find_results
+from decon_core.report.score_gap.find import find_results
 from decon_core.report.score_gap.gaps import Floats, interval, p_value
 from decon_core.report.score_gap.items import (
     CLEAN,
@@ -120,62 +120,42 @@ def score_gap(
     benchmarks, made_with = load_items(report)
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
-    account = _without_gaps(files, made_with)
+    account = ScoreGaps(
+        report=made_with,
+        problems=list(files.problems),
+        others=files.others,
+        earlier=files.earlier,
+    )
     scores: _Scores = defaultdict(list)
     seen: dict[tuple[Name, int], str] = {}
     for results in files.results:
         account.problems += results.problems
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
-            account.joins += _unknown(results)
+            account.joins += [_count(results, None, Joined(None), 0)] if results.samples else []
             continue
         items = benchmarks[task.benchmark]
         joined = join(results, task, items, (recipes or {}).get(task.benchmark))
         account.problems += joined.problems
         n_twice = _add(scores, seen, results, task, joined, account.problems)
-        account.joins.append(_count(results, task, joined, n_twice))
+        account.joins.append(_count(results, task.benchmark, joined, n_twice))
     for name in sorted(scores, key=lambda one: tuple(vars(one).values())):
         account.gaps += _gaps(name, scores[name])
     return account
 
 
-def _without_gaps(files: ResultFiles, made_with: Mapping[str, object]) -> ScoreGaps:
-    return ScoreGaps(
-        report=made_with,
-        problems=list(files.problems),
-        others=files.others,
-        earlier=files.earlier,
-    )
-
-
-def _unknown(results: Results) -> Iterator[JoinCount]:
-    if results.samples:
-        yield JoinCount(
-            path=str(results.path),
-            format=results.format,
-            model=results.model,
-            task=results.task,
-            benchmark=None,
-            split=None,
-            n_rows=len(results.samples),
-            ways={},
-            n_not_joined=len(results.samples),
-            n_twice=0,
-        )
-
-
-def _count(results: Results, task: Task, joined: Joined, n_twice: int) -> JoinCount:
+def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
     ways = {way: n for way, n in sorted(joined.ways.items()) if way}
     return JoinCount(
         path=str(results.path),
         format=results.format,
         model=results.model,
         task=results.task,
-        benchmark=task.benchmark,
+        benchmark=benchmark,
         split=joined.split,
         n_rows=len(results.samples),
         ways=ways,
-        n_not_joined=joined.ways[""],
+        n_not_joined=len(results.samples) - sum(ways.values()),
         n_twice=n_twice,
     )
 
@@ -203,13 +183,14 @@ def _add(
                 filter=sample.filter,
                 metric=metric,
             )
-            if item is not None:
-                first = seen.setdefault((name, id(item)), sample.place)
-                if first != sample.place:
-                    twice.setdefault(sample.place, _duplicate(sample, item, first))
-                    continue
-            config = item.config if item else task.config
-            scores[name].append((config, item.verdict if item else NOT_JOINED, score))
+            if item is None:
+                scores[name].append((task.config, NOT_JOINED, score))
+                continue
+            first = seen.setdefault((name, id(item)), sample.place)
+            if first == sample.place:
+                scores[name].append((item.config, item.verdict, score))
+            else:
+                twice.setdefault(sample.place, _duplicate(sample, item, first))
     problems += twice.values()
     return len(twice)
 
@@ -240,17 +221,14 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         # Sorted: sums of floats and draws depend on the order, which must not be that of the rows.
         return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
 
+    neither = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
     clean, leaked = scores_of(CLEAN), scores_of(LEAKED, WITH_ANSWER)
-    questions = scores_of(QUESTION_ONLY)
-    unleaked = scores_of(CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
-    joined = scores_of(
-        *(CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED, LEAKED, WITH_ANSWER, QUESTION_ONLY)
-    )
+    questions, unleaked = scores_of(QUESTION_ONLY), scores_of(*neither)
+    joined = scores_of(*neither, LEAKED, WITH_ANSWER, QUESTION_ONLY)
     text = " | ".join([*vars(name).values(), subset or ""])
     remark = _remark(leaked, clean)
-    is_enough = not remark
-    low, high = interval(leaked, clean, text) if is_enough else (None, None)
-    has_p_value = is_enough or min(leaked.size, clean.size) >= LEAST_ITEMS
+    low, high = (None, None) if remark else interval(leaked, clean, text)
+    has_p_value = not remark or min(leaked.size, clean.size) >= LEAST_ITEMS
     return Gap(
         name=name,
         subset=subset,
@@ -262,13 +240,13 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         not_indexable=_group(scores_of(NOT_INDEXABLE)),
         not_fully_scanned=_group(scores_of(NOT_FULLY_SCANNED)),
         not_joined=_group(scores_of(NOT_JOINED)),
-        gap=_difference(_mean(leaked), _mean(clean)),
+        gap=_difference(leaked, clean),
         low=low,
         high=high,
         p=p_value(leaked, clean, text) if has_p_value else None,
-        question_only_gap=_difference(_mean(questions), _mean(clean)),
+        question_only_gap=_difference(questions, clean),
         decontaminated=_mean(unleaked),
-        moved=_difference(_mean(unleaked), _mean(joined)),
+        moved=_difference(unleaked, joined),
         remark=remark,
     )
 
@@ -293,5 +271,6 @@ def _mean(scores: Floats) -> float | None:
     return float(scores.mean()) if scores.size else None
 
 
-def _difference(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _difference(one: Floats, other: Floats) -> float | None:
+    """Return the difference of the means."""
+    return float(one.mean() - other.mean()) if one.size and other.size else None

@@ -64,12 +64,13 @@ def find_results(paths: Sequence[Path]) -> ResultFiles:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(file for file in files if not _is_hidden(file.relative_to(folder)))
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+    """Return all files that are not hidden or in a hidden folder."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
 
 
 def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:

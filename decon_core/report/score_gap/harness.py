@@ -21,6 +21,7 @@ from decon_core.report.score_gap.results import (
     Results,
     Sample,
     companion,
+    doc_of,
     index_of,
     mapping_in,
     number_of,
@@ -48,29 +49,33 @@ def fits(row: Row) -> bool:
 def read(path: Path) -> list[Results]:
     """Read the samples of a file: one task of one model."""
     stem = path.name.split(".jsonl")[0].split(".json")[0]
-    summary, named = _summary(path, stem)
+    named = _FILE.fullmatch(stem)
+    run = named["run"] or "" if named else ""
+    summary = companion(path.with_name(f"results_{run}.json" if run else "results.json"))
+    task = named["task"] if named else _task(stem, summary)
     results = Results(
         path=path,
         format=NAME,
         model=_model(summary) or path.resolve().parent.name,
-        task=_task(stem, summary),
-        run=named["run"] or "" if named else "",
-        split=None,
+        task=task,
+        run=run,
+        split=_split(mapping_in(summary, "configs", task)),
     )
-    results.split = _split(mapping_in(summary, "configs", results.task))
     not_numbers: Counter[str] = Counter()
     for place, row, scores in scored_rows(results, lambda row: _scores(row, not_numbers)):
-        results.samples.append(_sample(place, row, scores))
+        name = text_at(row, "filter") or _UNNAMED
+        results.samples.append(
+            Sample(
+                place=place,
+                scores=scores,
+                filter=NO_FILTER if name == _UNNAMED else name,
+                index=index_of(row.get("doc_id")),
+                doc=doc_of(row),
+            )
+        )
     results.problems += _ignored_metrics(path, not_numbers)
     results.samples = _number_filters(results.samples)
     return [results]
-
-
-def _summary(path: Path, stem: str) -> tuple[Mapping[str, object], re.Match[str] | None]:
-    """Read the results file beside the samples; also return the parsed name of the samples file."""
-    named = _FILE.fullmatch(stem)
-    name = f"results_{named['run']}.json" if named and named["run"] else "results.json"
-    return companion(path.with_name(name)), named
 
 
 def _model(summary: Mapping[str, object]) -> str | None:
@@ -83,8 +88,7 @@ def _model(summary: Mapping[str, object]) -> str | None:
 
 
 def _task(stem: str, summary: Mapping[str, object]) -> str:
-    if named := _FILE.fullmatch(stem):
-        return named["task"]
+    """Return the task whose name ends the file name of an early version."""
     tasks = [str(task) for task in mapping_in(summary, "configs")]
     ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
     return max(ends, key=len, default=stem)
@@ -112,23 +116,6 @@ def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]
         yield Problem(
             f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}", expected, remedy
         )
-
-
-def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:
-    doc = row.get("doc")
-    return Sample(
-        place=place,
-        scores=scores,
-        filter=_filter(row),
-        index=index_of(row.get("doc_id")),
-        doc=doc if isinstance(doc, Mapping) else {"text": doc},
-        doc_hash=text_at(row, "doc_hash"),
-    )
-
-
-def _filter(row: Row) -> str:
-    named = text_at(row, "filter")
-    return NO_FILTER if named is None or named == _UNNAMED else named
 
 
 def _number_filters(samples: list[Sample]) -> list[Sample]:

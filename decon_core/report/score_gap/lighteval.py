@@ -74,7 +74,9 @@ def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:
         item = {name: literal(doc.get(name)) for name in _ITEM}
         index = index_of(doc.get("id"))
         return Sample(place=place, scores=scores, index=index, doc=item)
-    specifics = literal(row.get("specifics"))
-    item = {"query": text_at(row, "example"), "choices": literal(row.get("choices"))}
-    item["specific"] = mapping_in({"in": specifics}, "in")
+    item = {
+        "query": text_at(row, "example"),
+        "choices": literal(row.get("choices")),
+        "specific": mapping_in({"in": literal(row.get("specifics"))}, "in"),
+    }
     return Sample(place=place, scores=scores, doc=item)

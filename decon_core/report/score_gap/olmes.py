@@ -16,6 +16,7 @@ from decon_core.report.score_gap.results import (
     Results,
     Sample,
     companion,
+    doc_of,
     index_of,
     mapping_in,
     number_of,
@@ -75,9 +76,7 @@ def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, R
             if isinstance(row, Problem):
                 problems.append(row)
                 continue
-            doc = row.get("doc")
-            whole = doc if isinstance(doc, Mapping) else {"text": doc}
-            docs.setdefault(index_of(row.get("doc_id")), whole)
+            docs.setdefault(index_of(row.get("doc_id")), doc_of(row))
     return docs
 
 

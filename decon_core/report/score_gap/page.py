@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.report.score_gap.account import Gap, Group, JoinCount, ScoreGaps
 from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.templates import render
 
 WARNING = (
     "A gap is a correlation. Items that leaked are not a random sample: they may be easier, older "
@@ -25,16 +26,16 @@ _NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "m
 _DECIMALS = 6
 _MOST_LISTED = 100
 
+_NAMES = ("model", "benchmark", "split", "subset", "setting", "filter", "metric")
 HEADS = (
-    *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
+    *_NAMES,
     *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
     *("question-only", "without both", "moved"),
 )
 GROUP_HEADS = (
-    *("model", "benchmark", "split", "subset", "setting", "filter", "metric"),
+    *_NAMES,
     *("clean", "leaked", "of them with their answer", "question-only", "not indexable"),
-    "not fully scanned",
-    *("not joined", "remark"),
+    *("not fully scanned", "not joined", "remark"),
 )
 JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
 
@@ -58,10 +59,7 @@ def line(gap: Gap) -> tuple[str, ...]:
 
 def group_line(gap: Gap) -> tuple[str, ...]:
     """Format a gap as a row under GROUP_HEADS."""
-    groups = (
-        *(gap.clean, gap.leaked, gap.with_answer, gap.question_only),
-        *(gap.not_indexable, gap.not_fully_scanned, gap.not_joined),
-    )
+    groups = (getattr(gap, name) for name in _GROUPS[1:])
     return (*_names(gap), *map(_group, groups), gap.remark)
 
 
@@ -149,42 +147,18 @@ def _as_csv(gaps: Sequence[Gap]) -> str:
 
 def as_markdown(account: ScoreGaps) -> str:
     """Return all tables and everything that was left out as one Markdown page."""
-    parts = [
-        "# Scores on leaked and on clean items",
-        WARNING,
-        _table(HEADS, [line(gap) for gap in account.gaps]),
-        "## Items by verdict",
-        "Mean score and number of items.",
-        _table(GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
-        "## How rows were joined to items",
-        _table(JOIN_HEADS, [join_line(count) for count in account.joins]),
-        *_left_out(account),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _left_out(account: ScoreGaps) -> Iterator[str]:
-    lists = (
-        ("Not read or not joined", [str(one) for one in account.problems]),
-        ("Earlier runs, not counted", account.earlier),
-        ("Files without results", account.others),
+    return render(
+        "report/score_gap/page.md.j2",
+        warning=WARNING,
+        tables={
+            "gaps": (HEADS, [line(gap) for gap in account.gaps]),
+            "groups": (GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
+            "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
+        },
+        left_out={
+            "Not read or not joined": [str(one) for one in account.problems],
+            "Earlier runs, not counted": account.earlier,
+            "Files without results": account.others,
+        },
+        most=_MOST_LISTED,
     )
-    for title, entries in lists:
-        if entries:
-            yield f"## {title}"
-            shown = [f"- {_inline(entry)}" for entry in entries[:_MOST_LISTED]]
-            n_more = len(entries) - len(shown)
-            yield "\n".join([*shown, *([f"- … and {n_more:,} more: gap.json"] if n_more else [])])
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return "Nothing."
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(map(_inline, one)) + " |" for one in lines)
-
-
-def _inline(text: str) -> str:
-    """Escape text from input files: no line breaks, table columns or HTML tags."""
-    plain = " ".join(text.split())
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")

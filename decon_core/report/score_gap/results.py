@@ -36,7 +36,6 @@ class Sample:
     index: int | None = None
     fingerprint: str | None = None  # of a record of the item
     doc: Row = field(default_factory=dict)  # the item in the harness's form
-    doc_hash: str | None = None  # the harness's own
 
 
 @dataclass(kw_only=True)
@@ -116,6 +115,12 @@ def mapping_in(row: Row, *keys: str) -> Mapping[str, object]:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
+
+
+def doc_of(row: Row) -> Row:
+    """Return the item in a row; an item that is only a text becomes an object."""
+    doc = row.get("doc")
+    return doc if isinstance(doc, Mapping) else {"text": doc}
 
 
 def text_at(row: Row, key: str) -> str | None:

@@ -1,0 +1,27 @@
+-- The pairs of matches in Parquet files. The document shown is the first one with the best match.
+WITH matched AS (FROM read_parquet(?)),
+totals AS (
+    SELECT pair,
+           string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
+           max(score) AS score,
+           bool_or(is_by_score) AS is_by_score,
+           bool_or(is_contaminated) AS is_contaminated,
+           bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
+           count(DISTINCT (source, shard_name, row)) AS n_documents,
+           count(*) AS n_matches
+    FROM matched GROUP BY pair
+),
+ranked AS (
+    SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
+           source, shard_name, shard, row, doc_id, question_part AS text_part,
+           question_overlap, answer_overlap, passage_overlap, question_char_start, question_char_stop, answer_char_start, answer_char_stop, passage_char_start, passage_char_stop,
+           row_number() OVER (
+               PARTITION BY pair
+               ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, source,
+                        shard_name, row, detector, benchmark, split, instance_index,
+                        question_char_start, question_char_stop, answer_char_start, answer_char_stop, passage_char_start, passage_char_stop
+           ) AS rank
+    FROM matched
+)
+SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
+ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair

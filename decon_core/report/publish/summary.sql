@@ -1,0 +1,131 @@
+-- The tables of a summary.
+
+-- name: benchmarks
+-- If the number of items of a benchmark is unknown, so are its rates.
+SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
+       b.n_shards_not_scanned,
+       coalesce(i.n_leaked, 0) AS n_leaked,
+       coalesce(i.n_leaked, 0) / nullif(b.n_items, 0) AS leak_rate,
+       wilson_low(coalesce(i.n_leaked, 0), b.n_items) AS low,
+       wilson_high(coalesce(i.n_leaked, 0), b.n_items) AS high,
+       coalesce(i.n_with_answer, 0) AS n_with_answer,
+       coalesce(i.n_with_part, 0) AS n_with_part_of_answer,
+       coalesce(i.n_without_answer, 0) AS n_without_answer,
+       coalesce(i.n_question_only, 0) AS n_question_only,
+       coalesce(i.n_question_only, 0) / nullif(b.n_items, 0) AS question_only_rate,
+       wilson_high(coalesce(i.n_question_only, 0), b.n_items)
+           AS question_only_high,
+       CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_not_indexable, 0) END
+           AS n_not_indexable,
+       coalesce(i.n_not_fully_scanned, 0) AS n_not_fully_scanned,
+       coalesce(d.n_documents, 0) AS n_documents,
+       coalesce(d.n_question_only_documents, 0) AS n_question_only_documents
+FROM benchmarks b
+LEFT JOIN (
+    SELECT benchmark,
+           count(*) FILTER (status = 'leaked') AS n_leaked,
+           count(*) FILTER (what_leaked = 'with its answer') AS n_with_answer,
+           count(*) FILTER (what_leaked = 'with part of its answer') AS n_with_part,
+           count(*) FILTER (what_leaked = 'without its answer') AS n_without_answer,
+           count(*) FILTER (status = 'question-only') AS n_question_only,
+           count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
+           count(*) FILTER (status = 'not indexable') AS n_not_indexable
+    FROM item_status GROUP BY benchmark
+) i USING (benchmark)
+LEFT JOIN (
+    SELECT d.benchmark,
+           count(DISTINCT (source, shard_name, row)) FILTER (d.is_contaminated)
+               AS n_documents,
+           count(DISTINCT (source, shard_name, row))
+               FILTER (d.is_question_only AND documents.is_question_only)
+               AS n_question_only_documents
+    FROM decisions d JOIN documents USING (source, shard_name, row)
+    WHERE d.is_contaminated OR d.is_question_only GROUP BY d.benchmark
+) d USING (benchmark)
+ORDER BY b.benchmark
+
+-- name: splits
+SELECT s.benchmark, s.split,
+       CASE WHEN b.n_items IS NOT NULL THEN s.n_items END AS n_items,
+       s.n_leaked, s.n_question_only,
+       CASE WHEN b.n_items IS NOT NULL THEN s.leak_rate END AS leak_rate,
+       CASE WHEN b.n_items IS NOT NULL THEN s.low END AS low,
+       CASE WHEN b.n_items IS NOT NULL THEN s.high END AS high
+FROM by_benchmark s JOIN benchmarks b USING (benchmark)
+ORDER BY s.benchmark, s.split
+
+-- name: rules
+SELECT benchmark, rule, count(*) FILTER (n_documents > 0) AS n_leaked
+FROM item_rules GROUP BY benchmark, rule ORDER BY benchmark, rule
+
+-- name: not_indexable
+SELECT benchmark, why_not_indexed AS reason, count(*) AS n_items
+FROM items WHERE NOT is_indexed GROUP BY ALL ORDER BY ALL
+
+-- name: sources
+-- A row per source, and one of all sources together, without a name. A sum over shards is null if the
+-- count of any shard is.
+WITH all_shards AS (
+    SELECT source, count(*) AS n_shards,
+           CASE WHEN count(n_rows) = count(*) THEN sum(n_rows)::BIGINT END AS n_rows,
+           CASE WHEN count(n_documents) = count(*) THEN sum(n_documents)::BIGINT END AS n_documents,
+           CASE WHEN count(n_characters) = count(*) THEN sum(n_characters)::BIGINT END
+               AS n_characters,
+           CASE WHEN count(n_too_short) = count(*) THEN sum(n_too_short)::BIGINT END AS n_too_short,
+           CASE WHEN count(n_unreadable) = count(*) THEN sum(n_unreadable)::BIGINT END
+               AS n_unreadable,
+           CASE WHEN count(n_invalid_utf8) = count(*) THEN sum(n_invalid_utf8)::BIGINT END
+               AS n_invalid_utf8
+    FROM shards GROUP BY GROUPING SETS ((source), ())
+), leaks AS (
+    SELECT source, count(DISTINCT (d.source, shard_name, row)) AS n,
+           count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
+    FROM decisions d WHERE is_contaminated GROUP BY GROUPING SETS ((source), ())
+), questions AS (
+    SELECT source, count(*) AS n
+    FROM documents WHERE is_question_only GROUP BY GROUPING SETS ((source), ())
+)
+SELECT s.*,
+       coalesce(f.n, 0) AS n_contaminated_documents,
+       coalesce(f.n, 0) / nullif(s.n_documents, 0) AS document_rate,
+       wilson_low(coalesce(f.n, 0), s.n_documents) AS low,
+       wilson_high(coalesce(f.n, 0), s.n_documents) AS high,
+       coalesce(f.n_leaked_items, 0) AS n_leaked_items,
+       coalesce(q.n, 0) AS n_question_only_documents,
+       coalesce(q.n, 0) / nullif(s.n_documents, 0) AS question_only_rate,
+       wilson_high(coalesce(q.n, 0), s.n_documents) AS question_only_high
+FROM all_shards s
+LEFT JOIN leaks f ON f.source IS NOT DISTINCT FROM s.source
+LEFT JOIN questions q ON q.source IS NOT DISTINCT FROM s.source
+ORDER BY s.source
+
+-- name: unreadable
+SELECT source, reason, count(*) AS n_rows FROM unreadable GROUP BY ALL ORDER BY ALL
+
+-- name: removed
+SELECT mixture, what, why, count(DISTINCT (source, shard_name, row)) AS n_documents
+FROM removed GROUP BY ALL ORDER BY ALL
+
+-- name: scores
+SELECT rule, score_from, sum(n_matches)::BIGINT AS n_matches,
+       sum(n_contaminated)::BIGINT AS n_contaminated,
+       sum(n_question_only)::BIGINT AS n_question_only
+FROM score_histogram GROUP BY ALL ORDER BY ALL
+
+-- name: verdicts
+SELECT verdict, count(*) AS n FROM verdicts WHERE is_found GROUP BY ALL ORDER BY ALL
+
+-- name: documents
+SELECT (SELECT CASE WHEN count(*) = count(n_documents) THEN sum(n_documents)::BIGINT END
+        FROM shards) AS n_documents,
+       (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
+       count(*) FILTER (is_contaminated) AS n_leaks,
+       count(*) FILTER (is_question_only) AS n_question_only,
+       (SELECT any_value(policy) FROM runs) AS policy
+FROM documents
+
+-- name: mixtures
+FROM by_mixture
+
+-- name: thresholds
+SELECT benchmark, thresholds FROM benchmarks WHERE thresholds IS NOT NULL ORDER BY benchmark

@@ -1,0 +1,46 @@
+-- What a report is compared with the store by.
+
+-- name: items
+SELECT benchmark, any_value(b.version) AS version, any_value(b.n_items) AS n_declared,
+       count(i.split) AS n_items
+FROM benchmarks b FULL JOIN items i USING (benchmark) GROUP BY benchmark
+
+-- name: shards
+SELECT pack, shard_name, shard FROM shards
+
+-- name: not_scanned
+SELECT pack, shard_name, benchmarks FROM not_scanned
+
+-- name: shares
+SELECT mixture, pack, list_sort(list([shard_name, n_documents_in::TEXT, n_documents_out::TEXT]))
+       AS shards
+FROM mixtures GROUP BY mixture, pack
+
+-- name: removed
+SELECT mixture, source, count(*) AS n FROM removed GROUP BY mixture, source
+
+-- name: matches
+SELECT benchmark, sum(n)::BIGINT AS n_matches, count(*) AS n_pairs,
+       count(*) FILTER (is_leak) AS n_leaks
+FROM (
+    SELECT benchmark, count(*) AS n, bool_or(is_contaminated) AS is_leak FROM matches
+    GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
+)
+GROUP BY benchmark
+
+-- name: decisions
+SELECT benchmark, sum(n_matches)::BIGINT AS n_matches, count(*) AS n_pairs,
+       count(*) FILTER (is_contaminated) AS n_leaks
+FROM decisions GROUP BY benchmark
+
+-- name: documents
+SELECT coalesce(sum(n_found_items), 0)::BIGINT AS n_found,
+       coalesce(sum(n_leaked_items), 0)::BIGINT AS n_leaks,
+       (SELECT count(*) FROM decisions) AS n_pairs,
+       (SELECT count(*) FROM decisions WHERE is_contaminated) AS n_decided
+FROM documents
+
+-- name: is_current
+SELECT 'mixture' AS what, mixture AS name, pack, bool_and(is_current) AS is_current
+FROM mixtures GROUP BY mixture, pack
+UNION ALL SELECT 'blend', blend, NULL, is_current FROM blends

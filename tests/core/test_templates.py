@@ -1,0 +1,54 @@
+"""Templates escape what is not ours, refuse unknown names, and are not loaded for nothing."""
+
+import subprocess
+import sys
+
+import jinja2
+import pytest
+
+from decon_core import templates
+
+HOSTILE = "a|b`<img src=x>[x](y)&\n# T {{ 7 * 7 }}"
+
+
+def rendered(template, name="page.md.j2", **values):
+    """The text as a template of this name, filled."""
+    environment = templates._environment().overlay(loader=jinja2.DictLoader({name: template}))
+    return environment.get_template(name).render(values)
+
+
+def test_html_and_svg_are_escaped_and_values_are_no_templates():
+    for name in ("page.html.j2", "picture.svg.j2"):
+        page = rendered("<p>{{ value }}</p>", name, value=HOSTILE)
+        assert "<img" not in page
+        assert "{{ 7 * 7 }}" in page
+
+
+def test_text_in_markdown_is_one_line_that_forms_nothing():
+    assert rendered("{{ value|plain }}", value=HOSTILE) == (
+        "a\\|b\\`&lt;img src=x>\\[x](y)&amp; # T {{ 7 * 7 }}"
+    )
+    assert rendered("{{ value|code }}", value=HOSTILE) == (
+        "`a\\|b'<img src=x>[x](y)& # T {{ 7 * 7 }}`"
+    )
+    assert rendered("{{ value|code }}", value=" \n ") == "–"
+
+
+def test_a_name_that_nobody_gives_is_an_error_and_not_an_empty_text():
+    with pytest.raises(jinja2.UndefinedError, match="missing"):
+        rendered("{{ missing }}")
+
+
+def test_a_table_is_as_wide_as_its_heads():
+    rows = [("a", "1"), ("b", "2")]
+    assert rendered("{{ rows|table(('x', 'n'), n_text=1) }}", rows=rows) == (
+        "| x | n |\n| --- | ---: |\n| a | 1 |\n| b | 2 |"
+    )
+
+
+def test_the_command_line_and_the_code_location_do_without_templates():
+    code = (
+        "import sys, decon_assets.cli.main, decon_assets.definitions\n"
+        "sys.exit('jinja2' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
