@@ -130,13 +130,8 @@ def _contamination(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any
 # Tables -------------------------------------------------------------------------------------------
 
 
-def text_tables(plan: Plan, n_tokens: Integers) -> Iterator[pa.Table]:
-    """Yield every text of a blend in order: a table per part, as one for all would be large."""
-    for part in plan.parts:
-        yield _texts_of(plan, part, n_tokens)
-
-
-def _texts_of(plan: Plan, part: PlannedPart, n_tokens: Integers) -> pa.Table:
+def texts_table(plan: Plan, part: PlannedPart, n_tokens: Integers) -> pa.Table:
+    """Return every text of a part, in order."""
     texts = slice(part.start, part.stop)
     places, is_item = plan.place[texts], plan.by[texts] >= 0
     item_mask = pa.array(is_item)

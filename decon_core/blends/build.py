@@ -27,7 +27,7 @@ from decon_core.blends.account import (
     items_table,
     planned_tokens,
     replaced_table,
-    text_tables,
+    texts_table,
 )
 from decon_core.blends.card import card_of_blend
 from decon_core.blends.plan import Plan, plan_blend
@@ -46,7 +46,6 @@ from decon_core.mixtures.manifest import (
     file_faults,
     fingerprint_of,
     has_page,
-    read_manifest,
 )
 from decon_core.scan.workers import run_jobs
 from decon_core.schemas import BLENDED
@@ -133,11 +132,6 @@ class Blender:
         folder = self.builder.store.blend(blend.name)
         manifest = current_manifest(folder / MANIFEST, self.fingerprint(blend))
         return manifest is not None and has_card(folder, manifest)
-
-    def has_current_manifest(self, blend: Blend) -> bool:
-        """Return whether a manifest of the current inputs exists; other files are not checked."""
-        manifest = read_manifest(self.builder.store.blend(blend.name) / MANIFEST)
-        return manifest is not None and manifest.get("fingerprint") == self.fingerprint(blend)
 
     def fingerprint(self, blend: Blend) -> str:
         """Return a hash of all inputs: settings, packs of the mixture, inserted benchmarks."""
@@ -228,7 +222,8 @@ def _account(plan: Plan, written: Sequence[WrittenPart], folder: Path) -> dict[s
     """Write the tables; return the manifest entries of tables and parts."""
     n_tokens = planned_tokens(plan)
     n_tokens[plan.by >= 0] = np.concatenate([one.tokens_of_texts for one in written])
-    write_tables(folder / TEXTS_FILE, BLENDED, text_tables(plan, n_tokens))
+    tables = (texts_table(plan, part, n_tokens) for part in plan.parts)  # one would be large
+    write_tables(folder / TEXTS_FILE, BLENDED, tables)
     write_parquet(folder / REPLACED_FILE, replaced_table(plan))
     write_parquet(folder / ITEMS_FILE, items_table(plan))
     return {

@@ -65,7 +65,7 @@ def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: in
         for material, share in zip(materials, expected, strict=True)
     ]
     drawn = [
-        _draw(materials, sequences, phase, chance, f"{seed} phase {number}")
+        _draw(sequences, phase, chance, f"{seed} phase {number}")
         for number, (phase, chance) in enumerate(zip(phases, chances, strict=True))
     ]
     edges = np.cumsum([0, *(draws.source.size for draws in drawn)], dtype=np.int64)
@@ -115,7 +115,7 @@ class _Passes:
     """The documents of a source in the order in which they are drawn, pass after pass."""
 
     def __init__(self, material: Material, seed: int, share: float) -> None:
-        self._material, self._name = material, f"{seed} source {material.source.name}"
+        self.material, self._name = material, f"{seed} source {material.source.name}"
         self._whole_passes, self._share = int(share), share - int(share)
         self._at = np.empty(0, np.int64)
         self._time = np.empty(0, np.int32)
@@ -128,7 +128,7 @@ class _Passes:
         while sum(map(len, passes)) < n:
             passes.append(self._pass(self._n_passes))
             self._n_passes += 1
-        new = np.repeat(np.arange(first, self._n_passes, dtype=np.int32), len(self._material))
+        new = np.repeat(np.arange(first, self._n_passes, dtype=np.int32), len(self.material))
         self._at, self._time = np.concatenate(passes), np.append(self._time, new)
         return self._at[:n], self._time[:n]
 
@@ -136,7 +136,7 @@ class _Passes:
         """Skip the rest of a pass that has begun."""
         if self._time.size:
             rest = self._time == self._time[0]
-            if np.count_nonzero(rest) < len(self._material):
+            if np.count_nonzero(rest) < len(self.material):
                 self._at, self._time = self._at[~rest], self._time[~rest]
 
     def take(self, n: int) -> None:
@@ -145,7 +145,7 @@ class _Passes:
 
     def _pass(self, number: int) -> Integers:
         """Return every document once; in the last, partial pass a random sample comes first."""
-        material = self._material
+        material = self.material
         rank_of_shard = np.argsort(shuffled(f"{self._name} pass {number}", len(material.shards)))
         order = np.argsort(rank_of_shard[material.shard], kind="stable")
         if number != self._whole_passes or not self._share:
@@ -154,7 +154,7 @@ class _Passes:
         return np.concatenate([order[is_sampled], order[~is_sampled]])
 
     def _ranks(self) -> npt.NDArray[np.uint64]:
-        material = self._material
+        material = self.material
         ranks = np.empty(len(material), np.uint64)
         edges = np.searchsorted(material.shard, np.arange(len(material.shards) + 1))
         for number, name in enumerate(material.names):
@@ -164,30 +164,29 @@ class _Passes:
 
 
 def _draw(
-    materials: Sequence[Material],
     sequences: Sequence[_Passes],
     phase: Phase,
     chances: npt.NDArray[np.float64],
     name: str,
 ) -> Draws:
     """Draw one phase."""
+    counts = [len(sequence.material) for sequence in sequences]
     if phase.is_everything:
         for sequence in sequences:
             sequence.start_pass()
-        counts = [len(material) for material in materials]
-        sources = np.repeat(np.arange(len(materials), dtype=np.int32), counts)
+        sources = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         sources = sources[shuffled(name, sources.size)]
-        draws = _preview(materials, sequences, sources)
+        draws = _preview(sequences, sources)
         _advance(sequences, sources)
         return draws
     edges = np.cumsum(chances)
     edges[np.flatnonzero(chances)[-1] :] = 1.0  # exact in spite of rounding
     drawn: list[Draws] = []
     n_drawn = n_tokens = 0
-    at_once = min(_AT_ONCE, sum(map(len, materials)))  # do not prepare unneeded passes
+    at_once = min(_AT_ONCE, sum(counts))  # do not prepare unneeded passes
     while True:
         at = np.searchsorted(edges, fractions(name, at_once, first=n_drawn), side="right")
-        batch = _preview(materials, sequences, at.astype(np.int32))
+        batch = _preview(sequences, at.astype(np.int32))
         reached = n_tokens + np.cumsum(batch.n_tokens)
         stop = at_once
         if phase.documents is not None:
@@ -201,16 +200,16 @@ def _draw(
             return Draws.joined(drawn)
 
 
-def _preview(materials: Sequence[Material], sequences: Sequence[_Passes], sources: Small) -> Draws:
+def _preview(sequences: Sequence[_Passes], sources: Small) -> Draws:
     """Return the documents that drawing these sources in order would give, without taking them."""
     at = np.empty(sources.size, np.int64)
     time = np.empty(sources.size, np.int32)
     n_tokens = np.empty(sources.size, np.int64)
-    for number, (material, sequence) in enumerate(zip(materials, sequences, strict=True)):
+    for number, sequence in enumerate(sequences):
         of_source = np.flatnonzero(sources == number)
         if of_source.size:
             at[of_source], time[of_source] = sequence.next(of_source.size)
-            n_tokens[of_source] = material.n_tokens[at[of_source]]
+            n_tokens[of_source] = sequence.material.n_tokens[at[of_source]]
     return Draws(sources, at, time, n_tokens)
 
 

@@ -25,7 +25,7 @@ from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
-from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products
+from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products, read_manifest
 from decon_core.mixtures.verify import Verification, scan_output, scanned_counts
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
@@ -73,7 +73,8 @@ def verify_blend(blender: Blender, blend: Blend, *, workers: int = 1) -> BlendVe
 def _check_files(blender: Blender, blend: Blend, folder: Path) -> list[Problem]:
     if not (folder / MANIFEST).is_file():
         return [Problem(str(folder), "no manifest", "a blend", "`decon-assets run` builds it")]
-    if not blender.has_current_manifest(blend):
+    manifest = read_manifest(folder / MANIFEST)
+    if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
         return [
             Problem(
                 str(folder),

@@ -232,11 +232,9 @@ class Builder:
     def _scanned_sources(self) -> set[tuple[Mixture, str]]:
         return set()
 
-    def with_packs(self, *packs: Pack) -> Builder:
-        return replace(self, packs=packs, n_known=self._n_packs)
-
     @property
-    def _n_packs(self) -> int:
+    def n_packs(self) -> int:
+        """The number of packs of the corpus."""
         return len(self.packs) if self.n_known is None else self.n_known
 
     # The card of a mixture ----------------------------------------------------------------------
@@ -266,7 +264,7 @@ class Builder:
             and all(share.manifest.get(name) == value for name, value in settings.items())
         ]
         thresholds = {"thresholds": self.policy.thresholds}
-        return card_of(settings | thresholds, shares, n_packs=self._n_packs)
+        return card_of(settings | thresholds, shares, n_packs=self.n_packs)
 
     def _update_card(self, mixture: Mixture) -> None:
         """Write the card of a Parquet mixture until it matches the packs that exist.
@@ -310,11 +308,11 @@ def build_shares(
     for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
         with suppress(DeconError):  # raised again by the job of the pack
             builder.draw_for(mixture, pack)
-    jobs: list[_Job] = [
+    jobs: list[_Job] = []
+    for mixture, pack in wanted:
+        of_pack = replace(builder, packs=(pack,), n_known=builder.n_packs)
         # Only a control needs packs other than its own.
-        (builder if mixture.take == "control" else builder.with_packs(pack), mixture, pack)
-        for mixture, pack in wanted
-    ]
+        jobs.append((builder if mixture.take == "control" else of_pack, mixture, pack))
     n_workers = useful_workers(workers, [shard for _, pack in wanted for shard in pack.shards])
     for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=lambda _: None):
         _, mixture, pack = job
