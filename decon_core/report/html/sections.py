@@ -276,7 +276,7 @@ def top_items(facts: Facts) -> Section:
         rows = [_with_item(row) for row in facts[name]]
         title = f"{len(rows)} of {counted(facts.totals[total], noun)}"
         tables += [_table(name, rows, title)] if rows else []
-    return (_section if facts["items"] else _nothing)("items", tables=tables)
+    return _section("items", tables=tables) if facts["items"] else _nothing("items", tables)
 
 
 def _with_item(row: Row) -> Row:
