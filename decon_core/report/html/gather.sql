@@ -53,7 +53,10 @@ FROM items WHERE NOT is_indexed
 ORDER BY benchmark, split, instance_index LIMIT 500
 
 -- name: sources
-SELECT s.*, t.n_shards, t.n_characters, t.n_too_short
+SELECT s.*, t.n_shards, t.n_characters, t.n_too_short,
+       s.n_leaked_items / nullif(
+           (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM items) END
+            FROM benchmarks), 0) AS item_share
 FROM by_source s JOIN (
     SELECT source, count(*) AS n_shards, sum(n_characters)::BIGINT AS n_characters,
            sum(n_too_short)::BIGINT AS n_too_short
@@ -61,7 +64,12 @@ FROM by_source s JOIN (
 ) t USING (source) ORDER BY source
 
 -- name: cells
-FROM by_benchmark_and_source ORDER BY benchmark, source
+SELECT c.*, c.n_leaked / nullif(b.n_items, 0) AS item_share,
+       c.n_documents / nullif(s.n_documents, 0) AS document_share
+FROM by_benchmark_and_source c
+LEFT JOIN benchmarks b USING (benchmark)
+LEFT JOIN by_source s USING (source)
+ORDER BY c.benchmark, c.source
 
 -- name: scores
 FROM score_histogram ORDER BY benchmark, rule, bin

@@ -211,26 +211,8 @@ def heat_map(facts: Facts) -> Section:
     if not cells:
         return _nothing("heat")
     chart = charts.heat(cells, facts["benchmarks"], [row["source"] for row in facts["sources"]])
-    n_items = {row["benchmark"]: row["n_items"] for row in facts["versions"]}
-    n_documents = {row["source"]: row["n_documents"] for row in facts["sources"]}
-    shares = [
-        {
-            **row,
-            "item_share": _quotient(row["n_leaked"], n_items.get(row["benchmark"])),
-            "document_share": _quotient(row["n_documents"], n_documents.get(row["source"])),
-        }
-        for row in cells
-    ]
-    sources = [
-        {**row, "item_share": _quotient(row["n_leaked_items"], facts.totals["n_items"])}
-        for row in facts["sources"]
-    ]
-    tables = [_table("sources", sources), _table("cells", shares)]
+    tables = [_table("sources", facts["sources"]), _table("cells", cells)]
     return _section("heat", choices=[Choice(ALL, [chart])], tables=tables)
-
-
-def _quotient(part: int, whole: int | None) -> float | None:
-    return part / whole if whole else None
 
 
 def score_histograms(facts: Facts) -> Section:
@@ -276,7 +258,7 @@ def top_items(facts: Facts) -> Section:
         rows = [_with_item(row) for row in facts[name]]
         title = f"{len(rows)} of {counted(facts.totals[total], noun)}"
         tables += [_table(name, rows, title)] if rows else []
-    return (_section if facts["items"] else _nothing)("items", tables=tables)
+    return _section("items", tables=tables) if facts["items"] else _nothing("items", tables)
 
 
 def _with_item(row: Row) -> Row:
