@@ -313,7 +313,7 @@ class _Reader(SettingsReader):
         values = with_new_names(values, RENAMED, where=str(self._path))
         for name in sorted(values.keys() - SECTIONS.keys()):
             remedy = did_you_mean(name, SECTIONS)
-            self.wrong("top level", f"unknown key {name!r}", "a known key", remedy)
+            self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
         evals = self._section("evals", values, Evals)
         idf = self._section("idf", values, Idf)
         recipes = self._recipes(evals.recipes) if evals else ()
