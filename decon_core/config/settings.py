@@ -35,7 +35,7 @@ _MANY_KEYS = 20  # more are not listed in a message
 TABLE = ConfigDict(
     extra="forbid",
     allow_inf_nan=False,
-    populate_by_name=True,
+    populate_by_name=True,  # in code; a file must use the aliases
     use_attribute_docstrings=True,  # descriptions in the JSON schema
 )
 
@@ -123,7 +123,9 @@ def validated(
     for `known`.
     """
     try:
-        instance: T = _adapter(cast("Hashable", model)).validate_python(value, context=context)
+        instance: T = _adapter(cast("Hashable", model)).validate_python(
+            value, context=context, by_alias=True, by_name=False
+        )
     except ValidationError as error:
         problems += problems_of(error, model, place=place, describe=describe)
         return None
