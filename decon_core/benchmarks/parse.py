@@ -208,7 +208,11 @@ class _Parser:
 
 
 _ONLY_WITH_A_PROMPT = (
-    *("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits"),
+    "passage",
+    "tests",
+    "extra_fields",
+    "dataset_name_field",
+    "no_answer_splits",
 )
 
 
