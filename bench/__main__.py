@@ -4,22 +4,21 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench.command import COMMAND
-from decon_assets.cli.main import run
+from bench.command import DESCRIPTION, EPILOG, add_arguments, bench
+from decon_assets.cli.main import exit_code_of
+from decon_assets.cli.terminal.output import say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the arguments ask for, and print a page of Markdown."""
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description=COMMAND.description,
-        epilog=COMMAND.epilog,
+        description=DESCRIPTION,
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for add in COMMAND.arguments:
-        add(parser)
-    parser.set_defaults(command=COMMAND.run)
-    return run(parser, sys.argv[1:] if arguments is None else arguments)
+    add_arguments(parser)
+    return exit_code_of(lambda: bench(parser.parse_args(arguments), say))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from bench import peers as peers_file
 from bench.corpus import make_corpus
 from bench.grid_world import GridSizes
 from bench.table import Line, Page, markdown
-from decon_assets.cli.command import Command, Say
+from decon_assets.cli.terminal.output import Say
 from decon_core.errors import InputError, Problem
 from decon_core.scan.workers import usable_cores
 from decon_core.storage.store import atomic_path
@@ -466,6 +466,3 @@ def _run(command: list[str]) -> dict[str, Any]:
         )
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
-
-
-COMMAND = Command(bench, (add_arguments,), DESCRIPTION, EPILOG)

@@ -5,8 +5,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from decon_assets.cli.main import main
 from decon_core.benchmarks import catalog
 
@@ -29,13 +27,11 @@ def test_every_file_it_points_to_is_there():
         assert (ROOT / target).exists(), target
 
 
-def test_every_command_it_names_exists(capsys):
+def test_every_command_it_names_exists():
     names = set(re.findall(r"(?m)(?:`|^[ $]*)decon-assets ([a-z]+)", README))
     assert names >= {"run", "report", "status", "backfill", "dev", "normalize", "init", "why"}
     for name in names:
-        with pytest.raises(SystemExit) as ended:
-            main([name, "--help"])
-        assert ended.value.code == 0
+        assert main([name, "--help"]) == 0
 
 
 def test_the_training_document_on_the_first_screen_is_in_the_corpus():

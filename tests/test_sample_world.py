@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from dagster import DagsterInstance
 
-from decon_assets.cli.terminal.tables import truth_tables
+from decon_assets.cli.pipeline import say_truth
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.blends.account import account_of
 from decon_core.blends.build import Blender
@@ -108,7 +108,7 @@ def config(finished, folder):
 def test_every_plant_that_must_be_found_is_found_and_no_hard_negative_is_flagged(finished, capsys):
     (_, (benchmarks, phenomena), _), _ = finished
     with capsys.disabled():  # the truth table is for people, in a run that passes as well
-        print(truth_tables(benchmarks, phenomena))
+        say_truth(benchmarks, phenomena)
     by_name = {found.phenomenon: found for found in phenomena}
     assert set(by_name) >= MUST_BE_FOUND
     for name in MUST_BE_FOUND:

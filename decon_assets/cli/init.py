@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_assets.cli.command import Command, Say, nonempty, nonempty_path
+from decon_assets.cli.options import flag, nonempty, nonempty_path, option
+from decon_assets.cli.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.discovery.benchmarks import RecipeDraft, survey_benchmarks
 from decon_core.discovery.corpus import SourceFinding, survey_corpus
@@ -19,65 +19,58 @@ from decon_core.inventory import benchmarks_of
 from decon_core.storage.store import atomic_path
 from decon_core.wording import counted, size
 
-DESCRIPTION = """\
-Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them: sources
-with folder, pattern and fields, shards per pack, and every other setting as a comment.
-Benchmark files without a recipe get a guessed one, in an evals.yaml beside them: check it.
-"""
-EPILOG = """\
-examples:
-  decon-assets init --corpus shards/ --evals benchmarks/
-  decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
-"""
-
 _MOST_LISTED = 5
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--corpus",
-        nargs="+",
-        required=True,
-        type=nonempty,
-        metavar="PATH",
-        help="folders, files or globs",
-    )
-    parser.add_argument(
-        "--evals",
-        nargs="+",
-        required=True,
-        type=nonempty_path,
-        metavar="PATH",
-        help="recipe files, benchmark files, or folders of them",
-    )
-    parser.add_argument(
-        "--out", type=nonempty_path, default=Path("decon.toml"), help="default: decon.toml"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite existing files")
+def init(
+    *,
+    corpus: list[str] = option("folders, files or globs", "PATH...", parser=nonempty),
+    evals: list[Path] = option(
+        "recipe files, benchmark files, or folders of them", "PATH...", parser=nonempty_path
+    ),
+    out: Path = option(
+        "the file to write (default: decon.toml)",
+        "FILE",
+        parser=nonempty_path,
+        default=Path("decon.toml"),
+    ),
+    force: bool = flag("--force", "overwrite existing files"),
+) -> int:
+    """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
+    Use it to start a project. The file has sources with folder, pattern and fields, shards per
+    pack, and every other setting as a comment. Benchmark files without a recipe get a guessed one,
+    in an evals.yaml beside them: check it.
 
-def init(options: argparse.Namespace, say: Say) -> int:
-    """Inspect all inputs, then write all files; raise all problems together before writing any."""
-    sources, left_out, recipes, written = _survey(options.corpus, options.evals)
+    Examples:
+      decon-assets init --corpus shards/ --evals benchmarks/
+      decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
+    """
+    sources, left_out, recipes, written = _survey(corpus, evals)
     paths = [*recipes, *(file.path for file in written)]
     names = _benchmark_names(sources, recipes, written)
-    text = settings_text(sources, paths, folder=options.out.absolute().parent)
-    _require_free([options.out, *(file.path for file in written)], force=options.force)
-    _write({**{file.path: file.text for file in written}, options.out: text})
+    text = settings_text(sources, paths, folder=out.absolute().parent)
+    _require_free([out, *(file.path for file in written)], force=force)
+    _write({**{file.path: file.text for file in written}, out: text})
     for file in written:
-        _say_written(file, say)
+        _say_written(file)
     for source in sources:
         n_shards = counted(len(source.files), "shard")
         say(f"source {source.source.name}: {n_shards}, {size(source.n_bytes)}")
         for line in fields_left_out(source):
             say(f"  {line}")
-    _say_left_out(left_out, say)
+    if left_out:
+        named = ", ".join(left_out[:_MOST_LISTED])
+        n_more = len(left_out) - _MOST_LISTED
+        more = f" and {n_more} more" if n_more > 0 else ""
+        say(f"left out: {counted(len(left_out), 'file')} in unknown formats: {named}{more}")
     say(f"benchmarks: {', '.join(names)}")
-    say(f"\nwrote {options.out}; check it, then: decon-assets run{_config(options.out)}")
+    config = "" if out == Path("decon.toml") else f" --config '{out}'"
+    say(f"\nwrote {out}; check it, then: decon-assets run{config}")
     return 0
 
 
-def _say_written(file: RecipeDraft, say: Say) -> None:
+def _say_written(file: RecipeDraft) -> None:
     guessed = [name for name in file.names if name not in file.names_of_records]
     if file.names_of_records:
         names = ", ".join(file.names_of_records)
@@ -149,17 +142,3 @@ def _write(texts: Mapping[Path, str]) -> None:
     with ExitStack() as drafts:
         for path, text in texts.items():
             drafts.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
-
-
-def _say_left_out(paths: Sequence[str], say: Say) -> None:
-    if paths:
-        names = ", ".join(paths[:_MOST_LISTED])
-        more = f" and {len(paths) - _MOST_LISTED} more" if len(paths) > _MOST_LISTED else ""
-        say(f"left out: {counted(len(paths), 'file')} in unknown formats: {names}{more}")
-
-
-def _config(path: Path) -> str:
-    return "" if path == Path("decon.toml") else f" --config '{path}'"
-
-
-COMMAND = Command(init, (add_arguments,), DESCRIPTION, EPILOG)

@@ -1,20 +1,25 @@
-"""The command line: the list of commands, the parser, error handling and exit codes."""
+"""The command line: the list of commands, error handling and exit codes."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pkgutil import resolve_name
+from typing import Any
 
-from decon_assets.cli.command import Command
+import typer
+from typer.exceptions import TyperException
+from typer.main import get_command
+
+from decon_assets.cli.options import PlainCommand, PlainGroup
+from decon_assets.cli.terminal.output import silence_stdout, warn
 from decon_core.errors import DeconError, MissingError, StaleError
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
-_EPILOG = """\
-examples:
+_HELP = """\
+Find benchmark leaks in training data, remove them, and measure their effect.
+
+Examples:
   decon-assets init --corpus shards/ --evals benchmarks/    a decon.toml to start from
   decon-assets run                          build everything that is missing or out of date
   decon-assets run --config my/decon.toml
@@ -37,131 +42,143 @@ examples:
 Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
 
 Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still building it; 2 an
-input is wrong.
+input is wrong; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` explains a command.
 """
 
+# By group and name: the location of a function or of a Typer, and a summary. Only the called
+# command is imported: most import Dagster and half of the package.
+_COMMANDS = {
+    "Pipeline": {
+        "init": ("init:init", "inspect a corpus and benchmarks, and write a decon.toml for them"),
+        "run": ("pipeline:run", "register benchmarks and packs, and build everything missing"),
+        "status": ("pipeline:status", "show what is scanned and built; exit 1 if incomplete"),
+        "register": ("pipeline:register", "register benchmarks and packs, and nothing else"),
+        "dev": ("serve:dev", "start the Dagster UI on 127.0.0.1"),
+        "daemon": ("serve:daemon", "start Dagster's daemon, on a server"),
+        "backfill": ("backfill:backfill", "scan the missing cells of some benchmarks and packs"),
+    },
+    "Results": {
+        "report": ("report:report", "print the report's main tables, run a query, write its page"),
+        "why": ("why:why", "explain what happened to one document, and in which runs"),
+        "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
+        "compare": ("compare:compare", "compare two reports, or one scan under two policies"),
+        "check": ("publish:check", "fail (exit 1) when the report exceeds a limit, for CI"),
+        "card": ("publish:card", "write the report as a section for a dataset card"),
+        "gap": ("gap:gap", "compare model scores on leaked and on clean items"),
+    },
+    "Corpora": {
+        "mixture": (
+            "mixture:mixture_group",
+            "list filtered variants of the corpus, or verify them",
+        ),
+        "blend": ("blend:blend_group", "list weighted streams of documents, plan or verify them"),
+    },
+    "Without Dagster": {
+        "scan": ("scan:scan", "scan any folder for benchmark items"),
+        "scorecard": ("scorecard:scorecard", "measure what each detector finds of planted leaks"),
+        "normalize": ("recipes:normalize", "try the recipes of a file, and print some records"),
+        "catalog": ("recipes:catalog", "list the recipes that come with the package"),
+        "reference": ("reference:reference_group", "import and export reports of AI2's decon"),
+    },
+    "Demonstration": {
+        "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results"),
+    },
+}
+_LOCATIONS = {
+    name: location for group in _COMMANDS.values() for name, (location, _) in group.items()
+}
 
 # Commands that read what a run builds, and take --config.
 _READING = frozenset(
     {"blend", "card", "check", "gap", "mixture", "report", "review", "status", "why"}
 )
 
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STOPPED = "stopped; finished work is kept: run the command again to continue"
-
-# By name: summary and location. Only the called command is imported: most import Dagster and half
-# of the package.
-_COMMANDS = {
-    "init": ("inspect a corpus and benchmarks, and write a decon.toml for them", "init:COMMAND"),
-    "run": ("register benchmarks and packs, and build everything that is missing", "world:RUN"),
-    "status": ("show what is scanned and built; exit 1 if incomplete", "world:STATUS"),
-    "register": ("register benchmarks and packs with Dagster, and nothing else", "world:REGISTER"),
-    "dev": ("start the Dagster UI on 127.0.0.1", "world:DEV"),
-    "daemon": ("start Dagster's daemon, on a server", "daemon:COMMAND"),
-    "backfill": ("scan the missing cells of all or some benchmarks and packs", "backfill:COMMAND"),
-    "report": ("print the report's main tables, run a query, or write its page", "report:COMMAND"),
-    "why": ("explain what happened to one document, and in which runs", "why:COMMAND"),
-    "review": ("judge matches by hand, and measure precision from the verdicts", "review:COMMAND"),
-    "compare": ("compare two reports, or one scan under two policies", "compare:COMMAND"),
-    "check": ("fail (exit 1) when the report exceeds a limit, for CI", "publish:CHECK"),
-    "card": ("write the report as a section for a dataset card, and as JSON", "publish:CARD"),
-    "gap": ("compare model scores on leaked and on clean items", "gap:COMMAND"),
-    "mixture": ("list filtered variants of the corpus, or verify them", "mixture:COMMAND"),
-    "blend": ("list weighted streams of documents, plan or verify them", "blend:COMMAND"),
-    "reference": ("import and export reports of AI2's decon", "reference:COMMAND"),
-    "scan": ("scan any folder for benchmark items, without Dagster", "scan:COMMAND"),
-    "scorecard": (
-        "plant leaks on purpose, and measure what each detector finds",
-        "scorecard:COMMAND",
-    ),
-    "normalize": ("try the recipes of a file, and print some records", "recipes:NORMALIZE"),
-    "catalog": ("list the recipes that come with the package", "recipes:CATALOG"),
-    "demo": ("run a project that has a truth file, and compare the result with it", "world:DEMO"),
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of `decon-assets`."""
+    """Run the command that the arguments name, and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    called = given[0] if given else ""
-    return run(_parser(called), given, called)
+    return exit_code_of(lambda: _run_command(given))
 
 
-def run(parser: argparse.ArgumentParser, arguments: Sequence[str], called: str = "") -> int:
-    """Parse the arguments, run the command that the parser names, and return its exit code."""
+def exit_code_of(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code; print its error in place of a traceback."""
     try:
-        options = parser.parse_args(arguments)
-        return int(options.command(options, _say))
+        return command()
+    except typer.Exit as done:
+        return done.exit_code
+    except TyperException as error:
+        context: Any = getattr(error, "ctx", None)
+        hint = f"\nTry `{context.command_path} --help`." if context else ""
+        usage = f"{context.get_usage()}\n" if context else ""
+        warn(f"{usage}{error.format_message()}{hint}")
+        return 2
     except DeconError as error:
-        return _refuse(error, called, options)
+        warn(f"{type(error).__name__}: {error}")
+        return 2
     except BrokenPipeError:
-        _silence_stdout()  # the reader closed the pipe, as `| head` does
+        silence_stdout()  # the reader closed the pipe, as `| head` does
         return 0
     except OSError as error:
         return _report_failure(error)
     except library_errors() as error:
         return _report_failure(error)
     except KeyboardInterrupt:
-        print(_STOPPED, file=sys.stderr)
+        warn(_STOPPED)
         return 130
 
 
-def _refuse(error: DeconError, called: str, options: argparse.Namespace) -> int:
-    """Print the error; return 2, or 1 if an active run has not built the command's input yet."""
-    if called in _READING and isinstance(error, MissingError | StaleError):
-        from decon_assets.runner.active_run import active_run
-
-        if run := active_run(options.config):
-            first = error.problems[0]
-            message = f"not built yet: {first.where}: {first.found}\n{run}"
-            print(_without_control(message), file=sys.stderr)
+def _run_command(arguments: Sequence[str]) -> int:
+    """Parse the arguments, and call the function of the command."""
+    commands = _Commands(
+        commands=dict.fromkeys(_LOCATIONS),  # type: ignore[arg-type]
+        help=_HELP,
+        rich_markup_mode=None,
+        context_settings={"max_content_width": 100},
+    )
+    with commands.make_context("decon-assets", [*arguments]) as context:
+        try:
+            return int(commands.invoke(context))
+        except (MissingError, StaleError) as error:
+            if context.invoked_subcommand not in _READING or not _is_being_built(error, context):
+                raise
             return 1
-    print(_without_control(f"{type(error).__name__}: {error}"), file=sys.stderr)
-    return 2
+
+
+def _is_being_built(error: DeconError, context: Any) -> bool:
+    """Return whether a run is building what the command needs, after printing so."""
+    from decon_assets.runner.active_run import active_run
+
+    run = active_run(context.meta["config"])
+    if run:
+        first = error.problems[0]
+        warn(f"not built yet: {first.where}: {first.found}\n{run}")
+    return run is not None
 
 
 def _report_failure(error: Exception) -> int:
     """Print the cause of a system's or library's error in one line, with a remedy; return 1."""
     remedy = remedy_for(error)
-    message = f"{cause_of(error)}{f'. {remedy}' if remedy else ''}"
-    print(_without_control(message), file=sys.stderr)
+    warn(f"{cause_of(error)}{f'. {remedy}' if remedy else ''}")
     return 1
 
 
-def _parser(called: str) -> argparse.ArgumentParser:
-    """Build a parser with the options of the called command and the summaries of all commands."""
-    parser = argparse.ArgumentParser(
-        prog="decon-assets",
-        description="Find benchmark leaks in training data, remove them, and measure their effect.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(required=True, metavar="command")
-    for name, (summary, location) in _COMMANDS.items():
-        subparser = commands.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        if name == called:
-            command: Command = resolve_name(f"decon_assets.cli.{location}")
-            subparser.description = command.description or f"{summary[0].upper()}{summary[1:]}."
-            subparser.epilog = command.epilog
-            for add in command.arguments:
-                add(subparser)
-            subparser.set_defaults(command=command.run)
-    return parser
+class _Commands(PlainGroup):
+    """All commands, in groups."""
 
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        """Import the command and build its parser."""
+        if cmd_name not in _LOCATIONS:
+            return None
+        found = resolve_name(f"decon_assets.cli.{_LOCATIONS[cmd_name]}")
+        if not isinstance(found, typer.Typer):
+            function = found
+            found = typer.Typer(add_completion=False, rich_markup_mode=None)
+            found.command(cmd_name, cls=PlainCommand)(function)
+        return get_command(found)
 
-def _say(line: str) -> None:
-    try:
-        print(_without_control(line), flush=True)  # show progress at once
-    except BrokenPipeError:
-        _silence_stdout()  # the reader is gone, but the work goes on
-
-
-def _without_control(text: str) -> str:
-    """Replace control characters: names and texts come from files and may hold any."""
-    return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _silence_stdout() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        for group, commands in _COMMANDS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, about) for name, (_, about) in commands.items()], 10)

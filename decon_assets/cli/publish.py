@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from decon_assets.cli.command import Command, Say, add_config
-from decon_assets.cli.terminal.tables import text_table
+from decon_assets.cli.options import ConfigPath, ReportPath, flag, names_in, option, repeatable
+from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
@@ -22,159 +20,148 @@ if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits
     from decon_core.report.publish.summary import Summary
 
-CARD_DESCRIPTION = """\
-Write a report as a section for a dataset card: the benchmarks, detectors and thresholds, the leaks
-per benchmark and source, what was removed, what could not be detected, and how to repeat the scan.
-It contains no text of the corpus or of a benchmark.
-"""
 
-CARD_EPILOG = """\
-examples:
-  decon-assets card                              print it, to paste into a README.md
-  decon-assets card --out published              published/card.md and published/summary.json
-  decon-assets card --report contamination.duckdb --out published
+def card(
+    *,
+    report: ReportPath = None,
+    out: Path | None = option("write card.md and summary.json", "DIR", default=None),
+    config: ConfigPath,
+) -> int:
+    """Write a report as a section for a dataset card.
 
-docs/publishing.md lists the fields of summary.json.
+    It names the benchmarks, detectors and thresholds, the leaks per benchmark and source, what was
+    removed, what could not be detected, and how to repeat the scan. It contains no text of the
+    corpus or of a benchmark.
 
-Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still building
-it, 2 an input is wrong.
-"""
+    Examples:
+      decon-assets card                              print it, to paste into a README.md
+      decon-assets card --out published              published/card.md and published/summary.json
+      decon-assets card --report contamination.duckdb --out published
 
-CHECK_DESCRIPTION = """\
-Fail when a report exceeds a limit, so that a CI build stops when too much of a benchmark leaked.
+    docs/publishing.md lists the fields of summary.json.
 
-The check also fails if the answer is not known: a required benchmark is not in the report, too few
-of its items can be found by any detector, rows could not be read, the report is empty, or out of
-date with the corpus, benchmarks or policy (not checked with --report). If shards were not scanned,
-a limit that holds for the others is "unknown", and the exit code is 1.
-"""
-
-CHECK_EPILOG = """\
-examples:
-  decon-assets check --max-rate 0.01 --require mmlu,gsm8k
-  decon-assets check --max-rate 0.01 --benchmark gsm8k=0 --junit junit.xml
-  decon-assets check --max-rate 0.01 --by upper       the 95 % interval must be below the limit
-  decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
-  decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
-
-Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong.
-"""
-
-
-def add_card_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_report(parser)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write card.md and summary.json")
-
-
-def add_check_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_report(parser)
-    parser.add_argument(
-        "--max-rate",
-        type=float,
-        metavar="SHARE",
-        help="maximum share of leaked items of each benchmark: 0.01 is one in a hundred; "
-        "question-only items do not count",
-    )
-    parser.add_argument(
-        "--benchmark",
-        action="append",
-        default=[],
-        metavar="NAME=SHARE",
-        help="a different limit for this benchmark; may be repeated",
-    )
-    parser.add_argument(
-        "--max-document-rate",
-        type=float,
-        metavar="SHARE",
-        help="maximum share of documents with a leak",
-    )
-    parser.add_argument(
-        "--max-question-only-rate",
-        type=float,
-        metavar="SHARE",
-        help="maximum share of question-only items of each benchmark: not leaked, but a document "
-        "holds the question without its answer",
-    )
-    parser.add_argument(
-        "--require",
-        type=_names,
-        default=(),
-        metavar="NAMES",
-        help="benchmarks that must be in the report, comma-separated; * matches anything",
-    )
-    parser.add_argument(
-        "--least-indexable",
-        type=float,
-        metavar="SHARE",
-        help="minimum share of a benchmark's items that some detector can find "
-        "(default: evals.least_indexable_share, 0.5)",
-    )
-    parser.add_argument(
-        "--by",
-        choices=("point", "upper"),
-        default="point",
-        help="compare limits with the share, or with the upper end of its interval",
-    )
-    parser.add_argument(
-        "--allow-unreadable", action="store_true", help="pass even if rows could not be read"
-    )
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the cases as JUnit XML")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the cases as JSON")
-
-
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--report",
-        type=Path,
-        metavar="PATH",
-        help="a report's database, or the folder of a `decon-assets scan` (default: the report of "
-        "the configuration)",
-    )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
-def card(options: argparse.Namespace, say: Say) -> int:
-    """Print the card, or write it and the summary; return 1 for an incomplete report."""
+    Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still
+    building it, 2 an input is wrong.
+    """
     from decon_core.report.publish.card import card_from
     from decon_core.report.publish.files import CARD, SUMMARY, write_published
 
-    summary = _summary(options)
-    if not options.report and not is_report_current(load_config(options.config)):
-        sys.stderr.write(f"note: {REPORT_IS_STALE}\n")
-    code = _code_of(summary)
-    if not options.out:
-        say(card_from(summary))
-        return code
-    write_published(summary, options.out)
-    say(f"{options.out / CARD}\n{options.out / SUMMARY}")
-    return code
-
-
-def _code_of(summary: Summary) -> int:
-    """Return 1 for an incomplete report, with a note on stderr, else 0."""
+    summary = _summary(report, config)
+    if not report and not is_report_current(load_config(config)):
+        warn(f"note: {REPORT_IS_STALE}")
     notice = incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"])
     if notice:
-        sys.stderr.write(f"{notice}\n")
+        warn(notice)
+    if out:
+        write_published(summary, out)
+        say(f"{out / CARD}\n{out / SUMMARY}")
+    else:
+        say(card_from(summary))
     return 1 if notice else 0
 
 
-def check(options: argparse.Namespace, say: Say) -> int:
-    """Print a case for each limit; return 1 if any does not hold or is unknown."""
-    from decon_core.report.publish.junit import junit_of
-    from decon_core.report.publish.limits import cases_of
+def check(
+    *,
+    report: ReportPath = None,
+    max_rate: float | None = option(
+        "maximum share of leaked items of each benchmark: 0.01 is one in a hundred; "
+        "question-only items do not count",
+        "SHARE",
+        default=None,
+    ),
+    benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
+    max_document_rate: float | None = option(
+        "maximum share of documents with a leak", "SHARE", default=None
+    ),
+    max_question_only_rate: float | None = option(
+        "maximum share of question-only items of each benchmark: not leaked, but a document "
+        "holds the question without its answer",
+        "SHARE",
+        default=None,
+    ),
+    require: str = option(
+        "benchmarks that must be in the report, comma-separated; * matches anything",
+        "NAMES",
+        default="",
+    ),
+    least_indexable: float | None = option(
+        "minimum share of a benchmark's items that some detector can find (default: "
+        "evals.least_indexable_share, 0.5)",
+        "SHARE",
+        default=None,
+    ),
+    by: Literal["point", "upper"] = option(
+        "compare limits with the share, or with the upper end of its interval", default="point"
+    ),
+    allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
+    junit: Path | None = option("write the cases as JUnit XML", "FILE", default=None),
+    json: Path | None = option("write the cases as JSON", "FILE", default=None),
+    config: ConfigPath,
+) -> int:
+    """Fail when a report exceeds a limit, so that a CI build stops when too much leaked.
 
-    limits = _limits(options)
-    summary = _summary(options)
-    is_todays = bool(options.report) or is_report_current(load_config(options.config))
+    The check also fails if the answer is not known: a required benchmark is not in the report, too
+    few of its items can be found by any detector, rows could not be read, the report is empty, or
+    out of date with the corpus, benchmarks or policy (not checked with --report). If shards were
+    not scanned, a limit that holds for the others is "unknown", and the exit code is 1.
+
+    Examples:
+      decon-assets check --max-rate 0.01 --require mmlu,gsm8k
+      decon-assets check --max-rate 0.01 --benchmark gsm8k=0 --junit junit.xml
+      decon-assets check --max-rate 0.01 --by upper       the 95 % interval must be below the limit
+      decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
+      decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
+
+    Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong.
+    """
+    from decon_core.report.publish.junit import junit_of
+    from decon_core.report.publish.limits import Limits, cases_of
+
+    if least_indexable is None:
+        least_indexable = 0.5 if report else load_config(config).least_indexable_share
+    limits = Limits(
+        max_rate=max_rate,
+        of_benchmark=dict(_limit_of(typed) for typed in benchmark),
+        max_document_rate=max_document_rate,
+        max_question_only_rate=max_question_only_rate,
+        required=tuple(names_in(require)),
+        least_indexable=least_indexable,
+        by=by,
+        may_be_unreadable=allow_unreadable,
+    )
+    summary = _summary(report, config)
+    is_todays = bool(report) or is_report_current(load_config(config))
     cases = cases_of(summary, limits, is_todays=is_todays)
-    if options.junit:
-        _write(options.junit, junit_of(cases))
-    if options.json:
-        write_plain_json(options.json, _as_json(cases, limits, summary))
-    say(text_table(_HEADS, [_row(case) for case in cases]))
+    if junit:
+        with atomic_path(junit) as draft:
+            draft.write_text(junit_of(cases), encoding="utf-8")
+    if json:
+        write_plain_json(json, _as_json(cases, limits, summary))
+    return _say_cases(cases, limits, summary)
+
+
+def _summary(report: Path | None, config: Path) -> Summary:
+    from decon_core.compare.sides import database_of
+    from decon_core.report.publish.summary import summary_of
+
+    if not report:
+        return summary_of(open_store(load_config(config)).report)
+    with TemporaryDirectory(prefix="decon-publish-") as folder:
+        return summary_of(database_of(report, Path(folder) / "r.duckdb"))
+
+
+def _limit_of(typed: str) -> tuple[str, float]:
+    name, _, share = typed.rpartition("=")
+    try:
+        return name, float(share)
+    except ValueError:
+        expected = "NAME=SHARE, for example gsm8k=0.01"
+        raise InputError(Problem("--benchmark", repr(typed), expected)) from None
+
+
+def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
+    """Print a case for each limit; return 1 if any does not hold or is unknown."""
+    say_table(_HEADS, [_row(case) for case in cases])
     failed = [case for case in cases if not case.is_passed]
     for case in failed:
         for wrong in case.wrong:
@@ -185,43 +172,6 @@ def check(options: argparse.Namespace, say: Say) -> int:
         items = "1 item is" if n == 1 else f"{n:,} items are"
         say(f"{items} question-only, which no limit covers (--max-question-only-rate)")
     return 1 if failed else 0
-
-
-def _summary(options: argparse.Namespace) -> Summary:
-    from decon_core.compare.sides import database_of
-    from decon_core.report.publish.summary import summary_of
-
-    if not options.report:
-        return summary_of(open_store(load_config(options.config)).report)
-    with TemporaryDirectory(prefix="decon-publish-") as folder:
-        return summary_of(database_of(options.report, Path(folder) / "r.duckdb"))
-
-
-def _limits(options: argparse.Namespace) -> Limits:
-    from decon_core.report.publish.limits import Limits
-
-    least = options.least_indexable
-    if least is None and not options.report:
-        least = load_config(options.config).least_indexable_share
-    return Limits(
-        max_rate=options.max_rate,
-        of_benchmark=dict(_limit_of(typed) for typed in options.benchmark),
-        max_document_rate=options.max_document_rate,
-        max_question_only_rate=options.max_question_only_rate,
-        required=options.require,
-        least_indexable=0.5 if least is None else least,
-        by=options.by,
-        may_be_unreadable=options.allow_unreadable,
-    )
-
-
-def _limit_of(typed: str) -> tuple[str, float]:
-    name, _, share = typed.rpartition("=")
-    try:
-        return name, float(share)
-    except ValueError:
-        expected = "NAME=SHARE, for example gsm8k=0.01"
-        raise InputError(Problem("--benchmark", repr(typed), expected)) from None
 
 
 _HEADS = (
@@ -260,12 +210,3 @@ def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[st
             for name in ("made_by", "state", "scan_fingerprint", "rules", "is_complete")
         },
     }
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_path(path) as draft:
-        draft.write_text(text, encoding="utf-8")
-
-
-CARD = Command(card, (add_card_arguments, add_config), CARD_DESCRIPTION, CARD_EPILOG)
-CHECK = Command(check, (add_check_arguments, add_config), CHECK_DESCRIPTION, CHECK_EPILOG)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decon_assets.cli.command import Command, Say, add_config
+from decon_assets.cli.options import ConfigPath, argument, flag, option, repeatable
+from decon_assets.cli.terminal.output import say, warn
 from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
@@ -23,27 +22,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from decon_core.mixtures.build import Builder
-    from decon_core.report.why import Place
 
-DESCRIPTION = """\
-Show the matches in a document, and for each mixture whether the document was kept, removed or cut:
-by which detector, for which item, with which score; the benchmark version, shard, settings and idf
-snapshot; and the Dagster runs that made the tile and the mixture. Every match has the key of its
-pair, with the command to overrule it; a near miss shows what it lacks to be a leak.
-
-The command reads tiles, lists of removals and manifests, and needs no report. An id is looked up
-among documents with matches, then in all rows of all shards (with --shard, of one shard).
-"""
-
-EPILOG = """\
-examples:
-  decon-assets why page-17
-  decon-assets why shelf-0001.jsonl.gz:393          by shard and row, counted from 0
-  decon-assets why page-17 --mixture decontaminated --json
-  decon-assets why page-17 --everywhere             all rows with this id
-
-Exit codes: 0 found, 1 there is no such document, 2 an input is wrong.
-"""
 JsonObject = dict[str, Any]
 
 _MOST_MATCHES = 5  # in the terminal
@@ -52,56 +31,64 @@ _MOST_TEXT = 400  # characters of each text
 _CLOCK_SECONDS = 0.05  # by which the clocks of files and of events may differ
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("document", metavar="DOC_ID", help="the document's id, or SHARD:ROW")
-    parser.add_argument("--shard", metavar="NAME", help="look in this shard only")
-    parser.add_argument(
-        "--mixture",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="show this mixture; may be repeated (default: all declared mixtures)",
-    )
-    parser.add_argument(
-        "--everywhere",
-        action="store_true",
-        help="read all rows, to find every document with this id",
-    )
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+def why(
+    document: str = argument("the document's id, or SHARD:ROW", "DOC_ID"),
+    *,
+    shard: str | None = option("look in this shard only", "NAME", default=None),
+    mixture: list[str] = repeatable("show this mixture, in place of all declared mixtures", "NAME"),
+    everywhere: bool = flag("--everywhere", "read all rows, to find every document with this id"),
+    as_json: bool = flag("--json", "print everything as JSON"),
+    config: ConfigPath,
+) -> int:
+    """Explain what happened to one document, and in which runs.
 
+    It shows the matches in the document, and for each mixture whether the document was kept,
+    removed or cut: by which detector, for which item, with which score; the benchmark version,
+    shard, settings and idf snapshot; and the Dagster runs that made the tile and the mixture. Every
+    match has the key of its pair, with the command to overrule it; a near miss shows what it lacks
+    to be a leak.
 
-def why(options: argparse.Namespace, say: Say) -> int:
-    """Print the account of each document found; return 1 if there is none."""
-    from decon_core.report.why import places_of
+    The command reads tiles, lists of removals and manifests, and needs no report. An id is looked
+    up among documents with matches, then in all rows of all shards (with --shard, of one shard).
 
-    config = load_config(options.config)
-    for name in options.mixture:
-        mixture_named(config.mixtures, name)
-    builder = _builder(config, open_store(config))
+    Examples:
+      decon-assets why page-17
+      decon-assets why shelf-0001.jsonl.gz:393          by shard and row, counted from 0
+      decon-assets why page-17 --mixture decontaminated --json
+      decon-assets why page-17 --everywhere             all rows with this id
+
+    Exit codes: 0 found, 1 there is no such document, 2 an input is wrong.
+    """
+    from decon_core.inventory import stale_benchmarks
+    from decon_core.report.why import account, places_of
+
+    loaded = load_config(config)
+    mixtures = [mixture_named(loaded.mixtures, name) for name in mixture] or loaded.mixtures
+    blends = () if mixture else loaded.blends
+    builder = _builder(loaded, open_store(loaded))
     unread: list[Problem] = []
-    places = places_of(
-        builder,
-        options.document,
-        shard=options.shard,
-        is_everywhere=options.everywhere,
-        on_unread=unread.append,
-    )
-    with _history(config, options.config) as instance:
-        accounts = [_account(config, builder, one, options.mixture, instance) for one in places]
-    accounts = [one for one in accounts if one["document"]["is_there"]]
+    accounts: list[JsonObject] = []
+    with _history(loaded, config) as instance:
+        for place in places_of(
+            builder, document, shard=shard, is_everywhere=everywhere, on_unread=unread.append
+        ):
+            one = account(builder, place, mixtures=mixtures, blends=blends, showing=loaded.showing)
+            if one["document"]["is_there"]:
+                _add_runs(one, instance, place.pack.name)
+                accounts.append(one)
     if not accounts:
-        sys.stderr.write(f"{_not_found(builder, options)}\n")
+        warn(_not_found(builder, document, shard))
     for problem in unread:
-        sys.stderr.write(f"note: not searched completely: {problem}\n")
+        warn(f"note: not searched completely: {problem}")
     if not accounts:
         return 1
-    if options.json:
+    if as_json:
         say(json.dumps(accounts, indent=1, ensure_ascii=False))
         return 0
     for one in accounts:
         for line in _lines(one):
             say(line)
-    if _are_stale(config, builder.store):
+    if stale_benchmarks(loaded, builder.store):
         say("\nnote: benchmarks changed since they were normalized: see `decon-assets status`")
     return 0
 
@@ -123,56 +110,35 @@ def _builder(config: Config, store: Store) -> Builder:
     )
 
 
-def _are_stale(config: Config, store: Store) -> bool:
-    from decon_core.inventory import stale_benchmarks
-
-    return bool(stale_benchmarks(config, store))
-
-
-def _not_found(builder: Builder, options: argparse.Namespace) -> str:
+def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
     n_shards = sum(len(pack.shards) for pack in builder.packs)
-    where = f"shard {options.shard!r}" if options.shard else f"{n_shards} registered shards"
-    return str(
-        Problem(
-            f"document {options.document!r}",
-            f"no document with this id in {where}",
-            "the id of a document, or SHARD:ROW",
-            _unknown_shard(builder, options.document)
-            or "the field `id` of its source in decon.toml holds the ids",
-        )
+    where = f"shard {shard!r}" if shard else f"{n_shards} registered shards"
+    name, _, row = document.rpartition(":")
+    known = {name for _, shard in builder.shards for name in (shard.name, shard.path)}
+    remedy = "the field `id` of its source in decon.toml holds the ids"
+    if name and row.isdecimal() and name not in known:
+        remedy = f"no shard is registered as {name!r}; if it was renamed, use the new name"
+    return Problem(
+        f"document {document!r}",
+        f"no document with this id in {where}",
+        "the id of a document, or SHARD:ROW",
+        remedy,
     )
 
 
-def _unknown_shard(builder: Builder, document: str) -> str:
-    """Return a remedy for SHARD:ROW with an unregistered shard; "" for anything else."""
-    name, _, row = document.rpartition(":")
-    known = {name for _, shard in builder.shards for name in (shard.name, shard.path)}
-    if not name or not row.isdecimal() or name in known:
-        return ""
-    return f"no shard is registered as {name!r}; if it was renamed, use the new name"
-
-
-def _account(
-    config: Config,
-    builder: Builder,
-    place: Place,
-    names: Sequence[str],
-    instance: DagsterInstance | None,
-) -> JsonObject:
-    from decon_core.report.why import account
-
-    chosen = [mixture_named(config.mixtures, name) for name in names] or list(config.mixtures)
-    blends = () if names else config.blends
-    result = account(builder, place, mixtures=chosen, blends=blends, showing=config.showing)
-    pack = place.pack.name
-    for entry in result["found"]:
-        entry["run"] = _run_of_cell(instance, pack, entry)
-    for one in result["mixtures"]:
-        one["run"] = _run_of_share(instance, pack, one)
-    return result
-
-
 # Which run ----------------------------------------------------------------------------------------
+
+
+def _add_runs(account: JsonObject, instance: DagsterInstance | None, pack: str) -> None:
+    """Add to each match and mixture the run that made its tile or share."""
+    from decon_assets.partitions import cell, share
+
+    for entry in account["found"]:
+        key = cell(pack=pack, benchmark=entry["benchmark"])
+        entry["run"] = _run(instance, "scan", str(key), entry["made"])
+    for one in account["mixtures"]:
+        key = share(pack=pack, mixture=one["mixture"])
+        one["run"] = one["made"] and _run(instance, "mixture", str(key), one["made"])
 
 
 @contextmanager
@@ -191,24 +157,6 @@ def _history(config: Config, config_path: Path) -> Iterator[DagsterInstance | No
 
     with DagsterInstance.from_config(str(home.resolve())) as instance:
         yield instance
-
-
-def _run_of_cell(
-    instance: DagsterInstance | None, pack: str, entry: Mapping[str, Any]
-) -> JsonObject:
-    from decon_assets.partitions import cell
-
-    return _run(instance, "scan", str(cell(pack=pack, benchmark=entry["benchmark"])), entry["made"])
-
-
-def _run_of_share(
-    instance: DagsterInstance | None, pack: str, one: Mapping[str, Any]
-) -> JsonObject | None:
-    from decon_assets.partitions import share
-
-    if one["made"] is None:
-        return None
-    return _run(instance, "mixture", str(share(pack=pack, mixture=one["mixture"])), one["made"])
 
 
 def _run(instance: DagsterInstance | None, asset: str, key: str, made: str) -> JsonObject:
@@ -412,6 +360,3 @@ def _line_of_blend(one: JsonObject) -> str:
 
 def _times(n: int) -> str:
     return "once" if n == 1 else f"{n} times"
-
-
-COMMAND = Command(why, (add_arguments, add_config), DESCRIPTION, EPILOG)

@@ -181,7 +181,8 @@ class Pipeline:
         run_config = dict(_RUN_CONFIG)
         if config:
             run_config["ops"] = {asset: {"config": config}}
-        with self._lines.stage(name or asset), watch_interrupts() as interrupts:
+        stage = self._lines.stage(name or asset, n_parts=request.n_cells)
+        with stage, watch_interrupts() as interrupts:
             try:
                 result = self._job.execute_in_process(
                     instance=self._instance,

@@ -1,56 +1,57 @@
 """The output of `run`: a line for each asset, and the progress of the current one.
 
-On a terminal, the last line is redrawn with the progress. In a log, a long stage prints its
-progress every ten seconds.
+On a terminal, a bar moves below the lines. In a log, a long stage prints its progress every ten
+seconds.
 """
 
 from __future__ import annotations
 
-import os
-import threading
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Say = Callable[[str], None]
 
-_SECONDS_BETWEEN_LOOKS = 0.5  # on a terminal
 _SECONDS_BETWEEN_LINES = 10.0  # in a log
-_NO_TERMINAL = (80, 24)
+_SHARDS_DONE = re.compile(r"shard (\d+) of (\d+): ")  # at the beginning of a detail of a scan
 
 
 class StageLines:
     """Print the progress of the current stage, and a line with `say` when it ends."""
 
-    def __init__(
-        self, say: Say, *, terminal: TextIO | None = None, is_verbose: bool = False
-    ) -> None:
+    def __init__(self, say: Say, *, is_terminal: bool = False, is_verbose: bool = False) -> None:
         self._say = say
-        self._terminal = terminal
+        self._is_terminal = is_terminal
         self._is_verbose = is_verbose
-        self._lock = threading.RLock()
         self._stage = ""
         self._began = 0.0
         self._printed_at = 0.0
-        self._detail = ""
         self._results: list[str] = []
+        self._n_done = 0
+        self._bar: Progress | None = None
 
     def line(self, text: str) -> None:
         """Print a permanent line."""
-        with self._lock:
-            self._erase()
-            self._say(text)
+        if self._bar:
+            self._bar.stop()
+        self._say(text)
+        if self._bar:
+            self._bar.start()
 
     def detail(self, text: str) -> None:
         """Report a finished part of the stage: a line with `--verbose`, else progress."""
-        self._detail = text
         now = time.monotonic()
+        self._n_done += 1
         if self._is_verbose:
             self.line(f"  {text}")
-        elif self._terminal is not None:
-            self._draw()
-        elif now - self._printed_at >= _SECONDS_BETWEEN_LINES:
+        if self._bar:
+            self._move(self._bar, text, now - self._began)
+        elif not self._is_verbose and now - self._printed_at >= _SECONDS_BETWEEN_LINES:
             self._printed_at = now
             self.line(f"  {self._stage}: {text}")
 
@@ -59,64 +60,60 @@ class StageLines:
         self._results.append(text)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str, *, n_parts: int = 1) -> Iterator[None]:
         """Print a stage's progress until the block ends, then its results, also if it failed."""
-        self._stage, self._detail, self._results = name, "", []
+        self._stage, self._results, self._n_done = name, [], 0
         self._began = self._printed_at = time.monotonic()
         if self._is_verbose:
             self.line(f"{name} …")
         try:
-            with self._drawn():
+            with self._moving_bar(n_parts):
                 yield
         except Exception:  # print the failure, then raise it again
             self.line("; ".join([f"{name}: failed", *self._results]))
             raise
-        finally:
-            self._stage = ""
         seconds = time.monotonic() - self._began
         results = "; ".join(self._results) or "done"
         self.line(f"{name}: {results} ({seconds:.1f} s)")
 
     @contextmanager
-    def _drawn(self) -> Iterator[None]:
-        if self._terminal is None:
+    def _moving_bar(self, n_parts: int) -> Iterator[None]:
+        if not self._is_terminal:
             yield
             return
-        ended = threading.Event()
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.table import Column
 
-        def draw() -> None:
-            self._draw()
-            while not ended.wait(_SECONDS_BETWEEN_LOOKS):
-                self._draw()
+        rest_of_line = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        with Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[detail]}", markup=False, table_column=rest_of_line),
+            expand=True,
+            transient=True,
+        ) as bar:
+            bar.add_task(self._stage, total=n_parts if n_parts > 1 else None, detail="")
+            self._bar = bar
+            try:
+                yield
+            finally:
+                self._bar = None
 
-        painter = threading.Thread(target=draw, daemon=True)
-        painter.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            painter.join()
-            with self._lock:
-                self._erase()
-
-    def _draw(self) -> None:
-        if self._terminal is None:
-            return
-        with self._lock:
-            seconds = time.monotonic() - self._began
-            text = f"{self._stage} … {seconds:.0f} s  {self._detail}"
-            shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-            self._terminal.write(f"\r{shown[: _width(self._terminal) - 1]}\x1b[K")
-            self._terminal.flush()
-
-    def _erase(self) -> None:
-        if self._terminal is not None:
-            self._terminal.write("\r\x1b[K")
-            self._terminal.flush()
-
-
-def _width(terminal: TextIO) -> int:
-    try:
-        return os.get_terminal_size(terminal.fileno()).columns or _NO_TERMINAL[0]
-    except OSError:
-        return _NO_TERMINAL[0]
+    def _move(self, bar: Progress, detail: str, seconds: float) -> None:
+        """Show a part that is done; the scan counts shards by itself, with their rate."""
+        (task,) = bar.task_ids
+        shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in detail)
+        if shards := _SHARDS_DONE.match(detail):
+            n_done, n_parts = map(int, shards.groups())
+            bar.update(task, completed=n_done, total=n_parts, detail=shown)
+        else:
+            rate = self._n_done / max(seconds, 1e-9)
+            bar.update(task, completed=self._n_done, detail=f"{rate:.1f}/s  {shown}")

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from dagster import DagsterInstance
 
 from decon_assets.cli.main import main
+from decon_assets.cli.terminal.output import say_table
 from decon_assets.partitions import STAGES
 
 
@@ -222,29 +222,61 @@ def test_catalog_lists_recipes_and_prints_them_as_yaml(capsys):
 
 
 def commands(capsys) -> list[str]:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    listed = capsys.readouterr().out.split("positional arguments:")[1].split("options:")[0]
-    return re.findall(r"^    (\w+) ", listed, re.MULTILINE)
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out.split("Pipeline:")[1].split("Examples:")[0]
+    return re.findall(r"^  (\w+) ", listed, re.MULTILINE)
 
 
 def test_every_command_explains_itself(capsys):
     names = commands(capsys)
     assert {"run", "backfill", "scan", "why"} < {*names}
     for name in names:
-        with pytest.raises(SystemExit) as ended:
-            main([name, "--help"])
-        assert ended.value.code == 0
+        assert main([name, "--help"]) == 0
         told = capsys.readouterr().out
-        assert f"usage: decon-assets {name}" in told
-        assert len(told.split("\n\n")) > 2  # what it does, and its options
+        assert f"Usage: decon-assets {name}" in told
+        assert f"Examples:\n  decon-assets {name}" in told
+
+
+def test_an_option_before_an_action_is_that_of_the_action(capsys, monkeypatch):
+    monkeypatch.setenv("DECON_CONFIG", "elsewhere.toml")
+    for arguments in (["--config", "nowhere.toml", "list"], ["list", "--config", "nowhere.toml"]):
+        assert main(["mixture", *arguments]) == 2
+        assert "nowhere.toml" in capsys.readouterr().err
+
+
+def test_an_option_takes_all_values_up_to_the_next_option(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "--corpus", "one/", "two/", "--evals", "three.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert all(name in said for name in ("one", "two", "three.yaml"))
+
+
+def test_a_mistyped_command_or_option_ends_with_2_and_a_suggestion(capsys):
+    assert main(["reprot"]) == 2
+    assert "Did you mean 'report'" in capsys.readouterr().err
+    assert main(["report", "--qurey", "FROM items"]) == 2
+    assert "--query" in capsys.readouterr().err
+
+
+def test_a_table_on_a_terminal_reads_no_markup_and_has_room_when_it_is_narrow(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = [("[red]x[/red]", "\x1b[31m a text of several words", 12)]
+    say_table(("name", "text", "n"), rows)
+    wide = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
+    assert "[red]x[/red]" in wide
+    assert "\ufffd[31m" in wide
+    assert max(map(len, wide.splitlines())) <= 60
+    monkeypatch.setenv("COLUMNS", "20")
+    say_table(("name", "text", "n"), rows)
+    assert "name: [red]x[/red]\ntext: \ufffd[31m a text" in capsys.readouterr().out
 
 
 def test_help_is_there_at_once_and_a_scan_does_not_wait_for_dagster():
     program = (
         "import sys; from decon_assets.cli.main import main\n"
-        "try: main(sys.argv[1:])\n"
-        "except SystemExit: sys.stderr.write(' '.join(sys.modules))"
+        "main(sys.argv[1:]); sys.stderr.write(' '.join(sys.modules))"
     )
     for arguments, absent in (
         (["--help"], {"dagster", "pyarrow", "polars", "duckdb"}),

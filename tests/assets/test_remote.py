@@ -17,7 +17,7 @@ from dagster import DagsterInstance
 from moto.server import ThreadedMotoServer
 
 from decon_assets.cli.main import main
-from decon_assets.cli.world import _remove_damaged
+from decon_assets.cli.pipeline import remove_damaged_files
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import Source, load_config
 from decon_core.corpus.batches import read_blocks
@@ -156,7 +156,7 @@ def test_a_flipped_bit_here_is_mended_from_the_url_and_one_behind_it_is_made_aga
 
 def removed_by(config) -> list[str]:
     said: list[str] = []
-    _remove_damaged(config, said.append)
+    remove_damaged_files(config, said.append)
     return said
 
 

@@ -6,16 +6,23 @@ import os
 import re
 import select
 import signal
+import sys
 import termios
 import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
+from decon_assets.cli.review.session import Session
+from decon_assets.cli.terminal.output import say
+from decon_core.config.policy import RULES, Policy
 from decon_core.decisions.verdicts import Verdict
+from decon_core.errors import InputError, Problem
 from decon_core.report.review.found import PairSummary
 from decon_core.report.review.show import Paint, clipped, page
+from decon_core.wording import counted
 
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
 
@@ -52,6 +59,59 @@ _Write = Callable[
     [PairSummary, str, str], Verdict
 ]  # saves a verdict and a note, returns the new verdict
 _Texts = Callable[[str], Mapping[str, Any]]
+
+
+def require_terminal() -> None:
+    """Raise InputError without a terminal that shows pairs and reads keys."""
+    problems = [
+        Problem(
+            name,
+            "no terminal" if os.environ.get("TERM") != "dumb" else "TERM=dumb",
+            "a terminal, to show pairs and to read keys",
+            "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict",
+        )
+        for name, stream in (("standard input", sys.stdin), ("standard output", sys.stdout))
+        if not stream.isatty() or os.environ.get("TERM") == "dumb"
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
+    """Show pairs on the terminal and save verdicts, until the reviewer quits."""
+    policy = session.report.policy()
+    screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
+
+    def write(pair: PairSummary, verdict: str, note: str) -> Verdict:
+        session.append(pair, verdict, note)
+        return Verdict(pair=pair.pair, fingerprint=pair.fingerprint, verdict=verdict, note=note)
+
+    dialog = Review(
+        queue=queue,
+        screen=screen,
+        paint=Paint(has_colour=not os.environ.get("NO_COLOR")),
+        texts=lru_cache(maxsize=8)(session.report.pair),
+        write=write,
+        headline=lambda pair: _headline(pair, policy),
+        verdicts=dict(session.verdicts.by_pair),
+    )
+    try:
+        with screen.taken():
+            dialog.run()
+    finally:
+        n = dialog.n_written
+        say(f"{counted(n, 'verdict')}. {session.next_step}" if n else "no verdict")
+
+
+def _headline(pair: PairSummary, policy: Policy) -> str:
+    """Return the pair's item, call, score, thresholds and number of documents."""
+    detectors = [name for name in pair.rules.split(", ") if name in RULES]
+    applied = policy.for_benchmark(pair.benchmark)
+    thresholds = " or ".join(f"{applied.threshold_of(name):g} ({name})" for name in detectors)
+    return (
+        f"{pair.item}  {pair.called}, score {pair.score:.3f}, threshold {thresholds}, "
+        f"in {counted(pair.n_documents, 'document')}"
+    )
 
 
 class Screen:
@@ -237,7 +297,7 @@ class Review:
 
     def _more_lines(self, n_lines: int, room: int) -> str:
         n_below = n_lines - self._top - room
-        return f"… {n_below} more lines: space" if n_below > 0 else ""
+        return f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
 
     def _scroll(self, direction: int) -> None:
         _, height = self.screen.measure()

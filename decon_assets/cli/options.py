@@ -1,0 +1,203 @@
+"""How commands are declared: their options, and help as plain text.
+
+A command is a function whose parameters are its options. Its docstring is its help: from the line
+"Examples:" on, it is printed below the options.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def option(about: str, metavar: str | None = None, name: str = "", **settings: Any) -> Any:
+    """Declare an option with its help; `name` is needed if the parameter is called otherwise."""
+    return typer.Option(
+        settings.pop("default", ...),
+        *filter(None, [name]),
+        help=about,
+        metavar=metavar,
+        show_default=settings.pop("show_default", False),
+        readable=False,  # the command says what is wrong with a file
+        **settings,
+    )
+
+
+def repeatable(about: str, metavar: str, **settings: Any) -> Any:
+    """Declare an option that may be repeated; its values are a list."""
+    return option(f"{about}; may be repeated", metavar, default_factory=list, **settings)
+
+
+def flag(name: str, about: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(False, name, help=about)
+
+
+def argument(about: str, metavar: str, **settings: Any) -> Any:
+    """Declare a positional argument."""
+    default = settings.pop("default", ...)
+    return typer.Argument(
+        default, help=about, metavar=metavar, show_default=False, readable=False, **settings
+    )
+
+
+def nonempty(text: str) -> str:
+    """Return the text; refuse an empty one, as an unset shell variable gives."""
+    if not text.strip():
+        raise typer.BadParameter("empty; write . for the current folder")
+    return text
+
+
+def nonempty_path(given: str | Path) -> Path:
+    """Return the path, or the default; refuse an empty one, which would be the current folder."""
+    return Path(nonempty(str(given)))
+
+
+def names_in(text: str) -> list[str]:
+    """Split a comma-separated list."""
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+def _default_config() -> Path:
+    from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
+
+    return Path(os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
+
+
+# Options of several commands.
+ConfigPath = Annotated[
+    Path,
+    option(
+        "the configuration file (default: $DECON_CONFIG, else ./decon.toml)",
+        "FILE",
+        default_factory=_default_config,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    option(
+        "number of processes, or of threads for small inputs (default: $DECON_WORKERS, else the "
+        "usable cores)",
+        "N",
+        min=1,
+    ),
+]
+Verbose = Annotated[
+    bool,
+    option("also print a line for each benchmark, pack of a mixture, and blend", name="--verbose"),
+]
+Retire = Annotated[
+    bool,
+    option(
+        "continue even if most registered shards are gone, and drop their packs and mixtures",
+        name="--retire",
+    ),
+]
+PolicyFile = Annotated[
+    Path | None,
+    option(
+        "TOML file with policy settings (docs/detector.md), at top level or in [policy]", "FILE"
+    ),
+]
+ReportPath = Annotated[
+    Path | None,
+    option(
+        "a report's database, or the folder of a `decon-assets scan` (default: the report of the "
+        "configuration)",
+        "PATH",
+    ),
+]
+
+
+class _Plain:
+    """Help as plain text; options with several values, or with one that may be left out."""
+
+    help: str | None
+    params: list[Any]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = _with_all_values(args, self.params)
+        return super().parse_args(ctx, given)  # type: ignore[misc,no-any-return]
+
+    def invoke(self, ctx: Any) -> Any:
+        ctx.meta["config"] = ctx.params.get("config")
+        return super().invoke(ctx)  # type: ignore[misc]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        return [piece.strip("{}") for piece in pieces]
+
+    def format_help_text(self, _ctx: Any, formatter: Any) -> None:
+        _write_paragraphs(formatter, (self.help or "").partition("\nExamples:")[0])
+
+    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+        _, heading, examples = (self.help or "").partition("\nExamples:")
+        _write_paragraphs(formatter, f"{heading}{examples}")
+
+
+class PlainCommand(_Plain, TyperCommand):
+    """A command, or an action of a command."""
+
+
+class PlainGroup(_Plain, TyperGroup):
+    """A command with actions. Its options are defaults of the options of its actions."""
+
+    def invoke(self, ctx: Any) -> Any:
+        ctx.default_map = dict.fromkeys(self.commands, ctx.params)
+        return super().invoke(ctx)
+
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        summaries = {name: (one.help or "").split("\n\n")[0] for name, one in self.commands.items()}
+        with formatter.section("Actions"):
+            formatter.write_dl([(name, " ".join(text.split())) for name, text in summaries.items()])
+
+
+def command_group() -> typer.Typer:
+    """Return a Typer for a command with actions, each added by `action(group, name)`."""
+    return typer.Typer(cls=PlainGroup, add_completion=False, rich_markup_mode=None)
+
+
+def action(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
+    """Return a decorator that adds a function to a group as one of its actions."""
+    return group.command(name, cls=PlainCommand)
+
+
+def _with_all_values(args: Sequence[str], params: Sequence[Any]) -> list[str]:
+    """Complete arguments to one value for each option, as the parser wants it.
+
+    An option with the metavar `PATH...` takes all values up to the next option: `--corpus a b` is
+    `--corpus a --corpus b`. One with `[table|json]` may have none, which means the first of these.
+    """
+    options = [param for param in params if param.param_type_name == "option"]
+    metavars = {name: param.metavar or "" for param in options for name in param.opts}
+    result: list[str] = []
+    current, n_values = "", 0  # the option before, if it takes several
+    for arg, following in zip(args, [*args[1:], ""], strict=False):
+        metavar = metavars.get(arg, "")
+        if arg.startswith("-"):
+            current, n_values = arg if metavar.endswith("...") else "", 0
+        elif current:
+            n_values += 1
+            result += [current] if n_values > 1 else []
+        result.append(arg)
+        if metavar.startswith("[") and following not in (values := metavar.strip("[]").split("|")):
+            result.append(values[0])
+    return result
+
+
+def _write_paragraphs(formatter: Any, text: str) -> None:
+    """Write text wrapped to the width; a paragraph with an indented line is kept as it is."""
+    for paragraph in filter(None, text.strip("\n").split("\n\n")):
+        formatter.write_paragraph()
+        lines = paragraph.splitlines()
+        if not any(line.startswith(" ") for line in lines):
+            lines = textwrap.wrap(" ".join(lines), formatter.width)
+        formatter.write("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,392 @@
+"""`decon-assets run`, `register`, `status` and `demo`: build the pipeline, and show its state."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, option
+from decon_assets.cli.serve import export_workers
+from decon_assets.cli.terminal.output import Say, say, say_table, warn
+from decon_assets.runner.active_run import active_run
+from decon_assets.runner.stage_lines import StageLines
+from decon_core.config.load import Config, load_config
+from decon_core.config.open_store import open_store, writable_store
+from decon_core.decisions.verdicts import read_verdicts
+from decon_core.errors import DeconError, MissingError, Problem, StaleError
+from decon_core.report.open import coverage_of
+from decon_core.report.publish.summary import format_headline
+from decon_core.storage.checksums import REMEDY
+from decon_core.storage.mirror import Mirror
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+if TYPE_CHECKING:  # imports Dagster, which `status` does not need
+    from decon_assets.assets.registration import Registration
+    from decon_core.quality.truth import BenchmarkScore, PhenomenonScore
+
+_NAME = "decon-assets"
+_BENCHMARK_LEGEND = """\
+leaked: items with a leak; planted: leaks put into the corpus on purpose that should be found;
+found: planted leaks that were found; false alarms: leaks that were not planted.
+"""
+_PHENOMENON_LEGEND = """\
+n: places in the corpus; flagged: reported as a leak; expected: should be reported; wrong: not as
+expected.
+"""
+
+
+def run(
+    *,
+    refreeze: bool = flag(
+        "--refreeze",
+        "recompute the idf snapshot: every score changes, so everything is scanned again",
+    ),
+    verify: bool = flag(
+        "--verify", "first read every file of the store, and rebuild the damaged ones"
+    ),
+    retire: Retire = False,
+    verbose: Verbose = False,
+    workers: Workers = None,
+    config: ConfigPath,
+) -> int:
+    """Register benchmarks and packs, and build everything that is missing or out of date.
+
+    This is records, idf snapshot, indexes, the missing cells of the scan, mixtures, blends, the
+    report and its page. Run it again after any change of the corpus, the benchmarks or decon.toml:
+    a second run builds only what is missing or out of date, and continues a stopped one.
+
+    An unreadable shard blocks only what depends on it: mixtures of its pack, controls of its
+    source, and blends. The report covers all other shards, and is marked as incomplete.
+
+    Examples:
+      decon-assets run
+      decon-assets run --config my/decon.toml --workers 8
+      decon-assets run --verify                 also rebuild damaged files
+
+    Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
+    wrong.
+    """
+    registered = _build(
+        config, workers, verify=verify, refreeze=refreeze, may_retire=retire, is_verbose=verbose
+    )
+    if registered is None:
+        return 1
+    say()
+    _say_products(registered)
+    say(f"report: {registered.store.report}")
+    say(f"page: {registered.store.report_page}")
+    return 0
+
+
+def register(*, retire: Retire = False, config: ConfigPath) -> int:
+    """Register benchmarks and packs with Dagster, and build nothing.
+
+    The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` register
+    by themselves.
+
+    Examples:
+      decon-assets register && decon-assets dev
+    """
+    load_config(config)
+    from decon_assets.assets.registration import register_outside
+    from decon_assets.instance.home import home_for, open_instance
+
+    with open_instance(home_for(config)) as instance:
+        registered = register_outside(config, instance, may_retire=retire)
+    say(f"benchmarks: {', '.join(registered.benchmarks)}")
+    say(f"packs: {', '.join(pack.name for pack in registered.packs)}")
+    return 0
+
+
+def status(
+    *,
+    verify: bool = flag("--verify", "read every file of the store, and list the damaged ones"),
+    config: ConfigPath,
+) -> int:
+    """Show what is scanned and built, and what changed on disk since; exit 1 if incomplete.
+
+    It changes nothing. `decon-assets run` builds what is missing.
+
+    Examples:
+      decon-assets status
+      decon-assets status --verify              also read every file of the store
+    """
+    loaded = load_config(config)
+    store = open_store(loaded)
+    if verify and _damaged_files(store, say):
+        say(REMEDY)
+        return 1
+    running = active_run(config)
+    is_scanned = _status_of_scan(loaded, store)
+    is_complete = _status_of_products(loaded, store, is_running=running is not None) and is_scanned
+    remedy = running or "`decon-assets run` builds what is missing"
+    say("complete" if is_complete else f"incomplete: {remedy}")
+    return 0 if is_complete else 1
+
+
+def demo(
+    *,
+    truth: Path | None = option(
+        "the truth file (default: truth.jsonl beside the configuration)", "FILE", default=None
+    ),
+    verbose: Verbose = False,
+    workers: Workers = None,
+    config: ConfigPath,
+) -> int:
+    """Run a project that has a truth file, and compare the result with it.
+
+    The truth file lists leaks that were planted into the corpus, as for the sample data. The
+    command fails if a planted leak was not found, or if there is a false alarm.
+
+    Examples:
+      decon-assets demo --config data/decon.toml
+    """
+    from decon_core.quality.truth import compare
+
+    started = time.monotonic()
+    truth = truth or config.parent / "truth.jsonl"
+    if not truth.is_file():
+        warn(f"{truth}: no such file; `decon-assets run` needs no truth file")
+        return 2
+    if _build(config, workers, is_verbose=verbose) is None:
+        return 1
+    store = open_store(load_config(config))
+    benchmarks, phenomena = compare(store.report, truth)
+    say_truth(benchmarks, phenomena)
+    typed = f"{_program()} report --config {config}"
+    say(f"report: {store.report}  (print its tables: {typed})")
+    say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
+    say(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
+    is_right = all(
+        score.n_found == score.n_planted and not score.n_false_alarms for score in benchmarks
+    )
+    return 0 if is_right else 1
+
+
+def _build(
+    config: Path,
+    workers: int | None,
+    *,
+    verify: bool = False,
+    refreeze: bool = False,
+    may_retire: bool = False,
+    is_verbose: bool = False,
+) -> Registration | None:
+    """Build everything; return None if a stage failed, after printing the reason."""
+    import duckdb
+
+    # Fail before a history is created beside a missing file, and before a day of scanning that
+    # would end at an unreadable verdict.
+    read_verdicts(load_config(config).verdicts)
+    export_workers(workers)
+    from decon_assets.everything import run_as_job
+    from decon_assets.instance.home import home_for, open_instance
+    from decon_assets.runner.pipeline import Pipeline, PipelineError
+
+    with open_instance(home_for(config)) as instance:
+        if verify:
+            remove_damaged_files(load_config(config), say)
+        pipeline = Pipeline(config, instance, say, lines=stage_lines(is_verbose=is_verbose))
+        try:
+            registered = run_as_job(
+                instance, lambda: pipeline.run(refreeze=refreeze, may_retire=may_retire)
+            )
+        except PipelineError as error:
+            warn(error)
+            _say_incomplete(config)
+            return None
+    with suppress(duckdb.Error):  # another program may have the new report open already
+        _say_unreadable(registered.store.report)
+    with suppress(StaleError, MissingError):  # for the same reason
+        say(f"\n{format_headline(registered.store.report)}")
+    return registered
+
+
+def stage_lines(*, is_verbose: bool) -> StageLines:
+    """Return the progress output: a moving bar on a terminal, plain lines in a log."""
+    return StageLines(say, is_terminal=sys.stdout.isatty(), is_verbose=is_verbose)
+
+
+def _say_products(registered: Registration) -> None:
+    """Print where mixtures and blends are, and the command that lists them."""
+    config, store = registered.config, registered.store
+    if config.kept:
+        say(f"stored at {config.kept}; the local copies are:")
+    for kind, folders in (
+        ("mixture", [store.mixtures(mixture.name) for mixture in config.mixtures]),
+        ("blend", [store.blend(blend.name) for blend in config.blends]),
+    ):
+        if len(folders) == 1:
+            say(f"{kind}: {folders[0]}")
+        elif folders:
+            say(f"{kind}s: {folders[0].parent} ({len(folders)} of them: decon-assets {kind} list)")
+
+
+def _say_unreadable(report: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(report), read_only=True) as connection:
+        (n_unreadable,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
+    if n_unreadable:
+        say(
+            f"\n{counted(n_unreadable, 'row')} could not be read, so no mixture has them; for the "
+            'list: decon-assets report --query "FROM unreadable"'
+        )
+
+
+def _say_incomplete(config: Path) -> None:
+    """Print where the incomplete report of a failed run is, if there is one."""
+    store = Store(load_config(config).store)
+    with suppress(DeconError):  # there is no report, or one of another version
+        coverage = coverage_of(store.report)
+        if not coverage.is_complete:
+            say(f"\n{coverage.notice}")
+            say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
+            say(f"page: {store.report_page}")
+
+
+def remove_damaged_files(config: Config, say: Say) -> None:
+    """Remove the damaged files of the store, or fetch them again, and print both."""
+    from decon_core.quality.integrity import remove_damaged, to_remove
+
+    with writable_store(config) as store:
+        removed = remove_damaged(store, _damaged_files(store, say))
+        if removed and config.kept is not None:  # some may be intact behind the URL
+            mirror = Mirror(config.store, config.kept)
+            mirror.pull()
+            fetched = {path for path in removed if path.exists()}
+            damaged = remove_damaged(store, _damaged_files(store, say)) if fetched else []
+            mirror.discard(to_remove(store, damaged))
+            for path in sorted(fetched - {*damaged}):
+                say(f"  fetched again: {path}")
+            removed = [path for path in removed if path not in fetched or path in damaged]
+    for path in removed:
+        is_scorecard = path.relative_to(store.root).parts[0] == "scorecard"  # `run` makes none
+        say(f"  removed: {path}{'; `decon-assets scorecard` rebuilds it' if is_scorecard else ''}")
+
+
+def _damaged_files(store: Store, say: Say) -> list[Problem]:
+    """Read every file of a store; print and return the problems of damaged files."""
+    from decon_core.quality.integrity import verify_store
+
+    results = [*verify_store(store)]  # one for each file
+    problems = [problem for problem in results if problem]
+    say(f"{counted(len(results), 'file')} of the store read, {len(problems)} damaged")
+    for problem in problems:
+        say(f"  {problem.where}: {problem.found}")
+    return problems
+
+
+def _status_of_scan(config: Config, store: Store) -> bool:
+    """Print what is registered and scanned; return whether all of it is up to date."""
+    from decon_core.benchmarks.records import current_version
+    from decon_core.index.idf import outdated_members
+    from decon_core.inventory import (
+        benchmarks_of,
+        grid_warning,
+        list_packs,
+        plan_registration,
+        stale_benchmarks,
+    )
+    from decon_core.scan.tiles import missing_tiles, refused, scan_fingerprint
+
+    packs = list_packs(store)
+    n_shards = sum(len(pack.shards) for pack in packs)
+    say(f"{counted(len(packs), 'pack')}, {counted(n_shards, 'shard')} registered")
+    plan = plan_registration(config, store)
+    for path in plan.gone:
+        say(f"  {path}: removed or changed since it was registered")
+    for path in plan.new:
+        say(f"  {path}: new or changed, not registered yet")
+    for old, new in plan.renamed:
+        say(f"  {old}: renamed to {new} since it was registered")
+    if warning := grid_warning(config, plan.current):
+        say(f"warning: {warning}")
+    is_complete = bool(packs) and not (plan.new or plan.gone or plan.renamed)
+    stale = stale_benchmarks(config, store)
+    has_snapshot = store.current_snapshot.is_file()
+    for name in benchmarks_of(config):
+        n_missing = n_shards
+        if not store.current_records(name).is_file():
+            state = "no records yet"
+        elif name in stale:
+            state = "recipe or files changed since it was normalized"
+        elif not has_snapshot:
+            state = "no idf snapshot yet"
+        else:
+            scan = scan_fingerprint(store, config.policy)
+            n_missing = len(missing_tiles(store, packs, [current_version(store, name)], scan))
+            state = f"{n_shards - n_missing} of {counted(n_shards, 'shard')} scanned"
+        say(f"  {name}: {state}")
+        is_complete &= n_missing == 0
+    for problem in outdated_members(store) if has_snapshot else ():
+        say(f"  {problem}")
+    for shard, problem in refused(store, packs):
+        say(f"  {shard.name} could not be scanned: {problem}")
+    return is_complete
+
+
+def _status_of_products(config: Config, store: Store, *, is_running: bool) -> bool:
+    """Print which mixtures, blends and report are up to date; return whether all are."""
+    from decon_core.inventory import blender_of, list_packs
+    from decon_core.report.build import is_current
+    from decon_core.scan.tiles import gaps_of
+
+    packs = list_packs(store)
+    try:
+        blender = blender_of(config, store)
+        builder = blender.builder
+        n_built_of = {
+            mixture.name: sum(builder.is_current(mixture, pack) for pack in packs)
+            for mixture in config.mixtures
+        }
+    except DeconError as error:
+        is_early = is_running or isinstance(error, MissingError)
+        say("  mixtures, blends, report: not built yet" if is_early else f"  {error}")
+        return False
+    for name, n_built in n_built_of.items():
+        say(f"  mixture {name}: {n_built} of {counted(len(packs), 'pack')} up to date")
+    are_blended = [blender.is_current(blend) for blend in blender.blends]
+    if are_blended:
+        say(f"  blends: {sum(are_blended)} of {len(are_blended)} up to date")
+    is_reported = is_current(blender, config.showing)
+    is_scanned = not gaps_of(store, packs, builder.versions, builder.reader.scan)
+    coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
+    say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
+    has_page = store.report_page.is_file()
+    if not has_page:
+        say("  page of the report: missing")
+    is_mixed = all(n_built == len(packs) for n_built in n_built_of.values())
+    return is_mixed and all(are_blended) and is_reported and has_page
+
+
+def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:
+    """Print planted and found leaks, by benchmark and by phenomenon."""
+    say()
+    say_table(
+        ("benchmark", "items", "leaked", "planted", "found", "false alarms"),
+        [
+            (s.benchmark, s.n_items, s.n_leaked, s.n_planted, s.n_found, s.n_false_alarms)
+            for s in benchmarks
+        ],
+    )
+    say(_BENCHMARK_LEGEND)
+    say_table(
+        ("", "phenomenon", "n", "flagged", "expected", "wrong"),
+        [
+            (s.kind.replace("_", " "), s.phenomenon, s.n, s.n_flagged, s.n_expected, s.n_wrong)
+            for s in phenomena
+        ],
+    )
+    say(_PHENOMENON_LEGEND)
+
+
+def _program() -> str:
+    """Return the program as it was called: it may not be on the PATH."""
+    called = sys.argv[0] if sys.argv else ""
+    return called if Path(called).name == _NAME else _NAME

@@ -1,0 +1,1 @@
+"""`decon-assets review`: judge matches by hand, and measure precision from the verdicts."""

@@ -1,0 +1,255 @@
+"""`decon-assets review` and its actions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from decon_assets.cli.options import (
+    ConfigPath,
+    action,
+    argument,
+    command_group,
+    flag,
+    names_in,
+    option,
+    repeatable,
+)
+from decon_assets.cli.review.session import Choice, Order, open_session, say_queue
+from decon_assets.cli.review.status import say_status, status_of
+from decon_assets.cli.terminal.output import say
+from decon_core.config.policy import RULES
+from decon_core.config.verdicts import TAKEN_BACK, VERDICTS
+from decon_core.decisions.verdicts import append_verdicts, read_lines
+from decon_core.errors import InputError, Problem
+
+_STRATA = ("benchmark", "source", "split", "score")
+_VERDICT_NAMES = (*VERDICTS, TAKEN_BACK)
+
+review_group = command_group()
+
+
+def _detector(text: str) -> str:
+    if text not in RULES:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(RULES)}")
+    return text
+
+
+def _verdict_name(text: str) -> str:
+    name = text.replace("-", " ").replace("_", " ").strip().lower()
+    if name not in _VERDICT_NAMES:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(_VERDICT_NAMES)}")
+    return name
+
+
+def _strata(text: str) -> str:
+    names = names_in(text)
+    if {*names} - {*_STRATA} or len({*names}) < len(names):
+        raise typer.BadParameter(
+            f"{text!r} is not a comma-separated list of {', '.join(_STRATA)}, each at most once"
+        )
+    return text
+
+
+Benchmarks = Annotated[list[str], repeatable("only pairs of this benchmark", "NAME")]
+Sources = Annotated[list[str], repeatable("only pairs in this source", "NAME")]
+Documents = Annotated[list[str], repeatable("only pairs found in the document with this id", "ID")]
+Detectors = Annotated[
+    list[str],
+    repeatable(f"only pairs found by this detector: {', '.join(RULES)}", "NAME", parser=_detector),
+]
+Sample = Annotated[int | None, option("draw a random sample of N calls", "N", min=1)]
+Stratify = Annotated[
+    str,
+    option(
+        f"with --sample: strata, comma-separated: {', '.join(_STRATA)} (default benchmark,score)",
+        "BY",
+        parser=_strata,
+    ),
+]
+Seed = Annotated[int, option("with --sample: seed of the draw (default 0)", "N")]
+Reviewer = Annotated[str | None, option("the reviewer (default: the login name)", "NAME")]
+ReportFile = Annotated[
+    Path | None, option("a report's database (default: the report of the configuration)", "FILE")
+]
+VerdictsFile = Annotated[
+    Path | None, option("the file of verdicts (default: the file of the configuration)", "FILE")
+]
+
+
+@review_group.callback(invoke_without_command=True)
+def review(
+    context: typer.Context,
+    *,
+    benchmark: Benchmarks,
+    source: Sources,
+    document: Documents,
+    rule: Detectors,
+    sample: Sample = None,
+    stratify: Stratify = "benchmark,score",
+    seed: Seed = 0,
+    order: Order | None = option(
+        "doubt: closest to the threshold first (default); score: highest first; documents: "
+        "most documents first. A sample keeps the order of its draw by default",
+        default=None,
+    ),
+    unreviewed: bool = flag("--unreviewed", "only pairs without a verdict (default)"),
+    also_reviewed: bool = flag("--all", "also pairs with a verdict"),
+    list_as: Literal["table", "json"] | None = option(
+        "print the queue instead: as a table, or as JSON lines",
+        "[table|json]",
+        "--list",
+        default=None,
+    ),
+    by: Reviewer = None,
+    report: ReportFile = None,
+    verdicts: VerdictsFile = None,
+    config: ConfigPath,
+) -> int:
+    """Show pairs of a benchmark item and a training text one at a time, and record verdicts.
+
+    Use it to judge doubtful matches, and to measure precision. A verdict is a key:
+      l leak            the training text contains the item, or gives its answer away
+      t template        they share only a form: instructions, boilerplate, a list of options
+      c common source   both quote the same public text, but the text does not contain the question
+      u unsure          cannot be decided from these texts
+
+    Each verdict is appended to verdicts.jsonl beside decon.toml at once. It applies to the item and
+    the matched words, so to every document with the same words, and after the next scan. `leak`
+    makes the pair a leak whatever its score; `template` and `common source` clear it (`clears` in
+    [review]); `unsure` leaves the decision to the score. `decon-assets run` then rebuilds what a
+    verdict changes. Verdicts from the report's page go to the same file. docs/review.md explains
+    which one to choose.
+
+    Examples:
+      decon-assets review                           closest to the threshold first
+      decon-assets review --order documents --benchmark gsm8k
+      decon-assets review --sample 100              a random sample of leaks, to measure precision
+      decon-assets review status --sample 100       its precision so far, with an interval
+      decon-assets review --list json               the queue, for a script
+      decon-assets review --document page-17        the matches in one document
+      decon-assets review set 4f0c93a1 template --note "a form letter"
+      decon-assets review set 4f0c93a1 none         withdraw a verdict
+      decon-assets review import ~/Downloads/verdicts.jsonl
+
+    A sample is drawn from calls: pairs of a document and an item that are leaks by score. The same
+    number, strata and seed draw the same calls again.
+
+    Exit codes: 0 done, 2 an input is wrong.
+    """
+    if unreviewed and also_reviewed:
+        raise InputError(Problem("--all", "also --unreviewed", "one of the two"))
+    if context.invoked_subcommand:
+        return 0
+    from decon_assets.cli.review.screen import require_terminal, review_on_terminal
+
+    choice = Choice(benchmark, source, document, rule, sample, names_in(stratify), seed)
+    with open_session(config, report, verdicts, by) as session:
+        queue = session.queue(choice, order, also_reviewed=also_reviewed)
+        if list_as:
+            say_queue(queue, session, is_json=list_as == "json")
+        elif queue:
+            require_terminal()
+            review_on_terminal(queue, session)
+        else:
+            say("nothing to review: every selected pair has a verdict (--all shows them)")
+    return 0
+
+
+@action(review_group, "status")
+def status(
+    *,
+    benchmark: Benchmarks,
+    source: Sources,
+    document: Documents,
+    rule: Detectors,
+    sample: Sample = None,
+    stratify: Stratify = "benchmark,score",
+    seed: Seed = 0,
+    as_json: bool = flag("--json", "print JSON, for a script"),
+    report: ReportFile = None,
+    verdicts: VerdictsFile = None,
+    config: ConfigPath,
+) -> int:
+    """Show the progress of the review, and the precision of a sample.
+
+    Examples:
+      decon-assets review status
+      decon-assets review status --sample 100
+    """
+    choice = Choice(benchmark, source, document, rule, sample, names_in(stratify), seed)
+    with open_session(config, report, verdicts) as session:
+        found = status_of(session, choice)
+    if as_json:
+        say(json.dumps(found.as_json(), indent=1, sort_keys=True))
+    else:
+        say_status(found)
+    return 0
+
+
+@action(review_group, "set")
+def set_verdict(
+    pair: str = argument("the key of a pair, or its beginning", "PAIR"),
+    verdict: str = argument(
+        f"{', '.join(VERDICTS)}; {TAKEN_BACK} withdraws it", "VERDICT", parser=_verdict_name
+    ),
+    *,
+    note: str = option("a remark, stored with the verdict", "TEXT", default=""),
+    by: Reviewer = None,
+    report: ReportFile = None,
+    verdicts: VerdictsFile = None,
+    config: ConfigPath,
+) -> int:
+    """Record a verdict without a terminal.
+
+    Examples:
+      decon-assets review set 4f0c93a1 template --note "a form letter"
+      decon-assets review set 4f0c93a1 none         withdraw a verdict
+    """
+    with open_session(config, report, verdicts, by) as session:
+        found = session.find_pair(pair)
+        session.append(found, verdict, note)
+        say(f"{found.pair} ({found.item}): {verdict}. {session.next_step}")
+    return 0
+
+
+@action(review_group, "import")
+def import_verdicts(
+    file: Path = argument("verdicts, one JSON object per line", "FILE"),
+    *,
+    report: ReportFile = None,
+    verdicts: VerdictsFile = None,
+    config: ConfigPath,
+) -> int:
+    """Add verdicts from a file, for example from the report's page.
+
+    Examples:
+      decon-assets review import ~/Downloads/verdicts.jsonl
+    """
+    from decon_core.report.review.found import PairFilter
+    from decon_core.report.review.merge import merge_verdicts
+
+    with open_session(config, report, verdicts) as session:
+        if not file.is_file():
+            expected = "verdicts, one JSON object per line"
+            raise InputError(Problem(str(file), "no such file", expected))
+        lines = read_lines(file)
+        pairs = [one.pair for one in session.report.pairs(PairFilter())]
+        merged = merge_verdicts(lines, session.verdicts, pairs)
+        if merged.lines:
+            append_verdicts(session.file, merged.lines)
+        counts = f"{merged.n_new} new, {merged.n_changed} changed, {merged.n_same} unchanged"
+        say(f"{len(lines)} lines: {counts}")
+        if merged.n_older:
+            say(f"{merged.n_older} ignored: older than the current verdict of their pair")
+        if merged.n_unknown:
+            say(
+                f"{merged.n_unknown} for pairs that are not in this report: kept, and applied when "
+                "such a pair is found"
+            )
+        if merged.lines:
+            say(session.next_step)
+    return 0

@@ -1,0 +1,174 @@
+"""What is reviewed: an open report, the file of verdicts, and the pairs that the options select."""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_core.config.load import load_config
+from decon_core.config.open_store import open_store
+from decon_core.config.verdicts import DEFAULT_FILE
+from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
+from decon_core.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from decon_core.report.review.found import PairFilter, PairSummary, Report
+    from decon_core.report.review.sample import Stratum
+
+Order = Literal["doubt", "score", "documents"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The pairs that the options select, and the sample to draw from their calls."""
+
+    benchmarks: Sequence[str]
+    sources: Sequence[str]
+    documents: Sequence[str]
+    rules: Sequence[str]
+    sample: int | None
+    strata: Sequence[str]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """An open report, and the file of verdicts."""
+
+    report: Report
+    file: Path
+    verdicts: Verdicts
+    by: str | None
+
+    @property
+    def next_step(self) -> str:
+        return f"Saved in {self.file}; `decon-assets run` applies it"
+
+    def append(self, pair: PairSummary, verdict: str, note: str) -> None:
+        """Save a verdict."""
+        from decon_core.report.review.merge import verdict_line
+
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        by = _login_name() if self.by is None else self.by
+        append_verdicts(self.file, [verdict_line(pair, verdict, note=note, by=by, at=at)])
+
+    def find_pair(self, start: str) -> PairSummary:
+        """Return the pair whose key begins with `start`; raise InputError if there are several."""
+        from decon_core.report.review.found import PairSummary
+
+        keys = self.report.keys_starting_with(start)
+        if len(keys) > 1 and start not in keys:
+            expected = f"a longer prefix of one of {', '.join(keys)}"
+            raise InputError(Problem(f"pair {start!r}", "the beginning of several pairs", expected))
+        pair = self.report.pair(start if start in keys or not keys else keys[0])
+        return PairSummary(**{name: pair[name] for name in PairSummary.__dataclass_fields__})
+
+    def pairs(self, choice: Choice) -> list[PairSummary]:
+        """Return the pairs of a choice; raise InputError for unknown names."""
+        return self.report.pairs(self._filter(choice))
+
+    def drawn(self, choice: Choice) -> list[Stratum]:
+        """Draw the sample of a choice from its calls; nothing if it has none."""
+        from decon_core.report.review.sample import draw
+
+        if not choice.sample:
+            return []
+        calls = self.report.calls(self._filter(choice))
+        return draw(calls, choice.sample, by=tuple(choice.strata), seed=choice.seed)
+
+    def queue(
+        self, choice: Choice, order: Order | None, *, also_reviewed: bool
+    ) -> list[PairSummary]:
+        """Return the pairs to review, in order."""
+        from decon_core.report.review.found import PairFilter
+        from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
+        from decon_core.report.review.sample import in_order_of_draw
+
+        if choice.sample:
+            calls = in_order_of_draw(self.drawn(choice), choice.seed)
+            queue = pairs_of_calls(self.report.pairs(PairFilter()), calls)
+        else:
+            queue = self.pairs(choice)
+        if order or not choice.sample:
+            queue = sort_pairs(queue, order or "doubt", self.report.policy())
+        return queue if also_reviewed else without_verdict(queue, self.verdicts)
+
+    def _filter(self, choice: Choice) -> PairFilter:
+        from decon_core.report.review.found import PairFilter
+
+        problems = []
+        for column, names in (("benchmark", choice.benchmarks), ("source", choice.sources)):
+            known = self.report.names(column) if names else []
+            for name in names:
+                if name not in known:
+                    close = difflib.get_close_matches(name, known, n=1)
+                    remedy = f"did you mean {close[0]!r}?" if close else ""
+                    expected = f"one with matches: {', '.join(known)}"
+                    problems.append(Problem(f"--{column}", repr(name), expected, remedy))
+        if problems:
+            raise InputError(problems)
+        return PairFilter(
+            benchmarks=tuple(choice.benchmarks),
+            sources=tuple(choice.sources),
+            rules=tuple(choice.rules),
+            documents=tuple(choice.documents),
+        )
+
+
+@contextmanager
+def open_session(
+    config: Path, report: Path | None, verdicts: Path | None, by: str | None = None
+) -> Iterator[Session]:
+    """Open a report and its verdicts; with a report given, no configuration is needed."""
+    from decon_core.report.review.found import open_report
+
+    if report and (verdicts or not config.is_file()):
+        file = verdicts or Path(DEFAULT_FILE)
+    else:
+        loaded = load_config(config)
+        report = report or open_store(loaded).report
+        file = verdicts or loaded.verdicts
+    read = read_verdicts(file)  # report a broken file before the review starts
+    with open_report(report) as opened:
+        if notice := opened.coverage().notice:
+            warn(notice)
+        yield Session(opened, file, read, by)
+
+
+def _login_name() -> str:
+    with suppress(OSError, KeyError):  # the user has no name, as in many containers
+        return getpass.getuser()
+    return ""
+
+
+def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) -> None:
+    """Print a queue as a table, or as JSON lines."""
+    from decon_core.report.review.show import inert
+
+    now = {pair: one.verdict for pair, one in session.verdicts.by_pair.items()}
+    rows = [replace(one, verdict=now.get(one.pair)) for one in queue]
+    if is_json:
+        for one in rows:
+            documents = [asdict(place) for place in session.report.documents(one.pair)]
+            say(json.dumps({**asdict(one), "documents": documents}))
+        return
+    say_table(
+        ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place"),
+        [
+            (
+                *(one.pair, one.score, one.called, one.n_documents),
+                *(one.verdict, one.rules),
+                inert(one.item),
+                inert(f"{one.source}/{one.shard_name} row {one.row}"),
+            )
+            for one in rows
+        ],
+    )

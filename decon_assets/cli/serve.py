@@ -1,0 +1,87 @@
+"""`decon-assets dev` and `daemon`: Dagster's servers for a configuration."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from decon_assets.cli.options import ConfigPath, Workers, option
+from decon_assets.cli.terminal.output import say
+from decon_core.config.load import Config, load_config
+from decon_core.config.location import CONFIG_VARIABLE
+from decon_core.scan.workers import WORKERS_VARIABLE
+from decon_core.storage.store import Store
+
+# Dagster recommends `dg dev` instead, which needs a project that `dg` created; `dagster dev` takes
+# a module.
+_IGNORE_DG_HINT = "ignore:Function `dev_command` is superseded:FutureWarning"
+
+
+def dev(
+    *,
+    port: int = option("port of the UI (default 3000)", "PORT", min=1, max=65535, default=3000),
+    workers: Workers = None,
+    config: ConfigPath,
+) -> int:
+    """Start the Dagster UI on 127.0.0.1, with a daemon for its runs and sensors.
+
+    The UI shows the runs of the command line, and can start its own. It has no login. Stop it with
+    Ctrl-C.
+
+    Examples:
+      decon-assets dev
+      decon-assets dev --config data/decon.toml --port 3001
+    """
+    from decon_assets.assets.report_server import URL_VARIABLE, serve_report
+    from decon_assets.instance.home import LOCATION
+    from decon_assets.runner.supervisor import run_supervised
+
+    loaded = _prepare(config, workers)
+    if URL_VARIABLE not in os.environ:
+        os.environ[URL_VARIABLE] = serve_report(Store(loaded.store).report.parent, port=port)
+    command = [
+        sys.executable, "-W", _IGNORE_DG_HINT, "-m", "dagster", "dev",
+        "-m", LOCATION, "-h", "127.0.0.1", "-p", str(port),
+    ]  # fmt: skip
+    say(f"http://127.0.0.1:{port}  (stop with Ctrl-C)")
+    return run_supervised(command)
+
+
+def daemon(*, workers: Workers = None, config: ConfigPath) -> int:
+    """Start Dagster's daemon for this configuration: queued runs, backfills, sensors.
+
+    This is for servers (docs/deployment.md); `decon-assets dev` starts a daemon of its own. Runs
+    left over from a daemon that was killed are marked as failed first, so that Dagster retries them
+    if the settings say so.
+
+    Examples:
+      decon-assets daemon --config /srv/corpus/decon.toml
+    """
+    from decon_assets.instance.home import LOCATION
+
+    _prepare(config, workers)
+    program = str(Path(sys.executable).with_name("dagster-daemon"))
+    command = [program, "run", "-m", LOCATION]
+    os.execv(program, command)  # noqa: S606 - the daemon takes over this process
+
+
+def export_workers(workers: int | None) -> None:
+    """Pass `--workers` to the assets by the environment, as Dagster runs them."""
+    if workers:
+        os.environ[WORKERS_VARIABLE] = str(workers)
+
+
+def _prepare(config: Path, workers: int | None) -> Config:
+    """Prepare Dagster's home, and the environment of a server that reads the configuration."""
+    from decon_assets.instance.home import HOME_VARIABLE, ensure_history, ensure_home, home_for
+    from decon_assets.runner.daemon import take_over
+
+    loaded = load_config(config)  # report its errors before anything starts
+    home = ensure_home(home_for(config))
+    ensure_history(home)
+    take_over(home, say)
+    os.environ[HOME_VARIABLE] = str(home)
+    os.environ[CONFIG_VARIABLE] = str(config.resolve())
+    export_workers(workers)
+    return loaded
