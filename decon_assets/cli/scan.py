@@ -21,7 +21,7 @@ from decon_core.wording import counted, have, hold, size
 
 if TYPE_CHECKING:
     from decon_core.decisions.verdicts import Verdicts
-    from decon_core.folder_scan.run import Outcome
+    from decon_core.folder_scan.results import Outcome
 
 DESCRIPTION = """\
 Search a folder of training data for benchmark items, without Dagster or a configuration.
@@ -174,7 +174,8 @@ def detector_names(text: str) -> tuple[str, ...]:
 
 def scan(options: argparse.Namespace, say: Say) -> int:
     """Scan; print results with `say` and progress to stderr; return the exit code."""
-    from decon_core.folder_scan.run import CLEAN_FOLDER, Request, scan_folder
+    from decon_core.folder_scan.results import CLEAN_FOLDER
+    from decon_core.folder_scan.run import Request, scan_folder
 
     if options.role and not options.messages:
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
@@ -321,7 +322,7 @@ def show_log(progress: Progress) -> Iterator[None]:
 
 
 def _answer(outcome: Outcome, options: argparse.Namespace) -> Iterator[str]:
-    from decon_core.folder_scan.run import (
+    from decon_core.folder_scan.results import (
         COMMON_FILE,
         COMPAT_FOLDER,
         INDEXABILITY_FILE,

@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from decon_core.corpus.lines import BYTE_ORDER_MARK, parsed
-from decon_core.corpus.tables import open_arrow, readable, values_of_table
-from decon_core.storage.compression import DAMAGE, TABLE_FORMATS, format_of, open_bytes
+from decon_core.corpus.formats import format_of
+from decon_core.storage.compression import DAMAGE
 
 Row = Mapping[str, Any]
 
 MOST_ROWS = 50  # read per file
-_MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
 _MAX_DEPTH = 4  # levels of objects
 
 
@@ -51,9 +48,8 @@ def sample(path: Path) -> Sample:
     """Read the first rows of a shard. Damage is noted, not raised."""
     rows: list[Row] = []
     n_unreadable = 0
-    read = _table_rows if format_of(path) in TABLE_FORMATS else _line_rows
     try:
-        for row in read(path):
+        for row in format_of(path).first_rows(path, MOST_ROWS):
             if row is None:
                 n_unreadable += 1
             else:
@@ -63,32 +59,6 @@ def sample(path: Path) -> Sample:
     except (*DAMAGE, pa.ArrowException, OSError) as error:
         return Sample(path, tuple(rows), n_unreadable, f"{error}" or type(error).__name__)
     return Sample(path, tuple(rows), n_unreadable)
-
-
-def _line_rows(path: Path) -> Iterator[Row | None]:
-    with open_bytes(path) as file:
-        line = file.readline(_MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
-        while line:
-            if line.strip():
-                yield _object(line)
-            line = file.readline(_MAX_LINE_BYTES)
-
-
-def _object(line: bytes) -> Row | None:
-    try:
-        value, _ = parsed(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _table_rows(path: Path) -> Iterator[Row | None]:
-    if format_of(path) == ".parquet":
-        batches = pq.ParquetFile(readable(path)).iter_batches(batch_size=MOST_ROWS)
-    else:
-        batches = open_arrow(path).batches
-    for batch in batches:
-        yield from (value for value, _ in values_of_table(batch.slice(0, MOST_ROWS)))
 
 
 def fields_of(rows: Sequence[Row]) -> list[Field]:
