@@ -18,6 +18,11 @@ Row = Mapping[str, Any]
 MOST_ROWS = 50  # read per file
 _MAX_DEPTH = 4  # levels of objects
 
+MIN_CHARACTERS = 20  # of a text field without a usual name
+_MIN_WORDS = 3  # of prose: a URL, a date or an id has fewer
+_PUNCTUATION = ".,;:!?()[]{}\"'*`"
+_FIRST_IDEOGRAPH = "\u2e80"  # from here on: scripts without spaces between words
+
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -37,6 +42,7 @@ class Field:
     kinds: tuple[str, ...]
     n_rows: int
     n_characters: int  # average length of its texts
+    has_prose: bool  # in some row
 
     def __str__(self) -> str:
         length = f", {self.n_characters} characters" if "text" in self.kinds else ""
@@ -65,19 +71,32 @@ def fields_of(rows: Sequence[Row]) -> list[Field]:
     """Return the fields of rows in order of first appearance."""
     kinds: dict[str, Counter[str]] = {}
     n_characters: Counter[str] = Counter()
+    with_prose: set[str] = set()
     for row in rows:
         for path, value in leaves(row):
             kinds.setdefault(path, Counter())[kind_of(value)] += 1
-            n_characters[path] += len(value) if isinstance(value, str) else 0
+            if isinstance(value, str):
+                n_characters[path] += len(value)
+                with_prose |= {path} if is_prose(value) else set()
     return [
         Field(
             path,
             tuple(sorted(counts)),
             counts.total(),
             n_characters[path] // max(counts["text"], 1),
+            path in with_prose,
         )
         for path, counts in kinds.items()
     ]
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text may be a question or an answer, not a URL, date or id."""
+    if len(text) < MIN_CHARACTERS:
+        return False
+    words = (word.strip(_PUNCTUATION) for word in text.split())
+    n_words = sum(word.isalpha() and not word.isupper() for word in words)
+    return n_words >= _MIN_WORDS or any(char >= _FIRST_IDEOGRAPH for char in text)
 
 
 def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:

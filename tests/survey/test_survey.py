@@ -19,7 +19,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import find_shards
 from decon_core.discovery.benchmarks import survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus
-from decon_core.discovery.settings import packs_for, settings_text
+from decon_core.discovery.settings import fields_left_out, packs_for, settings_text
 from decon_core.errors import CorpusError, InputError
 
 
@@ -323,3 +323,14 @@ def test_names_of_fields_cannot_break_the_file(tmp_path):
     (source,) = tomllib.loads(text)["corpus"]["source"]
     assert source["text"] == odd
     assert source["path"] == "a/*.jsonl"
+
+
+def test_addresses_are_not_listed_among_the_texts_that_are_left_out(tmp_path):
+    more = {
+        "metadata": {"url": "https://example.org/a/long/path/to/a/page.html"},
+        "hint": "Try to draw the whole triangle first.",
+    }
+    write(tmp_path / "a.jsonl", texts(**more))
+    (source,) = sources(tmp_path).values()
+    (line,) = fields_left_out(source)
+    assert line.startswith("Text fields left out: 'hint'.")
