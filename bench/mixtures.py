@@ -17,10 +17,12 @@ from pathlib import Path
 from decon_core.benchmarks.records import Version
 from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.config.policy import Policy
+from decon_core.corpus.formats import Changes
 from decon_core.corpus.packs import Pack
+from decon_core.corpus.shards import rewrite_shard
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.rewrite import Changes, rewrite
-from decon_core.storage.store import Store, remove
+from decon_core.storage.drafts import remove
+from decon_core.storage.store import Store
 
 VARIANTS = {
     "documents that leaked left out": Mixture(name="clean"),
@@ -67,8 +69,9 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _copy(pack: Pack, folder: Path) -> None:
+    none = Changes(frozenset(), {})
     for shard in pack.shards:
-        rewrite(shard, pack.source, folder / shard.name, Changes(frozenset(), {}))
+        rewrite_shard(shard, pack.source, folder / shard.name, lambda _: none)
 
 
 def _build(builder: Builder, mixture: Mixture, pack: Pack) -> float:

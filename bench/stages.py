@@ -23,11 +23,13 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_shard
-from decon_core.folder_scan.run import STORE_FOLDER, pack_of
+from decon_core.folder_scan.corpus import pack_of
+from decon_core.folder_scan.results import STORE_FOLDER
 from decon_core.index.parts import index_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import scan_fingerprint
-from decon_core.storage.store import Store, remove
+from decon_core.storage.drafts import remove
+from decon_core.storage.store import Store
 
 Job = dict[str, Any]
 Result = dict[str, Any]
@@ -70,7 +72,7 @@ def index(job: Job) -> Result:
 
 def stages(job: Job) -> Result:
     """What reading, words and search each take, block after block of the same documents."""
-    from decon_core.corpus.batches import read_blocks
+    from decon_core.corpus.shards import read_blocks
     from decon_core.detectors.decon import Detector
     from decon_core.index.union import open_search
     from decon_core.text.tokenizers import load_tokenizer
@@ -124,7 +126,7 @@ def stages(job: Job) -> Result:
 
 def read(job: Job) -> Result:
     """Shards to documents, and nothing else."""
-    from decon_core.corpus.batches import read_blocks
+    from decon_core.corpus.shards import read_blocks
 
     pack = _pack(job)
     for shard in pack.shards[:1]:  # compiled kernels are loaded when they are first called

@@ -35,8 +35,9 @@ from decon_core.errors import (
 )
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.mixtures.build import Builder
+from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
-from decon_core.storage.store import Store, read_json, remove, write_json
+from decon_core.storage.store import Store, read_json, write_json
 from decon_core.wording import counted
 
 # Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md,

@@ -25,7 +25,7 @@ from decon_core.wording import counted, have, hold, size
 
 if TYPE_CHECKING:
     from decon_core.decisions.verdicts import Verdicts
-    from decon_core.folder_scan.run import Outcome
+    from decon_core.folder_scan.results import Outcome
 
 _MOST_FIELDS_LISTED = 5
 
@@ -124,7 +124,8 @@ def scan(
     change no exit code. The last line says how much was not scanned, in files, bytes and rows;
     OUT/ledger.jsonl lists them.
     """
-    from decon_core.folder_scan.run import CLEAN_FOLDER, COMPAT_FOLDER, Request, scan_folder
+    from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER
+    from decon_core.folder_scan.run import Request, scan_folder
 
     if text and messages:
         raise InputError(Problem("--messages", "also --text", "one of the two"))

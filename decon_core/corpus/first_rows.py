@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from decon_core.corpus.lines import BYTE_ORDER_MARK, parsed
-from decon_core.corpus.tables import open_arrow, readable, values_of_table
-from decon_core.storage.compression import DAMAGE, TABLE_FORMATS, format_of, open_bytes
+from decon_core.corpus.formats import format_of
+from decon_core.storage.compression import DAMAGE
 
 Row = Mapping[str, Any]
 
 MOST_ROWS = 50  # read per file
-_MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
 _MAX_DEPTH = 4  # levels of objects
+
+MIN_CHARACTERS = 20  # of a text field without a usual name
+_MIN_WORDS = 3  # of prose: a URL, a date or an id has fewer
+_PUNCTUATION = ".,;:!?()[]{}\"'*`"
+_FIRST_IDEOGRAPH = "\u2e80"  # from here on: scripts without spaces between words
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,7 @@ class Field:
     kinds: tuple[str, ...]
     n_rows: int
     n_characters: int  # average length of its texts
+    has_prose: bool  # in some row
 
     def __str__(self) -> str:
         length = f", {self.n_characters} characters" if "text" in self.kinds else ""
@@ -51,9 +54,8 @@ def sample(path: Path) -> Sample:
     """Read the first rows of a shard. Damage is noted, not raised."""
     rows: list[Row] = []
     n_unreadable = 0
-    read = _table_rows if format_of(path) in TABLE_FORMATS else _line_rows
     try:
-        for row in read(path):
+        for row in format_of(path).first_rows(path, MOST_ROWS):
             if row is None:
                 n_unreadable += 1
             else:
@@ -65,49 +67,36 @@ def sample(path: Path) -> Sample:
     return Sample(path, tuple(rows), n_unreadable)
 
 
-def _line_rows(path: Path) -> Iterator[Row | None]:
-    with open_bytes(path) as file:
-        line = file.readline(_MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
-        while line:
-            if line.strip():
-                yield _object(line)
-            line = file.readline(_MAX_LINE_BYTES)
-
-
-def _object(line: bytes) -> Row | None:
-    try:
-        value, _ = parsed(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _table_rows(path: Path) -> Iterator[Row | None]:
-    if format_of(path) == ".parquet":
-        batches = pq.ParquetFile(readable(path)).iter_batches(batch_size=MOST_ROWS)
-    else:
-        batches = open_arrow(path).batches
-    for batch in batches:
-        yield from (value for value, _ in values_of_table(batch.slice(0, MOST_ROWS)))
-
-
 def fields_of(rows: Sequence[Row]) -> list[Field]:
     """Return the fields of rows in order of first appearance."""
     kinds: dict[str, Counter[str]] = {}
     n_characters: Counter[str] = Counter()
+    with_prose: set[str] = set()
     for row in rows:
         for path, value in leaves(row):
             kinds.setdefault(path, Counter())[kind_of(value)] += 1
-            n_characters[path] += len(value) if isinstance(value, str) else 0
+            if isinstance(value, str):
+                n_characters[path] += len(value)
+                with_prose |= {path} if is_prose(value) else set()
     return [
         Field(
             path,
             tuple(sorted(counts)),
             counts.total(),
             n_characters[path] // max(counts["text"], 1),
+            path in with_prose,
         )
         for path, counts in kinds.items()
     ]
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text may be a question or an answer, not a URL, date or id."""
+    if len(text) < MIN_CHARACTERS:
+        return False
+    words = (word.strip(_PUNCTUATION) for word in text.split())
+    n_words = sum(word.isalpha() and not word.isupper() for word in words)
+    return n_words >= _MIN_WORDS or any(char >= _FIRST_IDEOGRAPH for char in text)
 
 
 def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:

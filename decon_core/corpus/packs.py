@@ -15,8 +15,9 @@ from typing import Any
 import xxhash
 
 from decon_core.config.load import Packing, Source
+from decon_core.corpus.formats import is_shard, unknown_format
 from decon_core.errors import CorpusError, Problem
-from decon_core.storage.compression import FORMATS, compression_of, format_of
+from decon_core.storage.compression import compression_of, suffix_of
 from decon_core.storage.paths import (
     RemotePath,
     Stamp,
@@ -78,11 +79,7 @@ def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> 
     """
     files = files_of(source, folder=folder)
     require_names_in_utf8(path for path, _ in files)
-    problems = [
-        Problem(str(path), f"format {format_of(path)!r}", f"one of {', '.join(FORMATS)}")
-        for path, _ in files
-        if format_of(path) not in FORMATS
-    ]
+    problems = [unknown_format(path) for path, _ in files if not is_shard(path)]
     if not files:
         found = f"no file matches {parse_path(source.path, base=folder)}"
         problems.append(Problem(f"source {source.name!r}", found, "at least one shard"))
@@ -148,7 +145,7 @@ def shard_at(
     """
     stamp = stamp or stamp_of(path)
     content = known.content if known and known.stamp == stamp else hash_file(path)
-    identity = [content, format_of(path), source.text, source.messages, source.id]
+    identity = [content, suffix_of(path), source.text, source.messages, source.id]
     if not isinstance(source.text, str):
         identity.append(source.roles)
     if compression_of(path):  # with another suffix the same bytes may be unreadable

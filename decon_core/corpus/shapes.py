@@ -15,7 +15,15 @@ from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Unreadable, document_of
-from decon_core.corpus.first_rows import Field, Row, fields_of, leaves, sample
+from decon_core.corpus.first_rows import (
+    MIN_CHARACTERS,
+    Field,
+    Row,
+    fields_of,
+    is_prose,
+    leaves,
+    sample,
+)
 from decon_core.errors import Problem
 from decon_core.wording import counted
 
@@ -30,7 +38,6 @@ _REPLIES = (
     *("target", "targets", "solution", "solutions", "answer", "answers"),
 )
 _IDS = ("id", "doc_id", "docid", "document_id", "uuid", "_id", "uid", "record_id")
-_MIN_CHARACTERS = 20  # of a text field without a usual name
 _N_LONGEST = 3  # fields tried by length
 
 _ANSWERS = frozenset(
@@ -44,9 +51,6 @@ _ANSWERS = frozenset(
 )
 # Names of answers, but also of metadata (`label`): only reported if they contain prose.
 _METADATA = frozenset(("label", "reference", "gold"))
-_MIN_WORDS = 3  # of prose: a URL, a date or an id has fewer
-_PUNCTUATION = ".,;:!?()[]{}\"'*`"
-_FIRST_IDEOGRAPH = "\u2e80"  # from here on: scripts without spaces between words
 _N_LISTED = 8  # fields listed in a message
 
 
@@ -77,17 +81,20 @@ def _candidates(rows: Sequence[Row]) -> list[tuple[Source, str]]:
     prose = in_reading_order(_prose(rows))
     return [
         *(
-            (_texts(names), f"{_quoted(names)} are the usual names of preference pairs")
+            (_text(names), f"{_quoted(names)} are the usual names of preference pairs")
             for names in _PAIRS
             if known.issuperset(names)
         ),
         *(
-            (_messages(field.name), f"{field.name!r} contains conversations")
+            (
+                Source(name="", path="", messages=field.name),
+                f"{field.name!r} contains conversations",
+            )
             for field in fields
             if "messages" in field.kinds
         ),
         *(
-            (_texts(names), f"{_quoted(names)} are questions and answers")
+            (_text(names), f"{_quoted(names)} are questions and answers")
             for names in _layouts(rows, texts)
         ),
         *(
@@ -100,11 +107,11 @@ def _candidates(rows: Sequence[Row]) -> list[tuple[Source, str]]:
             for field in texts
             if _tail(field.name) == name
         ),
-        *([(_texts(prose), f"{_quoted(prose)} have long texts")] if len(prose) > 1 else []),
+        *([(_text(prose), f"{_quoted(prose)} have long texts")] if len(prose) > 1 else []),
         *(
             (_text(field.name), f"{field.name!r} has long texts: {field.n_characters} characters")
             for field in long
-            if field.n_characters >= _MIN_CHARACTERS
+            if field.n_characters >= MIN_CHARACTERS
         ),
     ]
 
@@ -128,7 +135,7 @@ def _layouts(rows: Sequence[Row], texts: Sequence[Field]) -> list[tuple[str, ...
     both = (*questions, *replies)
     if any(_repeats(rows, field.name, both) for field in text_fields):
         return []
-    extra = [one.name for one in text_fields[:1] if one.n_characters >= _MIN_CHARACTERS]
+    extra = [one.name for one in text_fields[:1] if one.n_characters >= MIN_CHARACTERS]
     pairs = ((*questions[:1], name) for name in replies)
     return [*dict.fromkeys(((*questions, *extra, *replies), both, *pairs))]
 
@@ -167,23 +174,8 @@ def _repeats(rows: Sequence[Row], name: str, others: Collection[str]) -> bool:
 
 
 def _prose(rows: Sequence[Row]) -> list[str]:
-    """Return the fields that contain prose in some row, in the order of the rows' fields."""
-    paths = {
-        path
-        for row in rows
-        for path, value in leaves(row)
-        if isinstance(value, str) and _is_prose(value)
-    }
-    return [field.name for field in fields_of(rows) if field.name in paths]
-
-
-def _is_prose(text: str) -> bool:
-    """Return whether a text may be a question or an answer, not a URL, date or id."""
-    if len(text) < _MIN_CHARACTERS:
-        return False
-    words = (word.strip(_PUNCTUATION) for word in text.split())
-    n_words = sum(word.isalpha() and not word.isupper() for word in words)
-    return n_words >= _MIN_WORDS or any(char >= _FIRST_IDEOGRAPH for char in text)
+    """Return the fields that contain prose in some row."""
+    return [field.name for field in fields_of(rows) if field.has_prose]
 
 
 def in_reading_order(names: Iterable[str]) -> tuple[str, ...]:
@@ -196,15 +188,7 @@ def in_reading_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=rank))
 
 
-def _text(name: str) -> Source:
-    return Source(name="", path="", text=name)
-
-
-def _messages(name: str) -> Source:
-    return Source(name="", path="", messages=name)
-
-
-def _texts(names: tuple[str, ...]) -> Source:
+def _text(names: str | tuple[str, ...]) -> Source:
     return Source(name="", path="", text=names)
 
 
@@ -217,7 +201,7 @@ def _id_of(rows: Sequence[Row]) -> str | None:
     columns: defaultdict[str, list[object]] = defaultdict(list)
     for row in rows:
         for path, value in leaves(row):
-            if isinstance(value, str | int) and path.rpartition(".")[2].lower() in _IDS:
+            if isinstance(value, str | int) and _tail(path) in _IDS:
                 columns[path].append(value)
     likely = sorted(columns, key=lambda path: (path.count("."), path))
     return next((path for path in likely if len(columns[path]) == len(rows)), None)
@@ -231,14 +215,13 @@ def left_out(source: Source, fields: Sequence[Field]) -> tuple[list[str], list[s
     texts = [
         one.name
         for one in others
-        if "text" in one.kinds and one.n_characters >= _MIN_CHARACTERS and one.name not in answers
+        if one.has_prose and one.n_characters >= MIN_CHARACTERS and one.name not in answers
     ]
     return answers, texts
 
 
 def _is_answer(one: Field) -> bool:
-    name = one.name.rpartition(".")[2].lower()
-    return name in _ANSWERS and not {"text", "number", "list"}.isdisjoint(one.kinds)
+    return _tail(one.name) in _ANSWERS and not {"text", "number", "list"}.isdisjoint(one.kinds)
 
 
 def texts_of(source: Source) -> tuple[str, ...]:
@@ -266,7 +249,7 @@ def _has_usual_text(rows: Sequence[Row], usual: Source) -> bool:
     n_characters = sum(field.n_characters for field in texts if field.name == "text")
     return (
         2 * count_read(usual, rows) >= len(rows) > 0
-        and n_characters >= _MIN_CHARACTERS
+        and n_characters >= MIN_CHARACTERS
         and not _layouts(rows, texts)
     )
 
@@ -294,7 +277,7 @@ def _may_be_question_or_answer(path: str, text: str) -> bool:
     tail = _tail(path)
     if tail in _QUESTIONS or tail in _ANSWERS - _METADATA:
         return bool(text.strip())
-    return _is_prose(text) or (tail in _TEXTS and len(text) >= _MIN_CHARACTERS)
+    return is_prose(text) or (tail in _TEXTS and len(text) >= MIN_CHARACTERS)
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -330,18 +313,14 @@ def no_row_read(
     more = f" and {len(fields) - _N_LISTED} more" if len(fields) > _N_LISTED else ""
     listed = f"the fields {', '.join(fields[:_N_LISTED])}{more}" if fields else "no fields"
     detected = detect_fields(rows)
-    fix = f"{_both_forms(detected[0])} reads them{remedy}" if detected else ""
+    both = f"{as_setting(detected[0])} ({as_option(detected[0])})" if detected else ""
     return Problem(
         str(path),
         f"{counted(n_rows, 'row')}, none readable with {as_setting(source)} ({first}); the file "
         f"has {listed}",
         "documents",
-        fix or "leave the file out of the corpus",
+        f"{both} reads them{remedy}" if both else "leave the file out of the corpus",
     )
-
-
-def _both_forms(source: Source) -> str:
-    return f"{as_setting(source)} ({as_option(source)})"
 
 
 def as_setting(source: Source) -> str:

@@ -148,7 +148,6 @@ def _recipe_files(
 
 
 def _recipe_file(folder: Path, rows: Sequence[Path]) -> RecipeDraft:
-    problems: list[Problem] = []
     records = [path for path in rows if _holds_records(path)]
     guesses, problems = _recipes_for_records(folder, records)
     names_of_records = tuple(one.name for one in guesses)

@@ -12,12 +12,13 @@ from pathlib import Path
 from decon_core.config.load import Source
 from decon_core.config.names import folded
 from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
+from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.packs import require_names_in_utf8, stamps_of
 from decon_core.corpus.shapes import count_read, detect_fields
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
-from decon_core.storage.compression import FORMATS, compression_of, format_of
-from decon_core.storage.paths import is_hidden, is_url
+from decon_core.storage.compression import compression_of, suffix_of
+from decon_core.storage.paths import files_at, is_hidden, is_url
 from decon_core.wording import counted
 
 _FILES_SAMPLED = 3  # per group of file names: the first, the middle, the last
@@ -67,11 +68,11 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
     if twice := overlaps([(place, files) for place, _, files in places]):
         raise CorpusError(twice)
     for place, root, files in places:
-        shards = [path for path in files if format_of(path) in FORMATS]
+        shards = [path for path in files if is_shard(path)]
         if not shards:
             found = f"no shard among {counted(len(files), 'file')}" if files else _nothing_at(place)
-            problems.append(Problem(place, found, f"files in {', '.join(FORMATS)}"))
-        left_out += [str(path) for path in files if format_of(path) not in FORMATS]
+            problems.append(Problem(place, found, f"files in {known_suffixes()}"))
+        left_out += [str(path) for path in files if not is_shard(path)]
         kinds += _kinds(root, shards)
     problems += [_damaged(one) for kind in kinds for one in kind.samples if one.damage]
     uniform, mixed = _split_mixed(kinds)
@@ -108,22 +109,10 @@ def _nothing_at(place: str) -> str:
 
 def _files(place: str) -> tuple[Path, list[Path]]:
     """Return the folder that file names are relative to, and all files that are not hidden."""
-    path = Path(place).absolute()
-    if path.is_dir():
-        root, found = path, list(path.rglob("*"))
-    elif path.is_file():
-        root, found = path.parent, [path]
-    else:
-        found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207
-        fixed = [part for part in path.parts if not glob.has_magic(part)]
-        wild = next((at for at, part in enumerate(path.parts) if glob.has_magic(part)), len(fixed))
-        root = Path(*path.parts[:wild]) if wild < len(path.parts) else path.parent
-    named = path.parts[len(root.parts) :]
-    visible = [
-        one for one in found if one.is_file() and not is_hidden(one.relative_to(root).parts, named)
-    ]
+    root, found, pattern = files_at(Path(place).absolute())
+    visible = [one for one in found if not is_hidden(one.relative_to(root).parts, pattern)]
     require_names_in_utf8(visible)
-    return root, sorted(visible)
+    return root, visible
 
 
 def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:
@@ -301,7 +290,7 @@ def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:
     named = []
     for one in findings:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", folded(one.source.name)).strip("-")[:60] or "corpus"
-        names = [plain, f"{plain}-{format_of(one.files[0])[1:]}"]
+        names = [plain, f"{plain}-{suffix_of(one.files[0])[1:]}"]
         names += [f"{plain}-{number}" for number in range(2, len(findings) + 2)]
         name = next(each for each in names if each.casefold() not in taken)
         taken.add(name.casefold())

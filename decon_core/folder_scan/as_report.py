@@ -16,13 +16,18 @@ import pyarrow as pa
 
 from decon_core.config.policy import Policy, as_stored
 from decon_core.errors import MissingError, Problem, StaleError
-from decon_core.folder_scan.run import INDEXABILITY_FILE, LEDGER_FILE, MATCHES_FILE, SUMMARY_FILE
+from decon_core.folder_scan.results import (
+    COUNTS_READ,
+    INDEXABILITY_FILE,
+    LEDGER_FILE,
+    MATCHES_FILE,
+    SUMMARY_FILE,
+)
 from decon_core.report.database import write_database
 from decon_core.report.rows import ONLY_SOURCE, filled, table_of
 from decon_core.storage.store import read_plain_json
 
 _FILES = (MATCHES_FILE, LEDGER_FILE, INDEXABILITY_FILE, SUMMARY_FILE)
-_COUNTS = ("n_rows", "n_documents", "n_characters", "n_too_short")
 
 _WHOLE_SHARD = "the whole shard"  # reason of a row in `unreadable` that means the whole shard
 
@@ -154,7 +159,7 @@ def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
             detail = "; ".join(one["problems"])
             unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": detail})
             continue
-        counts = {name: one[name] for name in _COUNTS}
+        counts = {name: one[name] for name in COUNTS_READ}
         n_invalid = len(one["invalid_utf8"])
         n_unreadable = len(one["unreadable"])
         shards.append(

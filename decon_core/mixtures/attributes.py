@@ -9,7 +9,7 @@ as a license, spans the whole text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ import orjson
 
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Document, document_of, id_of
+from decon_core.corpus.formats import Ids
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import values_of
 from decon_core.errors import ConfigError, Problem
 from decon_core.mixtures.choice import FOUND, RowActions, reason_of
-from decon_core.mixtures.rewrite import Ids
-from decon_core.mixtures.rows import ShardRows
+from decon_core.mixtures.rows import RowReader
 from decon_core.storage.compression import create
 
 Spans = dict[str, list[list[float]]]
@@ -94,17 +94,10 @@ def _key(reason: Mapping[str, Any]) -> str:
 def _ids(shard: Shard, source: Source, rows: Sequence[int]) -> Ids:
     """Return the id of each row. Ids that are strings take the fast path of reading a text."""
     wanted = set(rows)
-    texts = ShardRows(shard, source).texts(str(source.id))
+    texts = RowReader(shard, source).texts(str(source.id))
     ids: Ids = {row: text for row, text in texts if row in wanted}
-    ids |= _other_ids(shard, source, sorted(wanted - set(ids)))
-    return ids
-
-
-def _other_ids(
-    shard: Shard, source: Source, rows: Sequence[int]
-) -> Iterator[tuple[int, str | None]]:
-    for row, value in values_of(shard, source, rows):
-        yield row, id_of(value, source)
+    others = values_of(shard, source, wanted - ids.keys())
+    return ids | {row: id_of(value, source) for row, value in others}
 
 
 def _lengths(shard: Shard, source: Source, rows: Sequence[int]) -> dict[int, int]:

@@ -26,7 +26,7 @@ from decon_core.errors import DamagedError
 from decon_core.mixtures.choice import FOUND, Sizes, choose_rows, drop_unlicensed, leaks_of
 from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.matching import matching
-from decon_core.mixtures.rows import ShardRows
+from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DRAWN
 from decon_core.storage.store import Store, read_json, read_parquet, write_parquet
 
@@ -148,7 +148,7 @@ def _split_by_treatment(
     """
     sizes = Sizes.of(reader.store, shard, reader.scan)
     choice = choose_rows(reader, shard, pack.source, treatment, sizes)
-    drop_unlicensed(choice, sizes.rows.tolist(), ShardRows(shard, pack.source), treatment)
+    drop_unlicensed(choice, sizes.rows.tolist(), RowReader(shard, pack.source), treatment)
     leaks = [
         row
         for row, reasons in choice.gone.items()

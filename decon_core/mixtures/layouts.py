@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,35 +17,23 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Document, document_of, id_of, without_lone_surrogates
-from decon_core.corpus.lines import BYTE_ORDER_MARK, line_blocks, lines_of, with_replacements
+from decon_core.corpus.formats import Changes, Ids, format_of
+from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.shard_file import open_shard
-from decon_core.corpus.tables import table_batches
+from decon_core.corpus.shard_file import REGISTER
+from decon_core.corpus.shards import open_shard
 from decon_core.errors import CorpusError, Problem
-from decon_core.mixtures.rewrite import (
-    Changes,
-    Ids,
-    raising_corpus_errors,
-    with_values,
-)
-from decon_core.storage.compression import LINE_FORMATS, create, format_of
-from decon_core.storage.paths import parse_path
+from decon_core.storage.compression import create
 
 Kind = Literal["dolma", "parquet"]
-Value = dict[str, Any]
 
 # Field names of both layouts, used to read the documents back.
 TEXT, ID = "text", "id"
-
-_AT_ONCE = 4 << 20  # bytes
-_NONE_CHANGED: Mapping[int, Value] = {}
 
 # A row group is held in memory until it is full; readers decompress it as a whole.
 _GROUP_CHARACTERS = 32 << 20
@@ -73,230 +60,34 @@ def rows_of(
     source: Source,
     rows: Sequence[int] | None = None,
     *,
-    changed: Mapping[int, Value] = _NONE_CHANGED,
+    changed: Mapping[int, Value] = NONE_CHANGED,
 ) -> Iterator[Row]:
     """Yield documents of a shard in order: these rows (ascending), or all.
 
     `changed` holds new values of rows; for tables, of the columns that changed.
     """
-    path = parse_path(shard.path)
     wanted = None if rows is None else np.array(rows, np.int64)
-    read = _rows_of_lines if format_of(path) in LINE_FORMATS else _rows_of_table
-    for row in read(shard, source, wanted, changed):
-        if rows is not None or isinstance(_document(row), Document):
-            yield row
+    with open_shard(shard) as file:
+        for part in format_of(file.path).parts(file, None):
+            for number, value, line in part.json_rows(part.within(wanted), changed):
+                if not isinstance(value, dict):
+                    if wanted is not None:
+                        raise _not_an_object(shard, number)
+                    continue
+                row = Row(source, shard.name, number, value, line)
+                if wanted is not None or isinstance(_document(row), Document):
+                    yield row
+            if wanted is not None and not (wanted.size and wanted[-1] >= part.rows.stop):
+                break  # the rest is only read for the checksum, not decompressed
 
 
 def _document(row: Row) -> object:
     return document_of(row.value, row.number, row.source)
 
 
-def _within(wanted: npt.NDArray[np.int64] | None, first: int, n: int) -> list[int]:
-    """Return the wanted rows among the `n` rows from `first` on."""
-    if wanted is None:
-        return [*range(first, first + n)]
-    start, stop = np.searchsorted(wanted, [first, first + n])
-    rows: list[int] = wanted[start:stop].tolist()
-    return rows
-
-
-def _is_past_end(wanted: npt.NDArray[np.int64] | None, row: int) -> bool:
-    """Return whether no row from this one on is wanted."""
-    return wanted is not None and not (wanted.size and wanted[-1] >= row)
-
-
-def _rows_of_lines(
-    shard: Shard,
-    source: Source,
-    wanted: npt.NDArray[np.int64] | None,
-    changed: Mapping[int, Value],
-) -> Iterator[Row]:
-    with open_shard(shard) as file:
-        for block in line_blocks(file, parse_path(shard.path), block_bytes=_AT_ONCE):
-            numbers = _within(wanted, block.row, block.n_lines)
-            for number, start, stop in lines_of(block, numbers):
-                line = block.lines[start:stop].tobytes().rstrip(b"\r\n")
-                if number == 0:
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                if number in changed:
-                    yield Row(source, shard.name, number, changed[number], None)
-                    continue
-                value, line = _parsed(line)
-                if isinstance(value, dict):
-                    yield Row(source, shard.name, number, value, line)
-                elif wanted is not None:
-                    raise _not_an_object(shard, number)
-            if _is_past_end(wanted, block.row + block.n_lines):
-                break  # the rest is only read for the checksum, not decompressed
-
-
-def _parsed(line: bytes) -> tuple[object, bytes]:
-    """Return the parsed line (None if it is not JSON) and the line in UTF-8.
-
-    In both, replacement characters take the place of bytes that are not UTF-8.
-    """
-    value = None
-    try:
-        value = orjson.loads(line)
-        if _is_exact(value):
-            return value, line
-    except (orjson.JSONDecodeError, RecursionError):
-        pass
-    text = with_replacements(line)
-    try:  # slower, but accepts NaN and large integers
-        return json.loads(text), text.encode()
-    except (ValueError, RecursionError):  # not JSON, or an integer of thousands of digits
-        return value, text.encode()
-
-
-def _is_exact(value: object) -> bool:
-    """Return False if a number may be an integer beyond 64 bits: orjson turns these into floats."""
-    if isinstance(value, dict):
-        return all(map(_is_exact, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_exact, value))
-    return not isinstance(value, float) or abs(value) < 2**63
-
-
 def _not_an_object(shard: Shard, number: int) -> CorpusError:
-    return CorpusError(
-        Problem(
-            f"{shard.path}: row {number}",
-            "no JSON object",
-            "the document that was scanned",
-            "register the corpus again (`decon-assets register`)",
-        )
-    )
-
-
-def _rows_of_table(
-    shard: Shard,
-    source: Source,
-    wanted: npt.NDArray[np.int64] | None,
-    changed: Mapping[int, Value],
-) -> Iterator[Row]:
-    path = parse_path(shard.path)
-    first = 0
-    with open_shard(shard) as file:
-        for batch in table_batches(file, path, None, batch_bytes=_AT_ONCE):
-            numbers = _within(wanted, first, batch.num_rows)
-            if numbers:
-                with raising_corpus_errors(path):
-                    values = _values(batch)
-                    for number in set(numbers) & set(changed):
-                        row = pa.Table.from_batches([batch.slice(number - first, 1)])
-                        (new,) = with_values(row, changed[number]).combine_chunks().to_batches()
-                        (values[number - first],) = _values(new)
-                for number in numbers:
-                    yield Row(source, shard.name, number, values[number - first], None)
-            first += batch.num_rows
-            if _is_past_end(wanted, first):
-                break
-
-
-# Values of tables ---------------------------------------------------------------------------------
-
-
-def _values(batch: pa.RecordBatch) -> list[Value]:
-    names = batch.schema.names
-    if len({*names}) < len(names):
-        raise ValueError("duplicate column names")
-    columns = [_column(column) for column in batch.columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _column(column: pa.Array) -> list[Any]:
-    if _is_json(column.type):
-        try:
-            values: list[Any] = column.to_pylist()
-        except UnicodeDecodeError:
-            pass
-        else:
-            return values
-    return [_json_form(scalar) for scalar in column]
-
-
-_types = pa.types
-_IS_SCALAR = (
-    *(_types.is_null, _types.is_boolean, _types.is_integer, _types.is_floating),
-    *(_types.is_string, _types.is_large_string, _types.is_string_view),
-)
-_IS_LIST = (
-    *(_types.is_list, _types.is_large_list, _types.is_fixed_size_list),
-    *(_types.is_list_view, _types.is_large_list_view),
-)
-_IS_BYTES = (
-    *(_types.is_binary, _types.is_large_binary),
-    *(_types.is_fixed_size_binary, _types.is_binary_view),
-)
-
-
-def _is(kind: pa.DataType, *tests: Any) -> bool:
-    return any(test(kind) for test in tests)
-
-
-def _is_json(kind: pa.DataType) -> bool:
-    """Return whether `to_pylist` of this type gives JSON values without loss."""
-    if _types.is_struct(kind):
-        return all(_is_json(field.type) for field in kind)
-    if _is(kind, *_IS_LIST, _types.is_dictionary):
-        return _is_json(kind.value_type)
-    return _is(kind, *_IS_SCALAR)
-
-
-def _json_form(scalar: Any) -> Any:
-    """Convert a table value to JSON without loss; `as_py` would round some types."""
-    if not scalar.is_valid:
-        return None
-    kind = scalar.type
-    if _is(kind, _types.is_dictionary, _types.is_union, _types.is_run_end_encoded):
-        return _json_form(scalar.value)
-    if isinstance(kind, pa.BaseExtensionType):
-        return _json_form(scalar.value)
-    if _types.is_struct(kind):
-        return {field.name: _json_form(scalar[at]) for at, field in enumerate(kind)}
-    if _types.is_map(kind):
-        return [[_json_form(item[0]), _json_form(item[1])] for item in scalar.values]
-    if _types.is_nested(kind):
-        return [_json_form(item) for item in scalar.values]
-    if _is(kind, *_IS_BYTES):
-        return b64encode(scalar.as_py()).decode()
-    if _types.is_decimal(kind):
-        return format(scalar.as_py(), "f")
-    if _types.is_temporal(kind):
-        return _iso(scalar)
-    return _plain(scalar)
-
-
-def _plain(scalar: Any) -> Any:
-    try:
-        return scalar.as_py()
-    except UnicodeDecodeError:
-        return scalar.as_buffer().to_pybytes().decode("utf-8", errors="replace")
-
-
-def _iso(scalar: Any) -> Any:
-    """Return a time in ISO 8601 with all digits; an interval as [months, days, nanoseconds]."""
-    kind = scalar.type
-    if _types.is_interval(kind):
-        return list(scalar.as_py())
-    if _types.is_date32(kind):
-        return str(np.datetime64(scalar.value, "D"))
-    if _types.is_duration(kind):
-        return _iso_duration(scalar.value, kind.unit)
-    text = str(np.datetime64(scalar.value, "ms" if _types.is_date64(kind) else kind.unit))
-    if _types.is_time(kind):
-        return text.partition("T")[2]
-    return text + "Z" if _types.is_timestamp(kind) and kind.tz else text  # Arrow stores UTC
-
-
-_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-
-
-def _iso_duration(n: int, unit: str) -> str:
-    whole, rest = divmod(abs(n), 10 ** _DIGITS[unit])
-    fraction = f".{rest:0{_DIGITS[unit]}}" if unit != "s" else ""
-    return f"{'-' * (n < 0)}PT{whole}{fraction}S"
+    expected = "the document that was scanned"
+    return CorpusError(Problem(f"{shard.path}: row {number}", "no JSON object", expected, REGISTER))
 
 
 # Rows in a layout ---------------------------------------------------------------------------------

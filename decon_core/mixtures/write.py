@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.config.mixtures import Mixture
-from decon_core.corpus.lines import LineBlock
+from decon_core.corpus.formats import Changes, Ids, Part
 from decon_core.corpus.packs import Pack, Shard, hash_file
+from decon_core.corpus.shards import rewrite_shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures.attributes import attribute_file, stem_of, write_attributes
@@ -24,8 +25,7 @@ from decon_core.mixtures.excise import Cut, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.mixtures.rescan import Rescan
-from decon_core.mixtures.rewrite import Changes, Ids, has_lines, rewrite, rewrite_lines
-from decon_core.mixtures.rows import BlockRows, RowReader, ShardRows
+from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
 from decon_core.storage.store import write_parquet
 
@@ -73,18 +73,17 @@ class Writer:
         """Write the file of a shard; return the ids of the rows that changed."""
         source, write = self._pack.source, self._mixture.write
 
-        def decide(block: LineBlock) -> Changes:
-            return self._decide(outcome, block.rows, BlockRows(block, shard, source))
+        def decide(part: Part | None) -> Changes:
+            rows = part.rows if part else outcome.rows
+            return self._decide(outcome, rows, RowReader(shard, source, part))
 
-        if write == "shards" and has_lines(shard):
-            return rewrite_lines(shard, source, target, decide)
-        changes = self._decide(outcome, outcome.rows, ShardRows(shard, source))
+        if write == "shards":
+            return rewrite_shard(shard, source, target, decide)
+        changes = decide(None)
         rows = outcome.sizes.rows.tolist()
         if write == "attributes":
             name = self._mixture.name
             return write_attributes(shard, source, target, outcome.choice, rows, name=name)
-        if write == "shards":
-            return rewrite(shard, source, target, changes)
         return write_layout(write, shard, source, target, changes, rows)
 
     def _decide(self, outcome: _Outcome, rows: range, row_reader: RowReader) -> Changes:

@@ -31,7 +31,8 @@ from decon_core.report.gather import (
 from decon_core.report.pairs import gather_pairs
 from decon_core.scan.tiles import Gap, gaps_of
 from decon_core.storage.checksums import is_whole
-from decon_core.storage.store import Store, draft_folder, remove
+from decon_core.storage.drafts import remove
+from decon_core.storage.store import Store, draft_folder
 
 _SHOWING = Showing()
 

@@ -27,9 +27,11 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
-from decon_core.corpus.batches import Batch, Block, compile_reader, read_blocks
+from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
+from decon_core.corpus.formats.json_lines import compile_reader
 from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.shards import read_blocks
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.index.parts import has_part, missing_part
@@ -43,7 +45,8 @@ from decon_core.scan.matches import LABELS, Columns, tile_of
 from decon_core.scan.tiles import missing_of_shard, missing_tiles, write_refusal
 from decon_core.scan.workers import advance, in_subprocess, run_jobs, usable_cores, useful_workers
 from decon_core.schemas import DOCUMENTS
-from decon_core.storage.store import Store, growing_parquet, remove, write_json, write_tile
+from decon_core.storage.drafts import remove
+from decon_core.storage.store import Store, growing_parquet, write_json, write_tile
 from decon_core.text.markup import compile_markup
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged

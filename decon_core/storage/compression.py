@@ -13,18 +13,13 @@ import gzip
 import io
 import lzma
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, Protocol, cast
+from typing import IO, Any, BinaryIO, NamedTuple, Protocol, cast
 
 import zstandard
 from isal import igzip_lib
-
-COMPRESSIONS = (".gz", ".zst", ".zstd", ".bz2", ".xz")
-LINE_FORMATS = (".jsonl", ".json", ".ndjson")
-TABLE_FORMATS = (".parquet", ".arrow", ".feather")
-FORMATS = (*LINE_FORMATS, *TABLE_FORMATS)
 
 
 class DamagedStreamError(Exception):
@@ -46,29 +41,15 @@ _ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 
 
-# First bytes, file type, suffix.
-_KINDS = (
-    (b"\x1f\x8b", "a gzip file", ".gz"),
-    (b"\x28\xb5\x2f\xfd", "a zstd file", ".zst"),
-    (b"BZh", "a bzip2 file", ".bz2"),
-    (b"\xfd7zXZ\x00", "an xz file", ".xz"),
-    (b"PAR1", "a parquet file", ".parquet"),
-    (b"ARROW1\x00\x00", "an Arrow file", ".arrow"),
-    (b"\xff\xff\xff\xff", "an Arrow stream", ".arrow"),
-    (b"PK\x03\x04", "a zip archive", ".zip"),
-)
-HEAD = 16  # number of bytes that `sniff` needs
+HEAD = 16  # number of bytes that show the type of a file
 
 
 def sniff(head: bytes) -> tuple[str, str] | None:
-    """Detect a file type from the first bytes: its description and suffix, or None if unknown."""
+    """Detect a compression from the first bytes: a description and suffix, or None."""
     if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
         return "a zstd file", ".zst"
-    for magic, kind, suffix in _KINDS:
-        if head.startswith(magic):
-            return kind, suffix
-    is_text = bool(head) and all(byte >= 0x20 or byte in b"\t\n\r" for byte in head)
-    return ("plain text", "") if is_text else None
+    found = ((one.kind, suffix) for suffix, one in _PACKINGS.items() if head.startswith(one.magic))
+    return next(found, None)
 
 
 def compression_of(path: Path) -> str:
@@ -77,7 +58,7 @@ def compression_of(path: Path) -> str:
     return suffix if suffix in COMPRESSIONS else ""
 
 
-def format_of(path: Path) -> str:
+def suffix_of(path: Path) -> str:
     """Return the suffix without the compression: `.jsonl` for `a.jsonl.gz`."""
     inner = path.with_suffix("") if compression_of(path) else path
     return inner.suffix.lower()
@@ -116,39 +97,16 @@ def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase | None:
     if not file.read(1):
         raise EOFError("the file is empty")
     file.seek(0)
-    match compression:
-        case ".gz":
-            gz = partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)
-            return _Members(file, cast("Callable[[], _Decompressor]", gz))
-        case ".bz2":
-            return _Members(file, bz2.BZ2Decompressor)
-        case ".xz":
-            return _Members(file, lzma.LZMADecompressor)
-        case _:
-            return _Zstd(file)
+    return _PACKINGS[compression].unpack(file)
 
 
 @contextmanager
 def create(path: Path, compression: str) -> Iterator[IO[bytes]]:
     """Open a file that compresses what is written to it. The result is reproducible."""
     with path.open("wb") as file:
-        match compression:
-            case ".gz":
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                    yield cast("IO[bytes]", packed)
-            case ".zst" | ".zstd":
-                # One thread: with several the frame layout depends on the machine.
-                compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
-                with compressor.stream_writer(file, closefd=False) as packed:
-                    yield cast("IO[bytes]", packed)
-            case ".bz2":
-                with bz2.BZ2File(file, "wb") as packed:
-                    yield cast("IO[bytes]", packed)
-            case ".xz":
-                with lzma.LZMAFile(file, "wb") as packed:
-                    yield cast("IO[bytes]", packed)
-            case _:
-                yield file
+        packing = _PACKINGS.get(compression)
+        with packing.pack(file) if packing else nullcontext(file) as packed:
+            yield packed
 
 
 class _Members(io.RawIOBase):
@@ -303,3 +261,47 @@ class _WholeFrames:
         if value & 1:
             self._n_skipped += 4 * self._has_checksum
             self._n_head, self._read_head = _ZSTD_HEAD, self._frame
+
+
+class _Packing(NamedTuple):
+    """A compression: what its files look like, and how they are read and written."""
+
+    kind: str
+    magic: bytes
+    unpack: Callable[[BinaryIO], io.RawIOBase]
+    pack: Callable[[BinaryIO], AbstractContextManager[Any]]
+
+
+def _gzip_member() -> _Decompressor:
+    return cast("_Decompressor", igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP))
+
+
+def _pack_zstd(file: BinaryIO) -> AbstractContextManager[Any]:
+    # One thread: with several the frame layout depends on the machine.
+    return zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(file, closefd=False)
+
+
+_ZSTD = _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _pack_zstd)
+_PACKINGS = {
+    ".gz": _Packing(
+        "a gzip file",
+        b"\x1f\x8b",
+        partial(_Members, start=_gzip_member),
+        lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
+    ),
+    ".zst": _ZSTD,
+    ".zstd": _ZSTD,
+    ".bz2": _Packing(
+        "a bzip2 file",
+        b"BZh",
+        partial(_Members, start=bz2.BZ2Decompressor),
+        partial(bz2.open, mode="wb"),
+    ),
+    ".xz": _Packing(
+        "an xz file",
+        b"\xfd7zXZ\x00",
+        partial(_Members, start=lzma.LZMADecompressor),
+        partial(lzma.open, mode="wb"),
+    ),
+}
+COMPRESSIONS = tuple(_PACKINGS)

@@ -22,7 +22,6 @@ interrupted push therefore leaves a consistent store, and the next push continue
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.errors import DamagedError, InputError, Problem
+from decon_core.storage.drafts import remove
 from decon_core.storage.paths import (
     RemotePath,
     Stamp,
@@ -40,7 +40,7 @@ from decon_core.storage.paths import (
     stamp_of,
     uploads_are_whole,
 )
-from decon_core.storage.store import atomic_path, read_json, remove, write_json
+from decon_core.storage.store import atomic_path, read_json, write_json
 from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
@@ -226,9 +226,10 @@ class Mirror:
     @contextmanager
     def _locked_sides(self) -> Iterator[_Sides]:
         """Yield the state of both sides under a lock; the note is saved even after an error."""
+        from filelock import FileLock  # takes 40 ms, and only URLs need it
+
         self.work.mkdir(parents=True, exist_ok=True)
-        with (self.work / _LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with FileLock(self.work / _LOCK):
             there = {name: stamp for name, stamp in list_files(self.kept).items() if is_kept(name)}
             here = files_in(self.work)
             # An empty side does not mean that everything was removed: it is new, or elsewhere.

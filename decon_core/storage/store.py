@@ -34,21 +34,15 @@ file is correct, and writing it again is harmless.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
-import re
 import shutil
-import socket
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -68,12 +62,11 @@ from decon_core.storage.checksums import (
     sealed,
     without_checksum,
 )
+from decon_core.storage.drafts import draft_name, locked, remove, sweep, sweep_lock
 
 Array = npt.NDArray[np.generic]
 
-_DAY_SECONDS = 86_400
 _ROWS_PER_GROUP = 1 << 16
-_DRAFT = ".tmp"
 
 
 @dataclass(frozen=True)
@@ -127,13 +120,13 @@ class Store:
 
         The system releases the lock when the process dies. Without file locks, or with locks of one
         machine only, two processes may do the same work and write the same bytes twice. Drafts are
-        therefore removed only if `_sweep` finds them abandoned.
+        therefore removed only if `sweep` finds them abandoned.
         """
         self.drafts.mkdir(parents=True, exist_ok=True)
-        with _locked(self.drafts / f".{scan}-{shard}.lock"):
+        with locked(self.drafts / f".{scan}-{shard}.lock"):
             for name in self.tile_names(scan, shard):
-                if name.startswith(".") and name.endswith(_DRAFT):
-                    _sweep(self.tiles(scan) / shard / name)
+                if name.startswith("."):
+                    sweep(self.tiles(scan) / shard / name)
             yield
 
     def gram_counts(self, scan: str, shard: str, version: str) -> Path:
@@ -189,11 +182,11 @@ class Store:
                 continue  # another process was quicker
             for path, is_folder in found:
                 if Path(path).name.startswith("."):
-                    _sweep(Path(path))
+                    sweep(Path(path))
                 elif is_folder:
                     folders.append(path)
-        for lock in self.drafts.glob(f".*{_LOCK}"):
-            _sweep_lock(lock)
+        for lock in self.drafts.glob(".*.lock"):
+            sweep_lock(lock)
 
     @property
     def report(self) -> Path:
@@ -216,11 +209,6 @@ class Store:
         return self.root / "checks" / f"{what}.json"
 
 
-def draft_name(name: str) -> str:
-    """Return a hidden, unique file name that contains the id of this process."""
-    return f".{name}.{_this_process()}-{uuid4().hex[:8]}{_DRAFT}"
-
-
 @contextmanager
 def draft_folder(folder: Path, name: str) -> Iterator[Path]:
     """Create a temporary folder in `folder` for the duration of the block."""
@@ -231,102 +219,6 @@ def draft_folder(folder: Path, name: str) -> Iterator[Path]:
         yield draft
     finally:
         remove(draft)
-
-
-def _this_process() -> str:
-    """Return machine, process id and start time; process ids alone are reused."""
-    return f"{_machine()}-{os.getpid():x}-{_start_time(os.getpid()) or 0:x}"
-
-
-@lru_cache(maxsize=1)
-def _machine() -> str:
-    """Return a digest of host name, boot and process namespace."""
-    parts = [socket.gethostname()]
-    with suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
-        parts.append(str(Path("/proc/self/ns/pid").readlink()))
-    return sha256(" ".join(parts).encode()).hexdigest()[:12]
-
-
-def _start_time(process: int) -> int | None:
-    """Return when a process started, in clock ticks; None if there is no such process.
-
-    Without /proc the start time is unknown: 0 for a living process.
-    """
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        return int(stat.rpartition(")")[2].split()[19])
-    except FileNotFoundError:
-        if Path("/proc/self").exists():
-            return None
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return 0
-
-
-_OWNED = re.compile(r"\.([0-9a-f]{12})-([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]{8}(\.tmp|\.old)(\.|$)")
-_UNOWNED = re.compile(r"^\..+(\.tmp|\.old)(\.|$)|^\.(matches|canaries)\.")
-_LOCK = ".lock"
-
-
-def _sweep(draft: Path) -> None:
-    """Remove a draft of a dead process, or a day-old draft of another machine."""
-    with suppress(FileNotFoundError):  # another process was quicker
-        if owner := _OWNED.search(draft.name):
-            machine, process, start = owner[1], int(owner[2], 16), int(owner[3], 16)
-            is_abandoned = (
-                _start_time(process) != start if machine == _machine() else _is_old(draft)
-            )
-            if is_abandoned:
-                remove(draft)
-        elif _UNOWNED.search(draft.name) and _is_old(draft):
-            remove(draft)
-
-
-def _is_old(draft: Path) -> bool:
-    return time.time() - draft.stat().st_mtime > _DAY_SECONDS
-
-
-def sweep_beside(folder: Path) -> None:
-    """Remove drafts of dead processes directly in a folder that may hold a user's files."""
-    for draft in folder.glob(".*"):
-        if _OWNED.search(draft.name):
-            _sweep(draft)
-
-
-def _sweep_lock(path: Path) -> None:
-    """Remove a lock file that no process holds."""
-    with suppress(OSError), path.open("r+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_same_file(path, file.fileno()):
-            path.unlink()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file, and delete the file afterwards."""
-    while True:
-        with path.open("w") as file:
-            with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
-            if not _is_same_file(path, file.fileno()):
-                continue  # the previous holder deleted the file meanwhile
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _is_same_file(path: Path, file: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file))
-    except FileNotFoundError:
-        return False
 
 
 @contextmanager
@@ -375,14 +267,6 @@ def _replace_folder(draft: Path, path: Path) -> None:
         old.replace(path)
         raise
     shutil.rmtree(old)
-
-
-def remove(path: Path) -> None:
-    """Delete a file or a folder if it exists."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -465,21 +349,22 @@ def read_parquet(
 
 def count_rows(path: Path, schema: pa.Schema) -> int:
     """Return the number of rows of a tile after verifying its checksum."""
-    content = path.read_bytes()
-    if _is_empty_tile(content, schema):
-        return 0
-    require_whole(content, path)
-    return int(pq.read_metadata(pa.BufferReader(content)).num_rows)
+    contents = tiles_with_rows([path], schema)
+    return sum(int(pq.read_metadata(pa.BufferReader(one)).num_rows) for one in contents)
 
 
 def write_tile(path: Path, table: pa.Table) -> None:
     """Write a tile without the Arrow schema, which would be two thirds of a tile without rows."""
     with atomic_path(path) as draft:
         if not table.num_rows:
-            draft.write_bytes(_empty_tile(table.schema.serialize().to_pybytes()))
+            draft.write_bytes(_tile_without_rows(table.schema))
             return
         with parquet_writer(draft, table.schema, store_schema=False) as writer:
             writer.write_table(table)
+
+
+def _tile_without_rows(schema: pa.Schema) -> bytes:
+    return _empty_tile(schema.serialize().to_pybytes())  # equal schemas may differ in metadata
 
 
 @lru_cache(maxsize=64)
@@ -508,12 +393,8 @@ def _empty_table(schema: bytes) -> pa.Table:
 
 def has_no_rows(path: Path, schema: pa.Schema) -> bool:
     """Return whether a tile has no rows, in a tenth of the time of opening it."""
-    empty = _empty_tile(schema.serialize().to_pybytes())
+    empty = _tile_without_rows(schema)
     return path.stat().st_size == len(empty) and path.read_bytes() == empty
-
-
-def _is_empty_tile(content: bytes, schema: pa.Schema) -> bool:
-    return content == _empty_tile(schema.serialize().to_pybytes())
 
 
 def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
@@ -521,7 +402,7 @@ def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
 
     A tile without rows is compared byte by byte with the expected content, which verifies it too.
     """
-    empty = _empty_tile(schema.serialize().to_pybytes())
+    empty = _tile_without_rows(schema)
     contents = []
     for path in paths:
         content = path.read_bytes()

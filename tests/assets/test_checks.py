@@ -41,14 +41,8 @@ from decon_core.report.publish.summary import score_bins as bins_of_report
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.schemas import INDEX
 from decon_core.storage.checksums import seal_database
-from decon_core.storage.store import (
-    map_arrays,
-    read_json,
-    remove,
-    write_arrays,
-    write_json,
-    write_parquet,
-)
+from decon_core.storage.drafts import remove
+from decon_core.storage.store import map_arrays, read_json, write_arrays, write_json, write_parquet
 
 
 def run_check(check, world):

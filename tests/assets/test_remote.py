@@ -20,9 +20,8 @@ from decon_assets.cli.main import main
 from decon_assets.cli.pipeline import remove_damaged_files
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import Source, load_config
-from decon_core.corpus.batches import read_blocks
 from decon_core.corpus.packs import find_shards
-from decon_core.corpus.shards import read_shard
+from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import ConfigError, CorpusError
 from decon_core.inventory import input_files, list_packs
 from decon_core.storage.compression import create

@@ -13,7 +13,7 @@ from decon_core.benchmarks.records import current_version
 from decon_core.config.policy import Policy
 from decon_core.inventory import list_packs
 from decon_core.report.why import missing
-from decon_core.storage.store import remove
+from decon_core.storage.drafts import remove
 from tests.conftest import World
 from tests.first_runs import run_command
 

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config.load import Source
-from decon_core.corpus.batches import read_blocks
 from decon_core.corpus.documents import Unreadable
 from decon_core.corpus.packs import find_shards
-from decon_core.corpus.shards import read_shard
+from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import COMPRESSIONS, create
 

@@ -10,9 +10,8 @@ import pytest
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
-from decon_core.corpus.batches import read_blocks
 from decon_core.corpus.packs import find_shards
-from decon_core.corpus.shards import read_shard
+from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import IncompleteError
 from decon_core.mixtures.verify import verify
 from decon_core.scan.tiles import scan_fingerprint

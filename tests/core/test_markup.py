@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
-from decon_core.corpus.batches import read_lines
-from decon_core.corpus.lines import blocks_of
+from decon_core.corpus.formats.json_lines import JsonBlock
+from decon_core.corpus.formats.lines import blocks_of
 from decon_core.text.canonical import canonical, canonical_with_offsets, words_with_places
 from decon_core.text.markup import Stripper, stripped, stripped_with_offsets
 from decon_core.text.word_cache import GrowingVocabulary
@@ -129,8 +129,8 @@ def test_a_shard_that_ends_in_markup_has_its_words_and_places():
     for n in range(60, 130):
         text = ("word " * 40)[:n] + "x<br>"
         line = json.dumps({"text": text}).encode() + b"\n"
-        (block,) = blocks_of(line, block_bytes=1 << 20)
-        batch = read_lines(block, Source(name="web", path="web", text="text"))
+        (block,) = blocks_of(line, JsonBlock)
+        batch = block.batch(Source(name="web", path="web", text="text"))
         tokens = one.encode(batch.text, batch.starts, batch.stops)
         assert one.places(0, text).first_word.size == tokens.lengths[0] > 0
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.errors import InputError
+from decon_core.storage.drafts import remove
 from decon_core.storage.mirror import Mirror, files_in, is_kept, is_unchanging, rank
 from decon_core.storage.paths import list_files, parse_path
-from decon_core.storage.store import remove
 
 
 @pytest.fixture

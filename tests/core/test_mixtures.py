@@ -13,19 +13,20 @@ import pytest
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Leaks, Licenses, Mixture
 from decon_core.config.policy import DECISION_FIELDS, RULES, Policy
+from decon_core.corpus.formats import lines as lines_module
 from decon_core.corpus.packs import Pack, find_shards, hash_file
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, IncompleteError, MissingError
 from decon_core.mixtures import build as build_module
-from decon_core.mixtures import rewrite as rewrite_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
 from decon_core.scan import workers as workers_module
-from decon_core.storage.store import read_json, remove, write_json
+from decon_core.storage.drafts import remove
+from decon_core.storage.store import read_json, write_json
 
 from .places import CLEAN, CONTROL, Place, line_of
 
@@ -377,7 +378,7 @@ def test_the_size_of_blocks_leaves_no_trace(leaky, make_words, monkeypatch, mixt
     assert totals["n_cut"] > 5 or mixture.cut == "documents"
     assert totals["removed"].get("license", 0) > 5 or not mixture.licenses
     for block_bytes in (1, 700, 5000):
-        monkeypatch.setattr(rewrite_module, "_BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(lines_module, "PART_BYTES", block_bytes)
         assert built_anew(place, mixture) == at_once
 
 

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.load import Source
-from decon_core.corpus.batches import read_blocks
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import find_shards
-from decon_core.corpus.shards import read_shard
+from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import CorpusError
 
 # Without the compiler every byte is a few calls.

@@ -14,8 +14,7 @@ import pytest
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.policy import Policy
-from decon_core.corpus.batches import read_blocks
-from decon_core.corpus.shards import read_shard
+from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.decisions.decide import decide
 from decon_core.errors import CorpusError, MissingError
 from decon_core.index.idf import current_snapshot, freeze

@@ -5,16 +5,16 @@ import os
 import pytest
 import zstandard
 
+from decon_core.corpus.formats.registry import sniff
 from decon_core.storage.compression import (
     COMPRESSIONS,
     DAMAGE,
     HEAD,
     compression_of,
     create,
-    format_of,
     open_bytes,
     read_chunks,
-    sniff,
+    suffix_of,
 )
 
 BODY = b"".join(b"line %d \xc3\xa9\n" % number for number in range(50_000))
@@ -32,7 +32,7 @@ def test_what_was_written_is_read_back(tmp_path, compression):
     path = written(tmp_path / f"a.jsonl{compression}")
     with open_bytes(path) as file:
         assert b"".join(file) == BODY
-    assert format_of(path) == ".jsonl"
+    assert suffix_of(path) == ".jsonl"
 
 
 @pytest.mark.parametrize("compression", ALL)

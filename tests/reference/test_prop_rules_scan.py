@@ -28,8 +28,8 @@ from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import Version, load_records, save_records
 from decon_core.config.load import Source
 from decon_core.config.policy import RULES, Policy
-from decon_core.corpus.batches import read_blocks
 from decon_core.corpus.packs import Pack, find_shards
+from decon_core.corpus.shards import read_blocks
 from decon_core.detectors.ratcliff import _BlockMatcher
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part

@@ -18,7 +18,7 @@ from decon_core.config.schema import config_schema
 from decon_core.corpus.packs import find_shards
 from decon_core.discovery.benchmarks import survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus
-from decon_core.discovery.settings import packs_for, settings_text
+from decon_core.discovery.settings import fields_left_out, packs_for, settings_text
 from decon_core.errors import CorpusError, InputError
 
 
@@ -330,3 +330,14 @@ def test_an_editor_finds_the_schema_of_the_settings_without_a_network(tmp_path):
     place = urlsplit(first.removeprefix("#:schema "))
     assert place.scheme == "file"
     assert json.loads(Path(url2pathname(place.path)).read_text()) == config_schema()
+
+
+def test_addresses_are_not_listed_among_the_texts_that_are_left_out(tmp_path):
+    more = {
+        "metadata": {"url": "https://example.org/a/long/path/to/a/page.html"},
+        "hint": "Try to draw the whole triangle first.",
+    }
+    write(tmp_path / "a.jsonl", texts(**more))
+    (source,) = sources(tmp_path).values()
+    (line,) = fields_left_out(source)
+    assert line.startswith("Text fields left out: 'hint'.")

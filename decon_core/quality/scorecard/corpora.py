@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Document
+from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.packs import Pack, Shard, find_shards
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import InputError, MissingError, Problem
 from decon_core.quality.scorecard.plan import in_turn
-from decon_core.storage.compression import FORMATS, format_of
 
 One = TypeVar("One")
 
@@ -50,7 +50,7 @@ def hosts_below(path: Path) -> Iterator[str]:
     return in_turn([one.texts for one in shards] + [_pages(one.texts) for one in files])
 
 
-_EXPECTED = f".zip or .txt files, or shards ({', '.join(FORMATS)}) with 'text' or 'messages'"
+_EXPECTED = f".zip or .txt files, or shards ({known_suffixes()}) with 'text' or 'messages'"
 
 
 def hosts_of_packs(packs: Iterable[Pack]) -> Iterator[str]:
@@ -72,7 +72,7 @@ def texts_below(path: Path) -> list[Texts]:
             found.append(Texts(str(file), has_documents=False, texts=_texts_in_zip(file)))
         elif file.suffix == ".txt":
             loose.setdefault(str(file.parent), []).append(file)
-        elif format_of(file) in FORMATS:
+        elif is_shard(file):
             found.append(Texts(str(file), has_documents=True, texts=_texts_of_shard(file)))
     found += [
         Texts(folder, has_documents=False, texts=(_decode(one.read_bytes()) for one in members))

@@ -42,7 +42,8 @@ from decon_core.quality.scorecard.picture import svg
 from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import scan_fingerprint
-from decon_core.storage.store import Store, atomic_path, remove, write_json
+from decon_core.storage.drafts import remove
+from decon_core.storage.store import Store, atomic_path, write_json
 from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"

@@ -1,0 +1,33 @@
+"""The formats of shards: one class per format, which reads, rewrites and recognizes its files.
+
+A new format is a subclass of `ShardFormat` (or of `LineFormat`, if its rows are lines) in a file of
+its own, registered below.
+"""
+
+from decon_core.corpus.formats.arrow import Arrow
+from decon_core.corpus.formats.json_lines import JsonLines
+from decon_core.corpus.formats.parquet import Parquet
+from decon_core.corpus.formats.registry import (
+    format_of,
+    is_shard,
+    known_suffixes,
+    register,
+    unknown_format,
+)
+from decon_core.corpus.formats.shard_format import Changes, Decide, Ids, Part, ShardFormat
+
+__all__ = [
+    "Changes",
+    "Decide",
+    "Ids",
+    "Part",
+    "ShardFormat",
+    "format_of",
+    "is_shard",
+    "known_suffixes",
+    "register",
+    "unknown_format",
+]
+
+for _format in (JsonLines(), Parquet(), Arrow()):
+    register(_format)

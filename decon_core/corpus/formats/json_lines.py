@@ -1,0 +1,219 @@
+"""JSON Lines: an object per line. A kernel reads most lines, Python everything unusual."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from decon_core.config.load import Source
+from decon_core.corpus.batches import Batch
+from decon_core.corpus.documents import (
+    Document,
+    InvalidUtf8,
+    Unreadable,
+    document_of,
+    not_a_document,
+)
+from decon_core.corpus.formats.lines import (
+    BYTE_ORDER_MARK,
+    LineBlock,
+    LineFormat,
+    blocks_of,
+    with_replacements,
+)
+from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value
+from decon_core.errors import CorpusError
+from decon_core.kernels import json_lines
+from decon_core.kernels.arrays import alloc_array
+from decon_core.storage.compression import open_bytes
+
+_MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
+_Edges = npt.NDArray[np.int64]
+
+
+class JsonBlock(LineBlock):
+    """Lines of JSON."""
+
+    def document(self, row: int, source: Source) -> Document | Unreadable | None:
+        return self._document(row, self.edges, source)
+
+    def _document(self, row: int, edges: _Edges, source: Source) -> Document | Unreadable | None:
+        start, stop = edges[row - self.row], edges[row - self.row + 1]
+        line = self.lines[start:stop].tobytes()
+        return _row_of_line(line, row, self.offset + int(start), source)
+
+    def batch(self, source: Source) -> Batch:
+        field = _field_of(source)
+        if field is None:
+            return super().batch(source)
+        path, key_starts = field
+        line_starts = np.empty(self.n_rows + 1, np.int64)
+        text = alloc_array(self.n_bytes + json_lines.PADDING, np.uint8)
+        starts, stops, documents, unusual = np.empty((4, self.n_rows), np.int64)
+        n, n_unusual, n_characters = json_lines.read_lines(
+            self.lines,
+            self.n_bytes,
+            path,
+            key_starts,
+            text,
+            starts,
+            stops,
+            documents,
+            unusual,
+            line_starts,
+        )
+        rows = documents[:n] + self.row
+        reread = partial(self._document, edges=line_starts, source=source)
+        batch = Batch(text, starts[:n], stops[:n], rows, int(n_characters), [], reread)
+        return batch.with_rows(map(reread, (unusual[:n_unusual] + self.row).tolist()))
+
+    def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
+        for row, _, line in self.lines_at(rows):
+            try:  # not orjson: it turns a long integer into a float
+                value = json.loads(with_replacements(_without_mark(line, row)))
+            except (ValueError, RecursionError) as error:
+                found = f"a line that cannot be parsed ({error})"
+                raise CorpusError(not_a_document(self.path, row, found)) from None
+            yield row, value
+
+    def json_rows(
+        self, rows: Iterable[int], changed: Mapping[int, Value] = NONE_CHANGED
+    ) -> Iterator[tuple[int, object, bytes | None]]:
+        for row, _, line in self.lines_at(rows):
+            if row in changed:
+                yield row, changed[row], None
+            else:
+                yield row, *_exactly_parsed(_without_mark(line.rstrip(b"\r\n"), row))
+
+
+class JsonLines(LineFormat):
+    """Lines of JSON; `.json` only if they hold an object per line, too."""
+
+    suffixes = (".jsonl", ".json", ".ndjson")
+    block = JsonBlock
+
+    def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
+        del most  # read one by one
+        with open_bytes(path) as file:
+            line = file.readline(_MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
+            while line:
+                if line.strip():
+                    yield _object(line)
+                line = file.readline(_MAX_LINE_BYTES)
+
+    def line_of(self, value: Value, *, like: bytes) -> bytes:
+        """Serialize a row like the old line: same escaping, byte order mark and line break."""
+        try:
+            line = json.dumps(value, ensure_ascii=like.isascii()).encode()
+        except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
+            line = json.dumps(value).encode()
+        head = BYTE_ORDER_MARK if like.startswith(BYTE_ORDER_MARK) else b""
+        return head + line + like[len(like.rstrip(b"\r\n")) :]
+
+
+def compile_reader(source: Source) -> None:
+    """Compile the line kernel by running it on an empty line."""
+    for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
+        block.batch(source)
+
+
+def _field_of(source: Source) -> tuple[npt.NDArray[np.uint8], _Edges] | None:
+    """Return the text field and where its keys start, or None if the kernel cannot read it."""
+    keys = source.text.encode().split(b".") if isinstance(source.text, str) else []
+    if not all(keys) or not keys:
+        return None
+    sizes = [len(key) + 1 for key in keys]
+    # Copied because a read-only array would make Numba compile the kernel again.
+    path = np.frombuffer(b".".join(keys), np.uint8).copy()
+    return path, np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _without_mark(line: bytes, row: int) -> bytes:
+    return line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
+
+
+def _row_of_line(
+    line: bytes, row: int, offset: int, source: Source
+) -> Document | Unreadable | None:
+    """Parse a line; None if it is blank. `offset`: of the line in the uncompressed file."""
+    if not line.strip():
+        return None
+    try:
+        value, is_plain = _parsed(_without_mark(line, row))
+    except ValueError as error:
+        return Unreadable(row, offset, "not JSON", str(error), line)
+    if not isinstance(value, dict):
+        return Unreadable(row, offset, "not an object", type(value).__name__, line)
+    invalid = None if is_plain else _invalid_in_line(line, row, offset)
+    return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
+
+
+def _object(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        value, _ = _parsed(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _parsed(line: bytes) -> tuple[object, bool]:
+    """Parse a JSON line; return its value and whether it is known to be valid JSON in UTF-8.
+
+    Invalid UTF-8 and lone surrogates become replacement characters. Raises `ValueError`.
+    """
+    try:
+        return orjson.loads(line), True
+    except orjson.JSONDecodeError:
+        # Slower, but accepts NaN, invalid UTF-8 and escaped lone surrogates.
+        try:
+            return json.loads(with_replacements(line)), False
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+
+
+def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
+    """Return where a line has invalid UTF-8, or None."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        n_places = with_replacements(line).count("\N{REPLACEMENT CHARACTER}")
+        n_places -= line.count("\N{REPLACEMENT CHARACTER}".encode())
+        more = f" and in {n_places - 1} more places" if n_places > 1 else ""
+        detail = f"0x{line[error.start]:02X} at byte {error.start} of the line{more}"
+        return InvalidUtf8(row, offset + error.start, detail)
+    return None
+
+
+def _exactly_parsed(line: bytes) -> tuple[object, bytes]:
+    """Return the parsed line (None if it is not JSON) and the line in UTF-8.
+
+    In both, replacement characters take the place of bytes that are not UTF-8.
+    """
+    value = None
+    try:
+        value = orjson.loads(line)
+        if _is_exact(value):
+            return value, line
+    except (orjson.JSONDecodeError, RecursionError):
+        pass
+    text = with_replacements(line)
+    try:  # slower, but accepts NaN and large integers
+        return json.loads(text), text.encode()
+    except (ValueError, RecursionError):  # not JSON, or an integer of thousands of digits
+        return value, text.encode()
+
+
+def _is_exact(value: object) -> bool:
+    """Return False if a number may be an integer beyond 64 bits: orjson turns these into floats."""
+    if isinstance(value, dict):
+        return all(map(_is_exact, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_exact, value))
+    return not isinstance(value, float) or abs(value) < 2**63

@@ -1,0 +1,205 @@
+"""Shards of lines, compressed or not: split into blocks at line breaks, and rewritten line by line.
+
+Unchanged lines keep their bytes: they are copied in ranges, at the speed of decompression and
+compression. Changes are decided block by block, so that the shard is decompressed once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config.load import Source
+from decon_core.corpus.documents import Document
+from decon_core.corpus.formats.registry import require_text
+from decon_core.corpus.formats.shard_format import (
+    PART_BYTES,
+    Decide,
+    Ids,
+    Part,
+    ShardFormat,
+    Value,
+)
+from decon_core.corpus.shard_file import ShardFile
+from decon_core.errors import CorpusError, Problem
+from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.json_lines import LINE_BREAK, PADDING
+from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
+from decon_core.wording import counted
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SEARCH_BYTES = 1 << 16  # per step
+_N_RESERVED = PADDING + 1  # bytes after the last line
+
+
+@dataclass(frozen=True, eq=False)
+class LineBlock(Part):
+    """Complete lines of a shard. Only the last line of a shard may have no line break."""
+
+    lines: npt.NDArray[np.uint8]  # a line break and `PADDING` bytes follow after `n_bytes`
+    n_bytes: int
+    offset: int  # of the first line, in the uncompressed shard
+
+    @cached_property
+    def edges(self) -> npt.NDArray[np.int64]:
+        """The start of each line, and the end of the last one."""
+        breaks = np.flatnonzero(self.lines[: self.n_bytes] == LINE_BREAK) + 1
+        return np.concatenate([[0], breaks[: self.n_rows - 1], [self.n_bytes]])
+
+    def lines_at(self, rows: Iterable[int]) -> Iterator[tuple[int, int, bytes]]:
+        """Yield row number, start within the block, and bytes of some lines."""
+        for row in rows:
+            start, stop = self.edges[row - self.row : row - self.row + 2].tolist()
+            yield row, start, self.lines[start:stop].tobytes()
+
+
+class LineFormat(ShardFormat):
+    """A format with one row per line."""
+
+    block: ClassVar[type[LineBlock]]
+
+    @abstractmethod
+    def line_of(self, value: Value, *, like: bytes) -> bytes:
+        """Return the line of a changed row, in the form of the old line."""
+
+    def parts(
+        self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
+    ) -> Iterator[LineBlock]:
+        """Yield a shard in blocks of complete lines, of about `part_bytes` or one longer line.
+
+        Raises `CorpusError` on damage, after all lines that end before it.
+        """
+        del source  # lines are read whole
+        path = file.path
+        cutter = _Cutter(self.block, path, part_bytes)
+        damage: Exception | None = None
+        try:
+            chunks = read_chunks(cast("BinaryIO", file), compression_of(path))
+            for number, piece in enumerate(chunks):
+                if number == 0:
+                    require_text(bytes(piece[:HEAD]), path)
+                yield from cutter.blocks(piece)
+        except DAMAGE as error:
+            damage = error
+        yield from cutter.rest(is_whole=damage is None)
+        if damage is not None:
+            raise CorpusError(
+                Problem(
+                    f"{path}: after {counted(cutter.row, 'row')}, byte {cutter.offset} of the "
+                    "uncompressed text",
+                    f"damaged or cut off ({damage})",
+                    "a whole file",
+                    "replace the shard, or remove it from the corpus",
+                )
+            )
+
+    def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
+        ids: Ids = {}
+        with create(target, compression_of(target)) as out:
+            for block in self.parts(file, source, part_bytes=PART_BYTES):
+                changes = decide(block)
+                at = 0
+                for row, start, line in block.lines_at(changes.within(block.rows)):
+                    out.write(block.lines[at:start].data)
+                    at = start + len(line)
+                    document = block.document(row, source)
+                    ids[row] = document.id if isinstance(document, Document) else None
+                    if row in changes.values:
+                        out.write(self.line_of(changes.values[row], like=line))
+                    elif row not in changes.gone:
+                        out.write(with_replacements(line).encode())
+                out.write(block.lines[at : block.n_bytes].data)
+        return ids
+
+
+def with_replacements(line: bytes) -> str:
+    """Decode a line, with U+FFFD in place of invalid UTF-8."""
+    return line.decode("utf-8", errors="replace")
+
+
+def blocks_of(
+    lines: bytes, block: type[LineBlock], *, block_bytes: int = PART_BYTES
+) -> Iterator[LineBlock]:
+    """Yield lines in memory as blocks."""
+    cutter = _Cutter(block, Path(), block_bytes)
+    yield from cutter.blocks(memoryview(lines))
+    yield from cutter.rest(is_whole=True)
+
+
+class _Cutter:
+    """Splits a stream of bytes into blocks of complete lines."""
+
+    def __init__(self, block: type[LineBlock], path: Path, block_bytes: int) -> None:
+        self.row = self.offset = 0  # of the next block
+        self._block, self._path = block, path
+        self._block_bytes = block_bytes
+        self._filled = 0
+        self._searched = 0  # no line break before this offset
+        self._buffer = alloc_array(block_bytes + _N_RESERVED, np.uint8)
+
+    def blocks(self, piece: memoryview) -> Iterator[LineBlock]:
+        fresh = np.frombuffer(piece, np.uint8)
+        while fresh.size:
+            step = min(self._buffer.size - _N_RESERVED - self._filled, fresh.size)
+            self._buffer[self._filled : self._filled + step] = fresh[:step]
+            self._filled += step
+            fresh = fresh[step:]
+            if fresh.size:
+                stop = _end_of_last_line(self._buffer, self._searched, self._filled)
+                if stop:
+                    yield self._cut(stop)
+                else:
+                    self._searched = self._filled
+                    self._move(0, 2 * self._filled)
+
+    def rest(self, *, is_whole: bool) -> Iterator[LineBlock]:
+        """Yield the last lines; of a truncated shard without the incomplete last line."""
+        stop = self._filled
+        if not is_whole:
+            stop = _end_of_last_line(self._buffer, self._searched, stop)
+        if stop:
+            self._buffer[self._filled] = LINE_BREAK
+            yield self._cut(stop)
+
+    def _cut(self, stop: int) -> LineBlock:
+        n_lines = _n_lines(self._buffer[:stop])
+        block = self._block(self._path, self.row, n_lines, self._buffer, stop, self.offset)
+        self._move(stop, max(self._block_bytes, 2 * (self._filled - stop)))
+        self.row += n_lines
+        self.offset += stop
+        self._searched = self._filled
+        return block
+
+    def _move(self, start: int, size: int) -> None:
+        """Move the remaining bytes into a new buffer."""
+        left = self._buffer[start : self._filled]
+        self._buffer = alloc_array(size + _N_RESERVED, np.uint8)
+        self._buffer[: left.size] = left
+        self._filled = left.size
+
+
+def _end_of_last_line(buffer: npt.NDArray[np.uint8], start: int, stop: int) -> int:
+    """Return the offset after the last line break; 0 if there is none."""
+    while stop > start:
+        first = max(start, stop - _SEARCH_BYTES)
+        at = buffer[first:stop].tobytes().rfind(b"\n")
+        if at >= 0:
+            return first + at + 1
+        stop = first
+    return 0
+
+
+def _n_lines(lines: npt.NDArray[np.uint8]) -> int:
+    # In pieces, so that the results of the comparisons stay in the processor's cache.
+    counts = (
+        int(np.count_nonzero(lines[at : at + _SEARCH_BYTES] == LINE_BREAK))
+        for at in range(0, lines.size, _SEARCH_BYTES)
+    )
+    return sum(counts) + int(lines[-1] != LINE_BREAK)

@@ -1,0 +1,53 @@
+"""Parquet: read and rewritten by row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.corpus.formats.tables import TableFormat, TableRewriter, readable, rows_per_batch
+
+_BUFFER = 1 << 22  # bytes
+
+
+class Parquet(TableFormat):
+    """Parquet files."""
+
+    suffixes = (".parquet",)
+    magics = ((b"PAR1", "a parquet file"),)
+
+    def columns(self, path: Path) -> Sequence[str]:
+        return list(pq.read_schema(readable(path)).names)
+
+    def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        # `pre_buffer` would keep the compressed bytes of the whole file in memory. No threads:
+        # scans use one core per shard.
+        file = pq.ParquetFile(readable(path), pre_buffer=False, buffer_size=_BUFFER)
+        columns = [name for name in file.schema_arrow.names if name in wanted]
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            chunks = [group.column(at) for at in range(group.num_columns)]
+            n_bytes = sum(
+                chunk.total_uncompressed_size
+                for chunk in chunks
+                if chunk.path_in_schema in wanted
+                or chunk.path_in_schema.partition(".")[0] in wanted
+            )
+            yield from file.iter_batches(
+                batch_size=rows_per_batch(group.num_rows, n_bytes, batch_bytes),
+                row_groups=[number],
+                columns=columns,
+                use_threads=False,
+            )
+
+    def first_batches(self, path: Path, most: int) -> Iterator[pa.RecordBatch]:
+        yield from pq.ParquetFile(readable(path)).iter_batches(batch_size=most)
+
+    def rewrite_tables(self, path: Path, target: Path, rewriter: TableRewriter) -> None:
+        file = pq.ParquetFile(readable(path))
+        with pq.ParquetWriter(target, file.schema_arrow, compression="zstd") as writer:
+            for number in range(file.num_row_groups):
+                writer.write_table(rewriter.changed(file.read_row_group(number)))

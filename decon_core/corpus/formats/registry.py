@@ -1,0 +1,87 @@
+"""The shard formats by suffix, and the check that a file is of the format that its name says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from decon_core.corpus.formats.shard_format import ShardFormat
+from decon_core.corpus.shard_file import REGISTER
+from decon_core.errors import CorpusError, Problem
+from decon_core.storage import compression as packing
+from decon_core.storage.compression import COMPRESSIONS, compression_of, suffix_of
+
+FORMATS: dict[str, ShardFormat] = {}
+
+_ZIP = b"PK\x03\x04"
+
+
+def register(form: ShardFormat) -> None:
+    """Make a format known by its suffixes."""
+    FORMATS.update(dict.fromkeys(form.suffixes, form))
+
+
+def is_shard(path: Path) -> bool:
+    """Return whether a file has the suffix of a shard format, compressed or not."""
+    return suffix_of(path) in FORMATS
+
+
+def known_suffixes() -> str:
+    return ", ".join(FORMATS)
+
+
+def format_of(path: Path) -> ShardFormat:
+    """Return the format of a shard by its suffix. Raises `CorpusError` if it is unknown."""
+    if not is_shard(path):
+        raise CorpusError(unknown_format(path))
+    return FORMATS[suffix_of(path)]
+
+
+def unknown_format(path: Path) -> Problem:
+    return Problem(str(path), f"format {suffix_of(path)!r}", f"one of {known_suffixes()}")
+
+
+def sniff(head: bytes) -> tuple[str, str] | None:
+    """Detect a file type from the first bytes: its description and suffix, or None if unknown."""
+    if packed := packing.sniff(head):
+        return packed
+    for suffix, form in FORMATS.items():
+        for magic, kind in form.magics:
+            if head.startswith(magic):
+                return kind, suffix
+    if head.startswith(_ZIP):
+        return "a zip archive", ".zip"
+    is_text = bool(head) and all(byte >= 0x20 or byte in b"\t\n\r" for byte in head)
+    return ("plain text", "") if is_text else None
+
+
+def require_format(head: bytes, path: Path) -> None:
+    """Raise `CorpusError` if the first bytes of a file do not match its suffix."""
+    form, detected = format_of(path), sniff(head)
+    expected = compression_of(path).replace(".zstd", ".zst")
+    if not expected and not form.is_text:
+        expected = form.suffixes[0]
+    if detected and detected[1] != expected:  # None: damaged or empty, the reader raises
+        raise CorpusError(_misnamed(path, *detected))
+
+
+def require_text(head: bytes, path: Path) -> None:
+    """Raise `CorpusError` if the first decompressed bytes of a shard are another file format."""
+    detected = sniff(head)
+    if detected and detected[1]:
+        raise CorpusError(_misnamed(path.with_suffix(""), *detected))
+
+
+def _misnamed(path: Path, kind: str, suffix: str) -> Problem:
+    """Describe a file whose suffix does not match its content."""
+    stem = path.with_suffix("") if compression_of(path) else path
+    form = FORMATS.get(suffix_of(path))
+    ending = suffix_of(path) if form and form.is_text else ".jsonl"
+    if suffix in FORMATS:
+        remedy = f"rename it to {stem.with_suffix(suffix).name}"
+    elif suffix in ("", *COMPRESSIONS):
+        remedy = f"rename it to {stem.with_suffix(ending).name}{suffix}, if it contains JSON lines"
+    else:
+        remedy = "unpack it"
+    suffixes = "".join(path.suffixes[-2:] if compression_of(path) else path.suffixes[-1:])
+    found, expected = f"{kind} by its first bytes", f"{suffixes}, as its name says"
+    return Problem(str(path), found, expected, f"{remedy}, and {REGISTER}")

@@ -1,0 +1,134 @@
+"""What a shard format does: split a shard into parts, read their rows, and rewrite the shard."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config.load import Source
+from decon_core.corpus.batches import Batch
+from decon_core.corpus.documents import Document, Unreadable
+from decon_core.corpus.shard_file import ShardFile
+
+Value = dict[str, Any]
+Ids = dict[int, str | None]  # ids of documents by row
+
+PART_BYTES = 4 << 20
+NONE_CHANGED: Mapping[int, Value] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Part(ABC):
+    """Consecutive rows of a shard, in memory."""
+
+    path: Path  # of the shard
+    row: int  # of its first row
+    n_rows: int
+
+    @property
+    def rows(self) -> range:
+        return range(self.row, self.row + self.n_rows)
+
+    def within(self, wanted: npt.NDArray[np.int64] | None) -> list[int]:
+        """Return the wanted rows (ascending; None: all) that are in this part."""
+        if wanted is None:
+            return [*self.rows]
+        start, stop = np.searchsorted(wanted, [self.rows.start, self.rows.stop])
+        rows: list[int] = wanted[start:stop].tolist()
+        return rows
+
+    @abstractmethod
+    def document(self, row: int, source: Source) -> Document | Unreadable | None:
+        """Read a row; None if it is blank."""
+
+    def documents(self, source: Source) -> Iterator[Document | Unreadable]:
+        """Yield all rows that are not blank."""
+        for row in self.rows:
+            if document := self.document(row, source):
+                yield document
+
+    def batch(self, source: Source) -> Batch:
+        """Read all rows as one batch. Formats override this with something faster."""
+        return Batch.empty(partial(self.document, source=source)).with_rows(self.documents(source))
+
+    @abstractmethod
+    def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
+        """Yield these rows with their fields; of a table only those that the source reads.
+
+        Raises `CorpusError` if a row cannot be parsed.
+        """
+
+    def json_rows(
+        self, rows: Iterable[int], changed: Mapping[int, Value] = NONE_CHANGED
+    ) -> Iterator[tuple[int, object, bytes | None]]:
+        """Yield these rows as JSON values (None: not JSON), and the line if it holds that value.
+
+        Without loss: what JSON has no form for becomes a string. `changed` holds new values of
+        rows, as `values` returns them.
+        """
+        for row, value in self.values([*rows]):
+            yield row, value | changed.get(row, {}), None
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Changes to the rows of a shard or of a part of it."""
+
+    gone: frozenset[int]
+    values: Mapping[int, Value]  # new values, by row
+    # Rows in which only bytes that are not UTF-8 are replaced by replacement characters.
+    replaced: frozenset[int] = frozenset()
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """All changed rows, in order."""
+        return sorted(self.gone | set(self.values) | self.replaced)
+
+    def within(self, rows: range) -> list[int]:
+        """Return the changed rows in a range."""
+        return self.rows[bisect_left(self.rows, rows.start) : bisect_left(self.rows, rows.stop)]
+
+
+# Returns the changes to a part of a shard, or to the whole shard (None).
+Decide = Callable[[Part | None], Changes]
+
+
+class ShardFormat(ABC):
+    """A format of shards. To add one, write a class and add it to `formats/__init__.py`."""
+
+    suffixes: ClassVar[tuple[str, ...]]  # the usual one first
+    # First bytes of a file, and what to call it. Files of a format without any are text.
+    magics: ClassVar[tuple[tuple[bytes, str], ...]] = ()
+
+    @property
+    def is_text(self) -> bool:
+        return not self.magics
+
+    @abstractmethod
+    def parts(
+        self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
+    ) -> Iterator[Part]:
+        """Split a shard into parts of about `part_bytes`, with the fields that a source reads.
+
+        Without a source: with all fields. Raises `CorpusError` if the file is damaged.
+        """
+
+    @abstractmethod
+    def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
+        """Yield up to `most` or a few more rows as objects; None for an unreadable row."""
+
+    @abstractmethod
+    def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
+        """Write a shard with changes to some rows; return the ids of the changed rows.
+
+        `target` has the suffixes of the shard. The rest of the shard, its compression and its
+        schema stay as they are.
+        """

@@ -1,0 +1,164 @@
+"""Values of table rows as Python objects, and as JSON without loss.
+
+`as_py` would round times and raises on invalid UTF-8; the functions here do neither.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def values_of_table(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Yield the rows of a batch as Python values, with the names of columns with invalid UTF-8."""
+    try:
+        for value in batch.to_pylist():
+            yield value, []
+        return
+    except UnicodeDecodeError:
+        pass
+    names = batch.schema.names
+    for row in zip(*batch.columns, strict=True):
+        value = {name: value_of(scalar) for name, scalar in zip(names, row, strict=True)}
+        yield value, [n for n, scalar in zip(names, row, strict=True) if not is_utf8(scalar)]
+
+
+def is_utf8(scalar: Any) -> bool:
+    """Return whether all strings in a scalar are valid UTF-8."""
+    try:
+        scalar.as_py()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def value_of(scalar: Any) -> Any:
+    """Return a scalar as a Python value, with U+FFFD in place of invalid UTF-8."""
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        kind = scalar.type
+    if pa.types.is_dictionary(kind) or pa.types.is_union(kind):
+        return value_of(scalar.value)
+    if pa.types.is_struct(kind):
+        return {field.name: value_of(scalar[at]) for at, field in enumerate(kind)}
+    if pa.types.is_map(kind):
+        return [(value_of(item[0]), value_of(item[1])) for item in scalar.values]
+    if pa.types.is_nested(kind):
+        return [value_of(item) for item in scalar.values]
+    return scalar.as_buffer().to_pybytes().decode("utf-8", errors="replace")
+
+
+def rows_not_utf8(column: pa.Array) -> list[int]:
+    """Return the rows of a column with invalid UTF-8 at any depth."""
+    if _is_valid(column):
+        return []
+    return [at for at in range(len(column)) if not _is_valid(column.slice(at, 1))]
+
+
+def _is_valid(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def json_values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows of a batch as JSON objects. Raises `ValueError` on duplicate column names."""
+    names = batch.schema.names
+    if len({*names}) < len(names):
+        raise ValueError("duplicate column names")
+    columns = [_column(column) for column in batch.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _column(column: pa.Array) -> list[Any]:
+    if _is_json(column.type):
+        try:
+            values: list[Any] = column.to_pylist()
+        except UnicodeDecodeError:
+            pass
+        else:
+            return values
+    return [_json_form(scalar) for scalar in column]
+
+
+_types = pa.types
+_IS_SCALAR = (
+    *(_types.is_null, _types.is_boolean, _types.is_integer, _types.is_floating),
+    *(_types.is_string, _types.is_large_string, _types.is_string_view),
+)
+_IS_LIST = (
+    *(_types.is_list, _types.is_large_list, _types.is_fixed_size_list),
+    *(_types.is_list_view, _types.is_large_list_view),
+)
+_IS_BYTES = (
+    *(_types.is_binary, _types.is_large_binary),
+    *(_types.is_fixed_size_binary, _types.is_binary_view),
+)
+
+
+def _is(kind: pa.DataType, *tests: Any) -> bool:
+    return any(test(kind) for test in tests)
+
+
+def _is_json(kind: pa.DataType) -> bool:
+    """Return whether `to_pylist` of this type gives JSON values without loss."""
+    if _types.is_struct(kind):
+        return all(_is_json(field.type) for field in kind)
+    if _is(kind, *_IS_LIST, _types.is_dictionary):
+        return _is_json(kind.value_type)
+    return _is(kind, *_IS_SCALAR)
+
+
+def _json_form(scalar: Any) -> Any:
+    """Convert a table value to JSON without loss; `as_py` would round some types."""
+    if not scalar.is_valid:
+        return None
+    kind = scalar.type
+    if _is(kind, _types.is_dictionary, _types.is_union, _types.is_run_end_encoded):
+        return _json_form(scalar.value)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _json_form(scalar.value)
+    if _types.is_struct(kind):
+        return {field.name: _json_form(scalar[at]) for at, field in enumerate(kind)}
+    if _types.is_map(kind):
+        return [[_json_form(item[0]), _json_form(item[1])] for item in scalar.values]
+    if _types.is_nested(kind):
+        return [_json_form(item) for item in scalar.values]
+    if _is(kind, *_IS_BYTES):
+        return b64encode(scalar.as_py()).decode()
+    if _types.is_decimal(kind):
+        return format(scalar.as_py(), "f")
+    if _types.is_temporal(kind):
+        return _iso(scalar)
+    return value_of(scalar)
+
+
+def _iso(scalar: Any) -> Any:
+    """Return a time in ISO 8601 with all digits; an interval as [months, days, nanoseconds]."""
+    kind = scalar.type
+    if _types.is_interval(kind):
+        return list(scalar.as_py())
+    if _types.is_date32(kind):
+        return str(np.datetime64(scalar.value, "D"))
+    if _types.is_duration(kind):
+        return _iso_duration(scalar.value, kind.unit)
+    text = str(np.datetime64(scalar.value, "ms" if _types.is_date64(kind) else kind.unit))
+    if _types.is_time(kind):
+        return text.partition("T")[2]
+    return text + "Z" if _types.is_timestamp(kind) and kind.tz else text  # Arrow stores UTC
+
+
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def _iso_duration(n: int, unit: str) -> str:
+    whole, rest = divmod(abs(n), 10 ** _DIGITS[unit])
+    fraction = f".{rest:0{_DIGITS[unit]}}" if unit != "s" else ""
+    return f"{'-' * (n < 0)}PT{whole}{fraction}S"

@@ -1,0 +1,138 @@
+"""The shards of a folder scan: which files they are, and by which fields each is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from decon_core.config.load import Source
+from decon_core.corpus.first_rows import sample
+from decon_core.corpus.formats import is_shard, known_suffixes
+from decon_core.corpus.packs import Pack, Shard, require_names_in_utf8, shard_at
+from decon_core.corpus.shapes import as_option, source_for, unread_fields, with_fields
+from decon_core.errors import CorpusError, Problem
+from decon_core.report.rows import ONLY_SOURCE
+from decon_core.storage.paths import files_at, is_hidden, is_url, parse_path, stamp_of
+from decon_core.storage.store import Store, read_json, write_json
+
+UnreadNames = Mapping[str, Sequence[str]]  # by shard: fields that are not read
+
+
+@dataclass(frozen=True)
+class CorpusFiles:
+    """The files at the path of a corpus."""
+
+    base: Path  # names of shards are relative to it
+    shards: list[Path]
+    others: list[str]  # files that are not shards
+    n_bytes_of_others: int
+    n_set_aside: int  # files that end like shards, but whose names begin with `_` or `.`
+
+
+def corpus_files(path: str, out: Path) -> CorpusFiles:
+    """Return the shards of a folder, glob or single file, local or remote, without those in `out`.
+
+    Below a folder and for wildcards, files and folders whose names begin with `_` or `.` are left
+    out. A file given by its full name is always a shard.
+    """
+    where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100
+    base, found, named = files_at(where)
+    out = Path(os.path.abspath(out))  # noqa: PTH100 - not resolved: links keep their names
+    found = [file for file in found if not file.is_relative_to(out)]
+    set_aside = {file for file in found if is_hidden(file.relative_to(base).parts, named)}
+    found = [file for file in found if file not in set_aside]
+    require_names_in_utf8(found)
+    shards = [file for file in found if is_shard(file)]
+    others = [file for file in found if not is_shard(file)]
+    if not shards or (others and named):
+        names = [file.relative_to(base).as_posix() for file in others]
+        what = f"no shard, but {some(names)}" if names else "no such file or folder"
+        if set_aside and not names:
+            what = f"only names that begin with _ or .: {some(sorted(map(str, set_aside)))}"
+        expected = f"files that end in {known_suffixes()}, or compressed ones"
+        raise CorpusError(Problem(path, what, expected))
+    return CorpusFiles(
+        base,
+        shards,
+        [file.relative_to(base).as_posix() for file in others],
+        sum(stamp_of(file).n_bytes for file in others),
+        sum(is_shard(file) for file in set_aside),
+    )
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first of these names, and how many more there are."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[str]]:
+    """Return the shards at a source's path as a pack, and the names of the other files there."""
+    corpus = corpus_files(source.path, out)
+    return _pack(0, source, corpus.shards, corpus.base, known), corpus.others
+
+
+def packs_of(
+    corpus: CorpusFiles, source: Source, store: Store, on_step: Callable[[str], None]
+) -> tuple[list[Pack], UnreadNames]:
+    """Return one pack per way in which files are read, and by shard the fields not read.
+
+    If the source names no fields, each file is read by those that its first rows suggest.
+    """
+    is_given = bool(source.text or source.messages)
+    by_source: dict[Source, list[Path]] = {}
+    unread: dict[tuple[Source, tuple[str, ...], Source | None], list[Path]] = {}
+    for file in corpus.shards:
+        rows = sample(file).rows
+        read_by = source if is_given else source_for(rows, source)
+        by_source.setdefault(read_by, []).append(file)
+        if names := tuple(unread_fields(read_by, rows)):
+            more = with_fields(read_by, names, rows)
+            unread.setdefault((read_by, names, more), []).append(file)
+    for read_by, files in by_source.items():
+        if not is_given and read_by.text != "text":
+            where = some([file.name for file in files])
+            on_step(f"fields guessed from the first rows: {as_option(read_by)} for {where}")
+    for (_, names, more), files in unread.items():
+        on_step(_format_unread_fields(names, more, files))
+    known = {shard.path: shard for pack in _previous_packs(store) for shard in pack.shards}
+    packs = [
+        _pack(number, read_by, files, corpus.base, known)
+        for number, (read_by, files) in enumerate(by_source.items())
+    ]
+    _save_packs(store, packs)
+    by_path = {str(file): names for (_, names, _), files in unread.items() for file in files}
+    shards = [shard for pack in packs for shard in pack.shards]
+    return packs, {one.name: by_path[one.path] for one in shards if one.path in by_path}
+
+
+def _pack(
+    number: int, source: Source, files: Sequence[Path], base: Path, known: Mapping[str, Shard]
+) -> Pack:
+    shards = tuple(shard_at(source, file, base, known.get(str(file))) for file in files)
+    return Pack(name=f"{ONLY_SOURCE}-{number:04}", source=source, shards=shards)
+
+
+def _format_unread_fields(names: Sequence[str], more: Source | None, files: Sequence[Path]) -> str:
+    """Format the fields that are not read, and the option that reads them."""
+    fields = f"field{'' if len(names) == 1 else 's'} {', '.join(map(repr, names))}"
+    remedy = f"; to read all: {as_option(more)}" if more else ""
+    return f"not read: {fields} of {some([file.name for file in files])}{remedy}"
+
+
+def _previous_packs(store: Store) -> list[Pack]:
+    return [Pack.from_json(read_json(path)) for path in _manifests(store)]
+
+
+def _manifests(store: Store) -> list[Path]:
+    return sorted(store.pack(f"{ONLY_SOURCE}-0000").parent.glob(f"{ONLY_SOURCE}-*.json"))
+
+
+def _save_packs(store: Store, packs: Sequence[Pack]) -> None:
+    """Save the packs, so that the next scan need not hash unchanged shards again."""
+    for path in _manifests(store)[len(packs) :]:
+        path.unlink()
+    for pack in packs:
+        write_json(store.pack(pack.name), pack.to_json())

@@ -1,0 +1,329 @@
+"""The results of a folder scan: matches, ledger, counts and summary.
+
+<out>/matches.parquet   every match down to the evidence floor, with score and classification
+<out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
+<out>/indexability.parquet   which items each detector can find, and why not the others
+<out>/common.parquet    n-grams of the benchmarks that are in many documents
+<out>/summary.json      the counts; written last, when everything else is complete
+<out>/compat/           leaks as reports of the reference implementation (optional)
+<out>/clean/            the benchmarks without leaked items (optional)
+<out>/.store/           records, index and tiles, reused by the next scan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.corpus.formats import format_of
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.shapes import no_row_read
+from decon_core.decisions.leaks import entries_of_shard
+from decon_core.decisions.verdicts import Verdicts
+from decon_core.errors import Problem
+from decon_core.folder_scan.corpus import UnreadNames
+from decon_core.mixtures.clean_evals import LeakedItems
+from decon_core.report.rows import ONLY_SOURCE
+from decon_core.schemas import ENTRIES
+from decon_core.storage.paths import parse_path
+from decon_core.storage.store import Store, atomic_path, read_json
+from decon_core.wording import counted
+
+MATCHES_FILE = "matches.parquet"
+LEDGER_FILE = "ledger.jsonl"
+SUMMARY_FILE = "summary.json"
+COMMON_FILE = "common.parquet"
+INDEXABILITY_FILE = "indexability.parquet"
+COMPAT_FOLDER = "compat"
+CLEAN_FOLDER = "clean"
+STORE_FOLDER = ".store"
+
+_FILE = pa.field("file", pa.string(), nullable=False, metadata={"description": "name of the shard"})
+MATCHES_SCHEMA = pa.schema([_FILE, *ENTRIES])
+
+
+@dataclass
+class BenchmarkCount:
+    """The results for one benchmark."""
+
+    benchmark: str
+    n_items: int
+    n_records: int
+    n_leaked_items: int = 0  # by any detector
+    n_leaks: int = 0  # pairs of item and document
+    n_documents: int = 0  # with a leak
+    n_question_only_items: int = 0  # not leaked anywhere, but question-only somewhere
+    n_question_only_documents: int = 0  # with a question of it, and no leak of any benchmark
+    n_items_by_rule: dict[str, int] = field(default_factory=dict)  # leaked items by detector
+    n_items_by_all: int = 0  # leaked by every detector
+
+
+@dataclass(frozen=True)
+class UnreadField:
+    """A field that was not read, although it may contain questions or answers."""
+
+    file: str  # name of the shard
+    name: str
+    n_rows: int  # of the shard
+
+
+@dataclass
+class Outcome:
+    """The results of a folder scan."""
+
+    benchmarks: list[BenchmarkCount] = field(default_factory=list)
+    n_shards: int = 0
+    n_shards_read: int = 0  # in this scan; the tiles of the others exist already
+    n_shards_unread: int = 0  # that could not be read
+    n_rows: int = 0
+    n_documents: int = 0
+    n_characters: int = 0
+    n_too_short: int = 0
+    n_unreadable: int = 0
+    n_invalid_utf8: int = 0  # documents with bytes that are not UTF-8
+    n_matches: int = 0
+    n_leaks: int = 0
+    n_contaminated_documents: int = 0
+    n_question_only: int = 0  # pairs of item and document, in documents without a leak of the item
+    n_question_only_documents: int = 0  # without a leak, but with a question without its answer
+    n_common: int = 0  # n-grams that are in many documents
+    n_unseen: dict[str, int] = field(default_factory=dict)  # by detector: items it cannot find
+    failed: list[Problem] = field(default_factory=list)
+    # Shards without a single readable row, mostly because their fields have other names.
+    unread: list[Problem] = field(default_factory=list)
+    n_rows_unread: int = 0  # rows of the shards in `unread`
+    n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
+    skipped: list[str] = field(default_factory=list)  # files that are not shards
+    n_bytes_skipped: int = 0
+    n_set_aside: int = 0  # files that end like shards, but whose names begin with `_` or `.`
+    unread_fields: list[UnreadField] = field(default_factory=list)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether a whole shard was not read, so that no benchmark can be called clean."""
+        return bool(self.n_shards_unread or self.unread)
+
+
+@dataclass(frozen=True)
+class ScannedFolder:
+    """The scanned shards and benchmarks, and the store with their tiles."""
+
+    store: Store
+    packs: Sequence[Pack]
+    versions: Sequence[Version]
+    policy: Policy
+    verdicts: Verdicts
+    scan: str
+    unread: set[str]  # shards without tiles
+    unread_fields: UnreadNames
+
+    @property
+    def shards(self) -> list[tuple[Shard, Source]]:
+        """Return all shards with their sources, sorted by path."""
+        shards = [(shard, pack.source) for pack in self.packs for shard in pack.shards]
+        return sorted(shards, key=lambda one: Path(one[0].path))
+
+    def entries(self, shard: Shard) -> pa.Table:
+        return entries_of_shard(
+            self.store,
+            shard,
+            self.versions,
+            self.policy,
+            self.scan,
+            source=ONLY_SOURCE,
+            verdicts=self.verdicts,
+        )
+
+
+def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> LeakedItems:
+    """Write matches and ledger, add the counts to the outcome, and return the leaked items."""
+    leaked = LeakedItems(scanned.policy)
+    with (
+        atomic_path(out / MATCHES_FILE) as matches,
+        atomic_path(out / LEDGER_FILE) as ledger,
+        pq.ParquetWriter(matches, MATCHES_SCHEMA, compression="zstd") as writer,
+        ledger.open("wb") as lines,
+    ):
+        for shard, source in scanned.shards:
+            if shard.name in scanned.unread:
+                line = _failed_line(shard, outcome.failed)
+                outcome.n_bytes_unread += shard.n_bytes
+            else:
+                entries = scanned.entries(shard)
+                names = pa.repeat(pa.scalar(shard.name), entries.num_rows)
+                writer.write_table(entries.add_column(0, _FILE, names).cast(MATCHES_SCHEMA))
+                line = _ledger_line(scanned, shard, entries)
+                leaked.add(shard.name, entries)
+                _add_up(outcome, line, shard, source)
+                if line["n_documents"]:
+                    outcome.unread_fields += [
+                        UnreadField(shard.name, name, line["n_rows"])
+                        for name in scanned.unread_fields.get(shard.name, ())
+                    ]
+            lines.write(orjson.dumps(line) + b"\n")
+    _count_by_benchmark(out / MATCHES_FILE, scanned, outcome)
+    return leaked
+
+
+def _failed_line(shard: Shard, problems: Sequence[Problem]) -> dict[str, Any]:
+    of_shard = [
+        str(problem)
+        for problem in problems
+        if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
+    ]
+    return {"file": shard.name, "is_read": False, "problems": of_shard}
+
+
+# Counts of the ledger that the outcome sums up under the same names.
+COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
+_COUNTS_FOUND = ("n_matches", "n_contaminated_documents", "n_question_only_documents")
+
+
+def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dict[str, Any]:
+    read = read_json(scanned.store.ledger(scanned.scan, shard.fingerprint))
+    leaks = entries.filter(entries["is_contaminated"])
+    questions = entries.filter(entries["is_question_only"])
+    rows_of_questions = {*questions["row"].to_pylist()} - {*leaks["row"].to_pylist()}
+    has_lines = format_of(Path(shard.path)).is_text
+    return {
+        "file": shard.name,
+        "is_read": True,
+        **{name: read[name] for name in COUNTS_READ},
+        "n_matches": entries.num_rows,
+        "n_leaks": leaks.num_rows,
+        "n_contaminated_documents": pc.count_distinct(leaks["row"]).as_py(),
+        "n_question_only": questions.num_rows,
+        "n_question_only_documents": len(rows_of_questions),
+        **{
+            name: [{"line": row["row"] + 1, **row} if has_lines else row for row in read[name]]
+            for name in ("unreadable", "invalid_utf8")
+        },
+    }
+
+
+def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source) -> None:
+    if line["unreadable"] and not line["n_documents"]:
+        first = line["unreadable"][0]
+        why = f"the first: {first['reason']} ({first['detail']})"
+        outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))
+        outcome.n_rows_unread += line["n_rows"]
+        outcome.n_bytes_unread += shard.n_bytes
+    for name in (*COUNTS_READ, *_COUNTS_FOUND):
+        setattr(outcome, name, getattr(outcome, name) + line[name])
+    outcome.n_unreadable += len(line["unreadable"])
+    outcome.n_invalid_utf8 += len(line["invalid_utf8"])
+
+
+# A pair of an item and a document is a leak if any detector calls it one.
+_BY_BENCHMARK = """
+    WITH pairs AS (
+        SELECT benchmark, (split, instance_index) AS item, (file, row) AS document,
+               bool_or(is_contaminated) AS is_leak,
+               bool_or(is_question_only) AND NOT is_leak AS is_question
+        FROM read_parquet($path)
+        GROUP BY ALL
+    ), compared AS (
+        SELECT *, bool_or(is_leak) OVER (PARTITION BY benchmark, item) AS is_leaked_item,
+               bool_or(is_leak) OVER (PARTITION BY document) AS is_leaky_document
+        FROM pairs
+    )
+    SELECT benchmark,
+           count(DISTINCT item) FILTER (is_leak) AS n_leaked_items,
+           count() FILTER (is_leak) AS n_leaks,
+           count(DISTINCT document) FILTER (is_leak) AS n_documents,
+           count(DISTINCT item) FILTER (is_question AND NOT is_leaked_item)
+               AS n_question_only_items,
+           count(DISTINCT document) FILTER (is_question AND NOT is_leaky_document)
+               AS n_question_only_documents,
+           count() FILTER (is_question) AS n_question_only
+    FROM compared
+    GROUP BY benchmark
+"""
+_BY_DETECTORS = """
+    SELECT benchmark, detectors, count() AS n
+    FROM (
+        SELECT benchmark, list(DISTINCT detector) AS detectors
+        FROM read_parquet($path)
+        WHERE is_contaminated
+        GROUP BY benchmark, split, instance_index
+    )
+    GROUP BY ALL
+"""
+
+
+def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome) -> None:
+    """Count leaks and question-only matches by benchmark and detector, over all shards."""
+    detectors = scanned.policy.detectors
+    found = {row["benchmark"]: row for row in _query(_BY_BENCHMARK, matches)}
+    outcome.n_question_only = sum(row.pop("n_question_only") for row in found.values())
+    counts = {
+        one.benchmark: BenchmarkCount(
+            n_items=one.n_items,
+            n_records=one.n_records,
+            n_items_by_rule=dict.fromkeys(detectors, 0),
+            **found.get(one.benchmark, {"benchmark": one.benchmark}),
+        )
+        for one in scanned.versions
+    }
+    for row in _query(_BY_DETECTORS, matches):
+        count = counts[row["benchmark"]]
+        count.n_items_by_all += row["n"] if len(row["detectors"]) == len(detectors) else 0
+        for detector in row["detectors"]:
+            count.n_items_by_rule[detector] += row["n"]
+    outcome.benchmarks = [*counts.values()]
+    outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
+
+
+def _query(query: str, matches: Path) -> list[dict[str, Any]]:
+    with duckdb.connect() as connection:
+        found = connection.sql(query, params={"path": str(matches)}).to_arrow_table()
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+_IN_SUMMARY = (
+    *COUNTS_READ,
+    *_COUNTS_FOUND,
+    "n_shards",
+    "n_shards_unread",
+    "n_unreadable",
+    "n_invalid_utf8",
+    "n_leaks",
+    "n_question_only",
+)
+
+
+def summary_of(outcome: Outcome) -> dict[str, Any]:
+    """Return the counts in summary.json, without times: the same scan gives the same file."""
+    return {
+        **{name: getattr(outcome, name) for name in _IN_SUMMARY},
+        "n_common_ngrams": outcome.n_common,
+        "n_items_not_visible": outcome.n_unseen,
+        "not_looked_at": [
+            *outcome.skipped,
+            *(
+                f"{one.file}: field {one.name!r} of {counted(one.n_rows, 'row')}"
+                for one in outcome.unread_fields
+            ),
+        ],
+        "n_shards_without_a_readable_row": len(outcome.unread),
+        "n_bytes_not_looked_at": outcome.n_bytes_unread + outcome.n_bytes_skipped,
+        "n_files_set_aside": outcome.n_set_aside,
+        "benchmarks": {
+            count.benchmark: {
+                name: value for name, value in asdict(count).items() if name != "benchmark"
+            }
+            for count in outcome.benchmarks
+        },
+    }
