@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from decon_assets.cli.command import Command, Say, add_config, positive
 from decon_assets.cli.terminal.tables import text_table
+from decon_core.config import detectors as registry
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.config.policy import RULES
 from decon_core.config.verdicts import DEFAULT_FILE, TAKEN_BACK, VERDICTS
 from decon_core.decisions.verdicts import (
     Verdict,
@@ -130,7 +130,13 @@ def _add_choice(parser: argparse.ArgumentParser, default: _Default) -> None:
         metavar="ID",
         help="only pairs found in the document with this id; may be repeated",
     )
-    add("--rule", [], action="append", choices=RULES, help="only pairs found by this detector")
+    add(
+        "--rule",
+        [],
+        action="append",
+        choices=registry.names(),
+        help="only pairs found by this detector",
+    )
     add("--sample", type=positive, metavar="N", help="draw a random sample of N calls")
     add(
         "--stratify",
@@ -435,7 +441,7 @@ def _on_terminal(queue: Sequence[PairSummary], session: _Session, say: Say) -> i
 
 def _headline(pair: PairSummary, policy: Policy) -> str:
     """Return the pair's item, call, score, thresholds and number of documents."""
-    detectors = [name for name in pair.rules.split(", ") if name in RULES]
+    detectors = [*filter(None, pair.rules.split(", "))]
     applied = policy.for_benchmark(pair.benchmark)
     thresholds = " or ".join(f"{applied.threshold_of(name):g} ({name})" for name in detectors)
     return (

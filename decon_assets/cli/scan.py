@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from decon_assets.cli.command import Command, Say, nonempty, nonempty_path, positive
 from decon_assets.cli.terminal.tables import text_table
-from decon_core.config.policy import PRESETS, QUESTIONS_LEFT_OUT, RULES, Policy
+from decon_core.config import detectors as registry
+from decon_core.config.policy import PRESETS, QUESTIONS_LEFT_OUT, Policy
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.scan.workers import usable_cores
 from decon_core.wording import counted, have, hold, size
@@ -106,8 +107,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--detectors",
         type=detector_names,
         metavar="NAMES",
-        help=f"detectors, comma-separated: {', '.join(RULES)} (default: the policy's, decon); "
-        "docs/detectors.md helps to choose",
+        help=f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, "
+        "decon); docs/detectors.md helps to choose",
     )
     parser.add_argument(
         "--workers",
@@ -164,10 +165,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def detector_names(text: str) -> tuple[str, ...]:
     """Parse a comma-separated list of detectors."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    unknown = sorted({*names} - {*RULES})
+    unknown = sorted({*names}.difference(registry.names()))
     if unknown or not names or len({*names}) < len(names):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a comma-separated list of {', '.join(RULES)}, each at most once"
+            f"{text!r} is not a comma-separated list of {', '.join(registry.names())}, "
+            "each at most once"
         )
     return names
 

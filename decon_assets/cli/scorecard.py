@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from decon_assets.cli.command import Command, Say, positive
 from decon_assets.cli.scan import Progress, detector_names, show_log
 from decon_assets.cli.terminal.tables import text_table
-from decon_core.config.policy import RULES, Policy
+from decon_core.config import detectors as registry
+from decon_core.config.policy import Policy
 
 if TYPE_CHECKING:
     from decon_core.quality.scorecard.marks import Marks
@@ -78,9 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--detectors",
         type=_detectors,
-        default=RULES,
+        default=registry.names(),
         metavar="NAMES",
-        help=f"detectors, comma-separated: {', '.join(RULES)} (default: all)",
+        help=f"detectors, comma-separated: {', '.join(registry.names())} (default: all)",
     )
     parser.add_argument(
         "--per-transformation",
@@ -114,7 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _detectors(text: str) -> tuple[str, ...]:
-    return RULES if text == "all" else detector_names(text)
+    return registry.names() if text == "all" else detector_names(text)
 
 
 def _not_negative(text: str) -> int:
@@ -168,7 +169,7 @@ def _command(options: argparse.Namespace) -> str:
     parts.append(f"--texts {shlex.quote(str(options.texts))}")
     if options.policy:
         parts.append(f"--policy {shlex.quote(str(options.policy))}")
-    if options.detectors != RULES:
+    if options.detectors != registry.names():
         parts.append(f"--detectors {','.join(options.detectors)}")
     parts.append(f"--per-transformation {options.per_transformation}")
     parts += [f"--background {options.background}", f"--seed {options.seed}", "--out DIR"]
@@ -182,7 +183,7 @@ def _tables(marks: Marks) -> Iterator[str]:
     for row in marks.recall.iter_rows(named=True):
         key = row["transformation"], row["grade"]
         rows.setdefault(key, [row["n"]]).append(_percent(row["recall"]))
-        if row["rule"] == "decon":
+        if registry.get(row["rule"]).finds_question_only:
             questions[key] = _percent(row["n_question_only"] / row["n"])
     yield "planted items found, in percent\n"
     heads = ("transformation", "grade", *names, "question-only")
@@ -191,7 +192,7 @@ def _tables(marks: Marks) -> Iterator[str]:
     question_only: dict[str, float | None] = {}
     for row in marks.negatives.iter_rows(named=True):
         alarms.setdefault(row["negative"], [row["n"]]).append(_percent(row["false_alarm_rate"]))
-        if row["rule"] == "decon":
+        if registry.get(row["rule"]).finds_question_only:
             question_only[row["negative"]] = _percent(row["n_question_only"] / row["n"])
     yield "\nhard negatives flagged, in percent\n"
     heads = ("hard negative", *names, "question-only")

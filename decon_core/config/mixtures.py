@@ -45,7 +45,7 @@ from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, get_args
 
-from decon_core.config.policy import RULES
+from decon_core.config.detectors import BUILT_IN
 from decon_core.config.settings import SettingsReader
 from decon_core.config.verdicts import LEAK
 from decon_core.errors import ConfigError, Problem
@@ -199,7 +199,7 @@ _LICENSE_KEYS = {"field", "allow", "deny", "unknown"}
 
 
 def read_mixtures(
-    value: object, *, where: str, sources: Sequence[str], detectors: Sequence[str] = RULES
+    value: object, *, where: str, sources: Sequence[str], detectors: Sequence[str] = BUILT_IN
 ) -> tuple[tuple[Mixture, ...], list[Problem]]:
     """Parse the mixtures of a configuration; return them and all problems.
 

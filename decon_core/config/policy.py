@@ -9,15 +9,17 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, make_dataclass, replace
 from dataclasses import field as settings_field
+from functools import cache
 from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.config import detectors as registry
+from decon_core.config.detectors import Declaration, Reads
 from decon_core.errors import ConfigError, Problem
 from decon_core.text.characters import Form
 
@@ -65,30 +67,10 @@ PRESETS: dict[str, dict[str, object]] = {
 # Shown with every count of question-only items, which is incomplete without them.
 QUESTIONS_LEFT_OUT = "most questions of 20 to 43 tokens are left out, as keep_question_only is off"
 
-# Increased when `ratcliff` and `longest_match` compare texts differently: only the tiles of these
-# detectors are then scanned again.
-_COMPARED_VERSION = 2
-
-RULES = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
-
-# Settings of the other detectors enter the fingerprint of a tile only if the detector is chosen.
-_SETTINGS_OF = {
-    "ratcliff": ("normalize", "shared_ngram_size", "ratcliff_min_block", "ratcliff_floor"),
-    "longest_match": ("normalize", "shared_ngram_size", "longest_match_floor"),
-    "exact": ("normalize",),
-    "ngram_any": ("ngram_any_floor",),
-}
-_OTHER_SETTINGS = frozenset(name for names in _SETTINGS_OF.values() for name in names)
-
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.
-DECISION_FIELDS = frozenset(
+_DECISION_FIELDS = frozenset(
     {
-        "contamination_score_threshold",
-        "ratcliff_threshold",
-        "longest_match_threshold",
-        "exact_threshold",
-        "ngram_any_size",
         "benchmark",
         "common_share",
         "common_least_documents",
@@ -224,7 +206,8 @@ class Policy:
         `preset` selects default settings, which the other keys override.
         """
         values = with_preset(values, where=where)
-        known = {field.name for field in fields(cls)}
+        kind = _with_own_settings(registry.own_settings()) or cls
+        known = {field.name for field in fields(kind)}
         unknown = [
             Problem(
                 where=where,
@@ -239,12 +222,16 @@ class Policy:
         if isinstance(given.get("detectors"), list):
             given["detectors"] = tuple(cast("list[str]", given["detectors"]))
         try:
-            policy = cls(**given)  # type: ignore[arg-type] # checked in __post_init__
+            policy = kind(**given)  # type: ignore[arg-type] # checked in __post_init__
         except ConfigError as error:
             raise ConfigError([*unknown, *error.problems]) from None
         if unknown:
             raise ConfigError(unknown)
         return policy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _unpickled, (values,)
 
     @property
     def least_question_overlap(self) -> float:
@@ -271,17 +258,17 @@ class Policy:
 
         These are the scan settings and the idf snapshot.
         """
-        left_out = DECISION_FIELDS | _OTHER_SETTINGS | {"detectors", *_TEXT_FIELDS}
+        left_out = decision_fields() | {"detectors", *_TEXT_FIELDS}
+        left_out |= {name for one in registry.declarations() for name in one.scan_settings}
         if not self.keep_question_only:
             left_out |= {"keep_question_only"}  # the fingerprint from before this setting existed
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
         settings |= self._text_settings
-        if self.detectors != ("decon",):
-            chosen = {name for one in self.detectors for name in _SETTINGS_OF.get(one, ())}
+        if self.detectors != ("decon",):  # the fingerprint from before there were others
             settings["detectors"] = sorted(self.detectors)
-            settings |= {name: getattr(self, name) for name in sorted(chosen)}
-            if self.compares_tokens:
-                settings["compared"] = _COMPARED_VERSION
+            for one in self._chosen:
+                settings |= {name: one.setting(self, name) for name in one.scan_settings}
+                settings |= one.versions
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
 
     @property
@@ -317,32 +304,45 @@ class Policy:
         return [*sorted(self.thresholds.items()), *sorted(by_benchmark.items())]
 
     @property
+    def _chosen(self) -> list[Declaration]:
+        return [registry.get(name) for name in self.detectors]
+
+    @property
     def needs_texts(self) -> bool:
         """Whether a chosen detector compares the original texts."""
-        return {*self.detectors} != {"decon"}
+        return any(one.reads is not Reads.INDEX for one in self._chosen)
 
     @property
     def compares_tokens(self) -> bool:
         """Whether a chosen detector compares the tokens of the original texts."""
-        return not {"ratcliff", "longest_match"}.isdisjoint(self.detectors)
+        return any(one.reads is Reads.TOKENS for one in self._chosen)
 
     def threshold_of(self, detector: str) -> float:
         """Return the score at which a match of a detector counts as a leak."""
-        return {
-            "decon": self.contamination_score_threshold,
-            "ratcliff": self.ratcliff_threshold,
-            "longest_match": self.longest_match_threshold,
-            "exact": self.exact_threshold,
-            "ngram_any": 1.0,
-        }[detector]
+        return registry.get(detector).score_threshold(self)
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The thresholds of the chosen detectors as configured; for `ngram_any` a length."""
-        return {
-            name: self.ngram_any_size if name == "ngram_any" else self.threshold_of(name)
-            for name in self.detectors
-        }
+        """The thresholds of the chosen detectors as configured, some of them a length."""
+        return {one.name: one.configured_threshold(self) for one in self._chosen}
+
+
+@cache
+def _with_own_settings(settings: tuple[tuple[str, registry.Setting], ...]) -> type[Policy] | None:
+    """Return a policy that also has the settings that only detectors know; None without any."""
+    own = [(name, type(default), default) for name, default in settings]
+    return (
+        make_dataclass("Policy", own, bases=(Policy,), frozen=True, kw_only=True) if own else None
+    )
+
+
+def _unpickled(values: dict[str, Any]) -> Policy:
+    return (_with_own_settings(registry.own_settings()) or Policy)(**values)
+
+
+def decision_fields() -> frozenset[str]:
+    """Return the settings that need no new scan, among them the thresholds of all detectors."""
+    return _DECISION_FIELDS.union(registry.threshold_settings())
 
 
 def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Problem]:
@@ -413,10 +413,11 @@ def _type_problems(policy: Policy) -> list[Problem]:
 
 def _detector_problems(value: object) -> list[Problem]:
     names = value if isinstance(value, tuple) else ()
-    if names and all(names.count(name) == 1 and name in RULES for name in names):
+    known = registry.names()
+    if names and all(names.count(name) == 1 and name in known for name in names):
         return []
     found = repr([*names] if isinstance(value, tuple) else value)
-    expected = f"some of {', '.join(RULES)}, each once"
+    expected = f"some of {', '.join(known)}, each once"
     return [Problem("policy.detectors", found, expected)]
 
 
@@ -439,8 +440,11 @@ def _range_problems(policy: Policy) -> list[Problem]:
         least = 0 if field.name in _MAY_BE_ZERO else 2 if field.name in _AT_LEAST_TWO else 1
         if type(field.default) is int and value < least:
             problems.append(Problem(f"policy.{field.name}", repr(value), f"{least} or more"))
-    problems += _floor_problems(policy)
-    problems += _problems_by_benchmark(policy)
+    if not 0 < policy.common_share <= 1:
+        problems.append(
+            Problem("policy.common_share", repr(policy.common_share), "above 0, at most 1")
+        )
+    problems += registry.setting_problems(policy)
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
         problems.append(
             Problem(
@@ -461,30 +465,9 @@ def _range_problems(policy: Policy) -> list[Problem]:
     return problems
 
 
-# (floor, threshold, maximum): matches are kept from the floor on, and are leaks from the threshold.
-_FLOORS = (
-    ("evidence_floor", "contamination_score_threshold", 1.0),
-    ("ratcliff_floor", "ratcliff_threshold", 1.0),
-    ("longest_match_floor", "longest_match_threshold", 1.0),
-    ("ngram_any_floor", "ngram_any_size", math.inf),
-    ("exact_threshold", "exact_threshold", 1.0),
-    ("common_share", "common_share", 1.0),
-)
-
-
-# The keys of [policy.benchmark.NAME].
-BENCHMARK_SETTINGS = (
-    "contamination_score_threshold",
-    "ratcliff_threshold",
-    "longest_match_threshold",
-    "exact_threshold",
-    "ngram_any_size",
-)
-
-
 def _table_problems(tables: object) -> Iterator[Problem]:
     """Yield wrong types and unknown keys in [policy.benchmark]."""
-    where = "policy.benchmark"
+    where, settings = "policy.benchmark", registry.threshold_settings()
     if not isinstance(tables, dict):
         yield Problem(where, repr(tables), "a table for each benchmark: [policy.benchmark.NAME]")
         return
@@ -493,74 +476,15 @@ def _table_problems(tables: object) -> Iterator[Problem]:
             yield Problem(f"{where}.{name}", repr(table), "a table of thresholds")
             continue
         for key, value in table.items():
-            if key not in BENCHMARK_SETTINGS:
+            if key not in settings:
                 yield Problem(
                     f"{where}.{name}",
                     f"unknown setting {key!r}",
-                    f"one of {', '.join(BENCHMARK_SETTINGS)}",
-                    _did_you_mean(key, {*BENCHMARK_SETTINGS}),
+                    f"one of {', '.join(settings)}",
+                    _did_you_mean(key, {*settings}),
                 )
                 continue
-            accepted = int if key == "ngram_any_size" else (int, float)
+            kind = settings[key]
+            accepted = (int, float) if kind is float else (kind,)
             if not isinstance(value, accepted) or isinstance(value, bool):
-                expected = _KINDS[int if key == "ngram_any_size" else float]
-                yield Problem(f"{where}.{name}.{key}", repr(value), expected)
-
-
-def _problems_by_benchmark(policy: Policy) -> Iterator[Problem]:
-    """Yield thresholds of benchmarks that are out of range or below the floor."""
-    for name, table in policy.benchmark.items():
-        for lower, upper, most in _FLOORS:
-            if upper not in table:
-                continue
-            where, value = f"policy.benchmark.{name}.{upper}", table[upper]
-            floor = getattr(policy, lower)
-            if most == 1.0 and not 0 < value <= most:
-                yield Problem(where, repr(value), "above 0, at most 1")
-            elif lower != upper and value < floor:
-                yield Problem(
-                    where,
-                    repr(value),
-                    f"{lower} ({floor}) or more",
-                    "matches below the floor are not kept, so a lower threshold has no effect",
-                )
-            elif upper == "longest_match_threshold" and value == 1:
-                yield Problem(where, repr(value), "below 1", _SCORE_MUST_EXCEED)
-
-
-_SCORE_MUST_EXCEED = "the score must exceed the threshold and is at most 1"
-
-
-def _floor_problems(policy: Policy) -> list[Problem]:
-    problems = []
-    for lower, upper, most in _FLOORS:
-        floor, threshold = getattr(policy, lower), getattr(policy, upper)
-        if most == 1.0 and not 0 < threshold <= most:
-            problems.append(Problem(f"policy.{upper}", repr(threshold), "above 0, at most 1"))
-        if not 0 < floor <= threshold and lower != upper:
-            problems.append(
-                Problem(
-                    f"policy.{lower}",
-                    repr(floor),
-                    f"above 0 and at most the threshold ({threshold})",
-                    "matches below the floor are not kept, so a lower threshold has no effect",
-                )
-            )
-    if policy.longest_match_threshold == 1:
-        problems.append(
-            Problem(
-                "policy.longest_match_threshold",
-                repr(policy.longest_match_threshold),
-                "below 1",
-                _SCORE_MUST_EXCEED,
-            )
-        )
-    if policy.ratcliff_min_block > policy.shared_ngram_size:
-        problems.append(
-            Problem(
-                "policy.ratcliff_min_block",
-                repr(policy.ratcliff_min_block),
-                f"at most shared_ngram_size ({policy.shared_ngram_size})",
-            )
-        )
-    return problems
+                yield Problem(f"{where}.{name}.{key}", repr(value), _KINDS[kind])

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.detectors import get
 from decon_core.config.policy import Policy, exceeds
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.errors import DeconError
@@ -83,12 +84,12 @@ class LeakedItems:
         best["last"] = document
         if entry["score"] > best["score"]:
             best |= {"score": entry["score"], **document}
-        if entry["detector"] == "longest_match":
+        if get(entry["detector"]).compares_fields:
             for name, overlap in (("source", "question"), ("target", "answer")):
                 score = entry[f"{overlap}_overlap"] or 0.0
                 best[name] = max(best.get(name, 0.0), score)
             policy = self._policy.for_benchmark(entry["benchmark"])
-            threshold = policy.longest_match_threshold
+            threshold = policy.threshold_of(entry["detector"])
             best["which"] = _which(best["source"], best["target"], threshold)
 
     def leaked_items(self, benchmark: str) -> list[dict[str, Any]]:

@@ -7,8 +7,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from decon_core.config.detectors import BUILT_IN
 from decon_core.config.mixtures import Leaks, Mixture
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.policy import Policy
 from decon_core.decisions.decide import judge
 from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.errors import ConfigError
@@ -83,8 +84,8 @@ def test_none_may_lie_below_the_floor_that_matches_are_kept_down_to():
         ),
         ("policy.benchmark.gsm8k.longest_match_threshold", "1", "below 1"),
         ("policy.benchmark.mmlu.ratcliff_threshold", "0.2", "ratcliff_floor (0.3) or more"),
-        ("policy.benchmark.mmlu.ngram_any_size", "7", "ngram_any_floor (8) or more"),
         ("policy.benchmark.mmlu.exact_threshold", "1.2", "above 0, at most 1"),
+        ("policy.benchmark.mmlu.ngram_any_size", "7", "ngram_any_floor (8) or more"),
     ]
 
 
@@ -127,7 +128,7 @@ def matches(*rows):
 def test_every_rule_s_matches_are_decided_by_the_threshold_of_their_benchmark(
     rule, setting, threshold, values
 ):
-    policy = Policy(detectors=RULES, benchmark={"b": {setting: threshold}})
+    policy = Policy(detectors=BUILT_IN, benchmark={"b": {setting: threshold}})
     found = matches(*({"detector": rule, "benchmark": name, **values} for name in ("a", "b", "c")))
     judged = judge(found, policy)
     assert judged.is_leak.tolist() == [False, True, False]

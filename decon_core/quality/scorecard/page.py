@@ -8,6 +8,7 @@ from html import escape
 
 import polars as pl
 
+from decon_core.config.detectors import get
 from decon_core.quality.scorecard.advice import advice
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
@@ -142,8 +143,9 @@ def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
 
 
 def _found_as_question_only(by_detector: Mapping[str, _Row]) -> str:
-    """Return the percentage found as question-only by `decon`, the only detector with it."""
-    row = by_detector.get("decon")
+    """Return the percentage found as question-only by the detector that has this class."""
+    with_class = (row for name, row in by_detector.items() if get(name).finds_question_only)
+    row = next(with_class, None)
     if row is None:
         return "–"
     return _percent(row["n_question_only"] / row["n"]) if row["n_question_only"] else ""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from decon_core.config.detectors import get
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
@@ -19,13 +20,6 @@ from decon_core.wording import counted, hold
 TITLE = "## Benchmark contamination"
 
 _UNKNOWN = "unknown"
-_MEANINGS = {
-    "decon": "idf-weighted overlap of question, answer and passage n-grams",
-    "ratcliff": "similarity of strings, by Ratcliff and Obershelp",
-    "longest_match": "longest contiguous match, as a share of the field",
-    "exact": "the exact text, if it is informative enough",
-    "ngram_any": "any run of that many tokens of the benchmark",
-}
 
 
 def card_of(report: Path) -> str:
@@ -107,8 +101,7 @@ def _benchmarks(summary: Summary) -> str:
 
 def _detectors(summary: Summary) -> str:
     rows = [
-        (code(one["rule"]), _MEANINGS.get(one["rule"], ""), _threshold(one))
-        for one in summary["rules"]
+        (code(one["rule"]), get(one["rule"]).summary, _threshold(one)) for one in summary["rules"]
     ]
     text = "An item counts as leaked if the score of a detector reaches its threshold"
     if verdicts := ", ".join(f"{_plain(name)} {n:,}" for name, n in summary["verdicts"].items()):
