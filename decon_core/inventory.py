@@ -87,7 +87,7 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
                 problems.append(Problem(where, "a duplicate name", "a name used once"))
             declared[name] = Benchmark(recipe, path.parent)
     selected = tuple(declared) if config.benchmarks is None else config.benchmarks
-    references = {"idf.snapshot": config.snapshot or (), "evals.required": config.required}
+    references = {"idf.benchmarks": config.snapshot or (), "evals.required": config.required}
     problems += _unknown("evals.benchmarks", selected, tuple(declared))
     for setting, names in references.items():
         problems += _unknown(setting, names, selected)

@@ -95,7 +95,7 @@ class World:
     def write_config(self) -> None:
         lines = ["[evals]", 'recipes = ["evals.yaml"]']
         if self.snapshot:
-            lines += ["[idf]", f"snapshot = {json.dumps(self.snapshot)}"]
+            lines += ["[idf]", f"benchmarks = {json.dumps(self.snapshot)}"]
         lines += [
             "[corpus]",
             "pack_shards = 1",

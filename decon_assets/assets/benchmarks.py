@@ -103,7 +103,7 @@ def _splits(table: pa.Table) -> list[dict[str, object]]:
 
 
 class FreezeConfig(Config):
-    """Run configuration of `idf_snapshot`."""
+    """Run configuration of `idf.benchmarks`."""
 
     refreeze: bool = Field(
         default=False,
@@ -123,8 +123,8 @@ class FreezeConfig(Config):
 def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeConfig) -> None:
     """Frozen document frequencies of all n-grams, from which idf weights are computed.
 
-    They are counted once over the benchmarks in `idf.snapshot` (default: all). Adding or changing a
-    benchmark later does not move them, so the scores of other benchmarks stay the same.
+    They are counted once over the benchmarks in `idf.benchmarks` (default: all). Adding or changing
+    a benchmark later does not move them, so the scores of other benchmarks stay the same.
     Materializing this asset again keeps the snapshot unless `refreeze` is set.
     """
     with dagster_failures(), decon.writable_store() as (settings, store):

@@ -2,31 +2,17 @@
 
     [[blend]]
     name = "garlic"
-    of = "decontaminated"           # the mixture to draw documents from
-    seed = 0
-    write = "dolma"                 # or "parquet"
-    part_tokens = 50_000_000        # start a new file after so many tokens
+    of = "decontaminated"
 
     [[blend.phase]]                 # successive mixes of sources; none: every document once
-    tokens = 1_000_000              # length of the phase; or documents = 10_000
-    weights = { web = 3, books = 1 }    # shares of its tokens; default: as in the mixture
+    tokens = 1_000_000
+    weights = { web = 3, books = 1 }
 
     [[blend.contamination]]         # replaces documents by items of benchmarks
     benchmarks = ["gsm8k"]
-    splits = ["test"]               # default: all splits except those for training
-    seen = 0.5                      # share of the items to insert; the others stay unseen
-    form = "full"                   # source, target, full, apart, apart_in_batch
-    template = "Q: {question}\\nA: {answer}"   # for form "full"; or a table with one per benchmark
-    shuffle_answers = false         # shuffle the choices anew in every copy
-    schedule = "early"              # early, middle, late: as soon as possible after 30, 60, 90 % of
-                                    # the tokens; uniform: anywhere from 30 to 90 %
-    window = [0.8, 1.0]             # instead of a schedule: anywhere in this share of the tokens
-    copies = 10                     # of each item; or
-    swap = 500                      # number of documents to replace; or
-    ratio = 0.16                    # share of the window's tokens to replace
-    into = ["web"]                  # sources whose documents may be replaced; default: all
-    most_per_batch = 0.05           # share of the documents of a batch that may be replaced
-    batch_documents = 512
+    form = "full"
+    schedule = "early"
+    copies = 10                     # of each item; or `swap` or `ratio`
 
 If `form`, `schedule` or `copies` is a list, there is one blend for every combination of values,
 with these in its name: `wmt-full-early-10`.
@@ -36,14 +22,31 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import product
-from math import isfinite
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler
+from pydantic.dataclasses import dataclass as model
+from pydantic_core import core_schema
 
 from decon_core.config.mixtures import Mixture
-from decon_core.config.settings import SettingsReader
+from decon_core.config.settings import (
+    AS_WRITTEN,
+    TABLE,
+    Flag,
+    Name,
+    Names,
+    Positive,
+    PositiveShare,
+    SettingsReader,
+    Share,
+    Whole,
+    expects,
+    invalid,
+    known,
+)
 from decon_core.errors import ConfigError, Problem
 
 Form = Literal["source", "target", "full", "apart", "apart_in_batch"]
@@ -60,13 +63,69 @@ SCHEDULES: Mapping[str, tuple[float, float]] = {
 PLACEHOLDERS = ("passage", "question", "choices", "answer", "letter")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
+class AsPairs:
+    """Validate a value as another type, and keep tables as sorted pairs, which are immutable."""
+
+    kind: Any
+
+    def __get_pydantic_core_schema__(self, _: object, handler: GetCoreSchemaHandler) -> Any:
+        def pairs(value: object, validate: Callable[[object], object]) -> object:
+            made = value if isinstance(value, tuple) else validate(value)
+            return tuple(sorted(made.items())) if isinstance(made, dict) else made
+
+        return core_schema.no_info_wrap_validator_function(pairs, handler(self.kind))
+
+
+def _ascending(window: tuple[float, float]) -> tuple[float, float]:
+    if window[0] >= window[1]:
+        raise invalid(_WINDOW, found=repr([*window]))
+    return window
+
+
+def _template(text: str) -> str:
+    """Accept a template with plain placeholders, of which one is the question or the answer."""
+    try:
+        fields = [
+            (name, form or conversion)
+            for _, name, form, conversion in string.Formatter().parse(text)
+            if name is not None
+        ]
+    except ValueError:
+        fields = []
+    names = {name for name, _ in fields}
+    is_plain = names <= set(PLACEHOLDERS) and not any(form for _, form in fields)
+    if not is_plain or not names & {"question", "answer"}:
+        raise invalid(_TEMPLATE)
+    return text
+
+
+_WINDOW = "two numbers from 0 to 1, ascending"
+_TEMPLATE = "a string with {question} or {answer}; placeholders: " + ", ".join(
+    f"{{{name}}}" for name in PLACEHOLDERS
+)
+Weight = Annotated[float, Field(strict=True, gt=0), AS_WRITTEN, expects("a number above 0")]
+Weights = Annotated[
+    dict[Annotated[str, known("sources")], Weight],
+    Field(min_length=1),
+    expects("sources with numbers above 0"),
+]
+Template = Annotated[str, AfterValidator(_template), expects(_TEMPLATE)]
+Window = Annotated[tuple[Share, Share], AfterValidator(_ascending), expects(_WINDOW)]
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
 class Phase:
     """A weighted mix of sources with a budget of tokens or documents."""
 
-    tokens: int | None = None
-    documents: int | None = None
-    weights: Pairs = ()  # source and share of the tokens; empty: as in the mixture
+    tokens: Positive | None = None
+    """Length of the phase."""
+
+    documents: Positive | None = None
+    """Or its length in documents."""
+
+    weights: Annotated[Pairs, AsPairs(Weights)] = ()
+    """Sources and their shares of the tokens; default: as in the mixture."""
 
     @property
     def is_everything(self) -> bool:
@@ -74,24 +133,51 @@ class Phase:
         return self.tokens is None and self.documents is None
 
 
-@dataclass(frozen=True, kw_only=True)
+@model(frozen=True, kw_only=True, config=TABLE)
 class Contamination:
     """Items of benchmarks that replace documents."""
 
-    benchmarks: tuple[str, ...]
-    splits: tuple[str, ...] = ()  # empty: all that are not for training
-    seen: float = 1.0
+    benchmarks: Names[Name]
+    """Benchmarks to insert items of."""
+
+    splits: Names[Name] = ()
+    """Their splits; default: all that are not for training."""
+
+    seen: PositiveShare = 1.0
+    """Share of the items to insert; the others stay unseen."""
+
     form: Form = "full"
-    template: str | Pairs | None = None  # for all benchmarks, by benchmark, or None: default
-    shuffle_answers: bool = False
-    schedule: str = "uniform"
-    window: tuple[float, float] | None = None
-    copies: int | None = None
-    swap: int | None = None
-    ratio: float | None = None
-    into: tuple[str, ...] = ()  # empty: all
-    most_per_batch: float = 0.05
-    batch_documents: int = 512
+    """What to insert of an item, and where."""
+
+    template: Annotated[str | Pairs | None, AsPairs(Template | dict[str, Template] | None)] = None
+    """Text of an item with form = "full": one for all, or by benchmark."""
+
+    shuffle_answers: Flag = False
+    """Shuffle the choices anew in every copy."""
+
+    schedule: Literal["early", "middle", "late", "uniform"] = "uniform"
+    """As soon as possible after 30, 60 or 90 % of the tokens; or anywhere from 30 to 90 %."""
+
+    window: Window | None = None
+    """Instead of a schedule: anywhere in this share of the tokens."""
+
+    copies: Positive | None = None
+    """Number of copies of each item."""
+
+    swap: Positive | None = None
+    """Number of documents to replace."""
+
+    ratio: Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN] | None = None
+    """Share of the window's tokens to replace."""
+
+    into: Names[Annotated[Name, known("sources")]] = ()
+    """Sources whose documents may be replaced; default: all."""
+
+    most_per_batch: PositiveShare = 0.05
+    """Share of a batch's documents that may be replaced."""
+
+    batch_documents: Positive = 512
+    """Documents in a batch."""
 
     @property
     def token_range(self) -> tuple[float, float]:
@@ -117,36 +203,45 @@ def is_for_training(split: str) -> bool:
     return bool(_TRAINING.search(split.lower()))
 
 
-@dataclass(frozen=True, kw_only=True)
+@model(frozen=True, kw_only=True, config=TABLE)
 class Blend:
     """A stream of documents, in numbered parts."""
 
     name: str
-    of: str
-    seed: int = 0
+    """Name of the blend, a folder in the store."""
+
+    of: Annotated[str, known("mixtures")]
+    """Mixture to draw documents from."""
+
+    seed: Whole = 0
+    """Seed of all random choices."""
+
     write: Write = "dolma"
-    part_tokens: int = 50_000_000
-    phases: tuple[Phase, ...] = (Phase(),)
-    contamination: tuple[Contamination, ...] = ()
+    """Format of the parts."""
+
+    part_tokens: Positive = 50_000_000
+    """Start a new part after so many tokens."""
+
+    phases: Annotated[tuple[Phase, ...], Field(alias="phase")] = field(
+        default_factory=lambda: (Phase(),)
+    )
+    """Successive mixes of sources."""
+
+    contamination: Annotated[
+        tuple[Contamination, ...], expects("tables: [[blend.contamination]]")
+    ] = ()
+    """Items of benchmarks that replace documents."""
 
     def to_json(self) -> dict[str, Any]:
         """Return all settings but the name, for fingerprints and manifests."""
         return {name: value for name, value in asdict(self).items() if name != "name"}
 
 
-_KEYS = {"name", "of", "seed", "write", "part_tokens", "phase", "contamination"}
-_PHASE_KEYS = {"tokens", "documents", "weights"}
 _AMOUNTS = ("copies", "swap", "ratio")
-_CONTAMINATION_KEYS = {
-    *("benchmarks", "splits", "seen", "form", "template", "shuffle_answers", "schedule", "window"),
-    *(*_AMOUNTS, "into", "most_per_batch", "batch_documents"),
-}
 _TRAINING = re.compile(r"(?<![a-z])train")  # train, training, auxiliary_train
-_MOST = 10**15  # upper limit of whole numbers
 _SHUFFLED = re.compile(r"\{(choices|letter)\}")
-_NUMBER = re.compile(r"\[\d+\]")
 _ONLY_FULL = ("template", "shuffle_answers")  # only with form = "full"
-_LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
+LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
 
 
 def read_blends(
@@ -174,10 +269,9 @@ class _Reader(SettingsReader):
         self._mixtures, self._sources = mixtures, sources
 
     def blends(self, value: object) -> tuple[Blend, ...]:
-        entries = self._tables("blend", value)
         blends = [
             blend
-            for number, entry in enumerate(entries)
+            for number, entry in enumerate(self.tables("blend", value))
             for blend in self._expand(f"blend[{number}]", entry)
         ]
         names = [blend.name for blend in blends]
@@ -186,26 +280,18 @@ class _Reader(SettingsReader):
             self.wrong("blend", f"{name!r}", "a name that no mixture has")
         return tuple(blends)
 
-    def _tables(self, where: str, value: object) -> list[dict[str, Any]]:
-        """Return a list of tables; report anything else."""
-        is_list = isinstance(value, list) and all(isinstance(one, dict) for one in value)
-        if not is_list or not value:
-            self.wrong(where, value, f"one or more [[{re.sub(_NUMBER, '', where)}]]")
-            return []
-        return list(value) if isinstance(value, list) else []
-
-    def _expand(self, where: str, entry: Mapping[str, Any]) -> Iterator[Blend]:
+    def _expand(self, where: str, entry: Any) -> Iterator[Blend]:
         """Yield one blend, or one for every combination of listed values."""
-        tables = entry.get("contamination", [])
-        if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
-            self.wrong(f"{where}.contamination", tables, "tables: [[blend.contamination]]")
-            return
+        tables = entry.get("contamination", []) if isinstance(entry, dict) else []
         listed = [
             (number, key, table[key])
-            for number, table in enumerate(tables)
-            for key in _LISTABLE
-            if isinstance(table.get(key), list)
+            for number, table in enumerate(tables if isinstance(tables, list) else ())
+            for key in LISTABLE
+            if isinstance(table, dict) and isinstance(table.get(key), list)
         ]
+        if not listed:
+            yield from self._blend(where, entry)
+            return
         before = len(self.problems)
         for number, key, values in listed:
             if key == "form" and values and "full" not in values:
@@ -221,209 +307,85 @@ class _Reader(SettingsReader):
                 if key == "form" and one != "full":  # they apply to "full" in the same list
                     for name in _ONLY_FULL:
                         chosen[number].pop(name, None)
-            named = "-".join([str(entry.get("name")), *map(str, values)])
-            blend = self._blend(where, {**entry, "contamination": chosen}, named)
-            if blend is None:
+            name = "-".join([str(entry.get("name")), *map(str, values)])
+            made = [*self._blend(where, {**entry, "name": name, "contamination": chosen})]
+            if not made:
                 return  # the others have the same problems
-            yield blend
+            yield from made
 
     def _check_only_full(self, where: str, table: Mapping[str, Any]) -> None:
         for key in _ONLY_FULL:
             if key in table:
                 self.wrong(f"{where}.{key}", f"form = {table['form']!r}", '"full" among the forms')
 
-    def _blend(self, where: str, entry: Mapping[str, Any], name: str) -> Blend | None:
+    def _blend(self, where: str, entry: Any) -> Iterator[Blend]:
         before = len(self.problems)
-        self.unknown(where, entry, _KEYS)
-        if not isinstance(entry.get("name"), str):
-            self.wrong(f"{where}.name", entry.get("name"), "a string")
-        self._whole(where, entry, "seed", least=None)
-        self._whole(where, entry, "part_tokens", least=1)
-        self.choice(f"{where}.write", entry.get("write", "dolma"), get_args(Write))
-        known = self._sources_of(f"{where}.of", entry.get("of"))
-        phases: tuple[Phase, ...] = (Phase(),)
-        if "phase" in entry:
-            phases = tuple(
-                self._phase(f"{where}.phase[{number}]", table, known)
-                for number, table in enumerate(self._tables(f"{where}.phase", entry["phase"]))
-            )
-        contamination = tuple(
-            self._contamination(f"{where}.contamination[{number}]", table, known)
-            for number, table in enumerate(entry["contamination"])
-        )
-        if len(self.problems) > before:
-            return None
-        rest = {key: entry[key] for key in ("of", "seed", "write", "part_tokens") if key in entry}
-        return Blend(**rest, name=name, phases=phases, contamination=contamination)
+        of = entry.get("of") if isinstance(entry, dict) else None
+        mixture = self._mixtures.get(of) if isinstance(of, str) else None
+        known = (mixture and mixture.sources) or tuple(self._sources)
+        blend = self.table(Blend, where, entry, sources=known, mixtures=tuple(self._mixtures))
+        if blend is None:
+            return
+        if mixture and mixture.write != "shards":
+            self.wrong(f"{where}.of", f"{mixture.name!r}", 'a mixture with write = "shards"')
+        if not blend.phases:
+            self.wrong(f"{where}.phase", [], "one or more [[blend.phase]]")
+        for number, phase in enumerate(blend.phases):
+            self._check_phase(f"{where}.phase[{number}]", phase)
+        for number, table in enumerate(entry.get("contamination", ())):
+            place = f"{where}.contamination[{number}]"
+            self._check_amount(place, table)
+            self._check_into(f"{place}.into", blend.contamination[number].into or known)
+            self._check_places(place, table)
+            self._check_texts(place, table)
+        if len(self.problems) == before:
+            yield blend
 
-    def _sources_of(self, where: str, name: object) -> tuple[str, ...]:
-        """Return the sources of the mixture that a blend draws from."""
-        mixture = self._mixtures.get(name) if isinstance(name, str) else None
-        if mixture is None:
-            known = ", ".join(self._mixtures)
-            self.wrong(where, name, f"the name of a mixture: one of {known}")
-            return tuple(self._sources)
-        if mixture.write != "shards":
-            self.wrong(where, f"{mixture.name!r}", 'a mixture with write = "shards"')
-        return mixture.sources or tuple(self._sources)
-
-    def _phase(self, where: str, entry: Mapping[str, Any], known: Sequence[str]) -> Phase:
-        self.unknown(where, entry, _PHASE_KEYS)
-        for key in ("tokens", "documents"):
-            self._whole(where, entry, key, least=1)
-        if "tokens" in entry and "documents" in entry:
+    def _check_phase(self, where: str, phase: Phase) -> None:
+        if phase.tokens is not None and phase.documents is not None:
             self.wrong(where, "both 'tokens' and 'documents'", "one of them: the length")
-        weights = entry.get("weights", {})
-        is_table = isinstance(weights, dict) and all(map(_is_number, weights.values()))
-        is_empty = "weights" in entry and not weights
-        if not is_table or is_empty or any(weight <= 0 for weight in weights.values()):
-            self.wrong(f"{where}.weights", weights, "sources with numbers above 0")
-            weights = {}
-        for name in weights:
-            if name not in known:
-                self.wrong(f"{where}.weights", repr(name), f"one of {', '.join(known)}")
-        if weights and not {"tokens", "documents"} & set(entry):
+        if phase.weights and phase.is_everything:
             expected = "'tokens' or 'documents' as well: the length of the phase"
             self.wrong(where, "weights alone", expected)
-        return Phase(
-            tokens=entry.get("tokens"),
-            documents=entry.get("documents"),
-            weights=tuple(sorted(weights.items())),
-        )
 
-    def _contamination(
-        self, where: str, entry: Mapping[str, Any], known: Sequence[str]
-    ) -> Contamination:
-        self.unknown(where, entry, _CONTAMINATION_KEYS)
-        values: dict[str, Any] = {
-            key: self.names(f"{where}.{key}", entry.get(key), required=key == "benchmarks") or ()
-            for key in ("benchmarks", "splits")
-        }
-        values["into"] = self._into(f"{where}.into", entry.get("into"), known)
-        amounts = [key for key in _AMOUNTS if key in entry]
+    def _check_amount(self, where: str, table: Mapping[str, Any]) -> None:
+        amounts = [key for key in _AMOUNTS if key in table]
         if len(amounts) != 1:
             found = " and ".join(amounts) or "no amount"
             self.wrong(where, found, f"one of {', '.join(_AMOUNTS)}")
-        for key in ("copies", "swap", "batch_documents"):
-            self._whole(where, entry, key, least=1)
-        self._between(where, entry, "seen", 0.0, 1.0)
-        self._between(where, entry, "ratio", 0.0, 1.0, is_open=True)
-        self._between(where, entry, "most_per_batch", 0.0, 1.0)
-        self.choice(f"{where}.form", entry.get("form", "full"), get_args(Form))
-        if str(entry.get("form")).startswith("apart") and _is_odd(entry.get("swap")):
-            self.wrong(f"{where}.swap", entry["swap"], "an even number: two documents per item")
-        self._check_places(where, entry)
-        self._check_texts(where, entry)
-        for key in ("seen", "form", "shuffle_answers", "schedule", "most_per_batch"):
-            if key in entry:
-                values[key] = entry[key]
-        values |= {key: entry[key] for key in (*_AMOUNTS, "batch_documents") if key in entry}
-        template = entry.get("template")
-        values["template"] = (
-            tuple(sorted(template.items())) if isinstance(template, dict) else template
-        )
-        values["window"] = tuple(entry["window"]) if _is_window(entry.get("window")) else None
-        return Contamination(**values)
+        if table.get("form", "full").startswith("apart") and table.get("swap", 0) % 2:
+            self.wrong(f"{where}.swap", table["swap"], "an even number: two documents per item")
 
-    def _into(self, where: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
-        names = self.names(where, value, known=known) or ()
-        for name in names or known:
+    def _check_into(self, where: str, names: Sequence[str]) -> None:
+        for name in names:
             if not self._sources.get(name, True):
                 found = f"{name!r}, whose documents have several fields"
                 self.wrong(where, found, "sources with one text field, or with messages")
-        return names
 
-    def _check_places(self, where: str, entry: Mapping[str, Any]) -> None:
-        if "window" in entry and not _is_window(entry["window"]):
-            self.wrong(f"{where}.window", entry["window"], "two numbers from 0 to 1, ascending")
-        if "window" in entry and "schedule" in entry:
+    def _check_places(self, where: str, table: Mapping[str, Any]) -> None:
+        if "window" in table and "schedule" in table:
             self.wrong(where, "both 'window' and 'schedule'", "one of them")
-        self.choice(f"{where}.schedule", entry.get("schedule", "uniform"), tuple(SCHEDULES))
-        if "ratio" in entry and entry.get("form") in ("apart", "apart_in_batch"):
-            self.wrong(f"{where}.form", entry["form"], "source, target or full with 'ratio'")
-        if "ratio" in entry and "most_per_batch" in entry:
+        if "ratio" in table and table.get("form") in ("apart", "apart_in_batch"):
+            self.wrong(f"{where}.form", table["form"], "source, target or full with 'ratio'")
+        if "ratio" in table and "most_per_batch" in table:
             self.wrong(where, "both 'most_per_batch' and 'ratio'", "one: a ratio is a share")
 
-    def _check_texts(self, where: str, entry: Mapping[str, Any]) -> None:
-        shuffle = entry.get("shuffle_answers", False)
-        if not isinstance(shuffle, bool):
-            self.wrong(f"{where}.shuffle_answers", shuffle, "true or false")
-        template = entry.get("template")
+    def _check_texts(self, where: str, table: Mapping[str, Any]) -> None:
+        template, shuffle = table.get("template"), table.get("shuffle_answers", False)
         if template is None and not shuffle:
             return
-        if entry.get("form", "full") != "full":
+        if table.get("form", "full") != "full":
             key = "template" if template is not None else "shuffle_answers"
-            self.wrong(f"{where}.{key}", f"form = {entry['form']!r}", 'form = "full" with it')
+            self.wrong(f"{where}.{key}", f"form = {table['form']!r}", 'form = "full" with it')
         if template == {}:
             self.wrong(f"{where}.template", "an empty table", "a string, or one per benchmark")
         if shuffle and isinstance(template, str) and not _SHUFFLED.search(template):
             found = "a template without {choices} and {letter}"
             self.wrong(f"{where}.shuffle_answers", found, "one with them")
-        templates = template if isinstance(template, dict) else {"": template}
-        for name, one in templates.items() if template is not None else ():
-            place = f"{where}.template.{name}" if name else f"{where}.template"
-            if not isinstance(one, str) or not _is_template(one):
-                names = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
-                expected = f"a string with {{question}} or {{answer}}; placeholders: {names}"
-                self.wrong(place, one, expected)
-            elif isinstance(template, dict) and name not in entry.get("benchmarks", ()):
-                self.wrong(place, name, "one of the benchmarks of this contamination")
-
-    def _whole(self, where: str, entry: Mapping[str, Any], key: str, *, least: int | None) -> None:
-        value = entry.get(key)
-        if value is None:
-            return
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or abs(value) > _MOST or (least is not None and value < least):
-            expected = "a whole number" if least is None else f"a whole number of {least} or more"
-            self.wrong(f"{where}.{key}", value, expected)
-
-    def _between(
-        self,
-        where: str,
-        entry: Mapping[str, Any],
-        key: str,
-        low: float,
-        high: float,
-        *,
-        is_open: bool = False,
-    ) -> None:
-        value = entry.get(key)
-        if value is None or (_is_number(value) and low < value <= high - 1e-9 * is_open):
-            return
-        end = "below" if is_open else "up to"
-        self.wrong(f"{where}.{key}", value, f"a number above {low:g} and {end} {high:g}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _is_odd(value: object) -> bool:
-    return isinstance(value, int) and value % 2 == 1
-
-
-def _is_window(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(map(_is_number, value))
-        and 0 <= value[0] < value[1] <= 1
-    )
-
-
-def _is_template(text: str) -> bool:
-    try:
-        fields = [
-            (name, form or conversion)
-            for _, name, form, conversion in string.Formatter().parse(text)
-            if name is not None
-        ]
-    except ValueError:
-        return False
-    names = {name for name, _ in fields}
-    is_plain = names <= set(PLACEHOLDERS) and not any(form for _, form in fields)
-    return is_plain and bool(names & {"question", "answer"})
+        for name in template if isinstance(template, dict) else ():
+            if name not in table["benchmarks"]:
+                expected = "one of the benchmarks of this contamination"
+                self.wrong(f"{where}.template.{name}", name, expected)
 
 
 def blend_named(blends: Iterable[Blend], name: str) -> Blend:

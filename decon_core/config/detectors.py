@@ -20,7 +20,6 @@ from decon_core.errors import InputError, Problem
 Setting = bool | int | float | str
 
 _BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
-_MUST_EXCEED = "the score must exceed the threshold and is at most 1"
 
 # In the order of tiles, tables and pages.
 BUILT_IN = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
@@ -79,30 +78,18 @@ class Declaration:
         return 1.0 if self.threshold.is_length else self.configured_threshold(policy)
 
     def setting_problems(self, policy: Any) -> Iterator[Problem]:
-        """Yield the problems of its settings in a policy."""
-        name, floor = self.threshold.setting, self.threshold.floor
-        threshold = self.configured_threshold(policy)
-        if not self.threshold.is_length and not 0 < threshold <= 1:
-            yield Problem(f"policy.{name}", repr(threshold), "above 0, at most 1")
-        if floor and not 0 < (least := self.setting(policy, floor)) <= threshold:
+        """Yield the problems of its settings in a policy, whose types are right."""
+        setting, floor = self.threshold.setting, self.threshold.floor
+        if floor is None:
+            return
+        least, threshold = self.setting(policy, floor), self.configured_threshold(policy)
+        if not 0 < least <= threshold:
             expected = f"above 0 and at most the threshold ({threshold})"
             yield Problem(f"policy.{floor}", repr(least), expected, _BELOW_FLOOR)
-        if self.threshold.is_exclusive and threshold == 1:
-            yield Problem(f"policy.{name}", repr(threshold), "below 1", _MUST_EXCEED)
-
-    def benchmark_problems(self, policy: Any, benchmark: str) -> Iterator[Problem]:
-        """Yield the problem of its threshold for one benchmark, if it has its own."""
-        name, floor = self.threshold.setting, self.threshold.floor
-        value = policy.benchmark[benchmark].get(name)
-        where = f"policy.benchmark.{benchmark}.{name}"
-        if value is None:
-            return
-        if not self.threshold.is_length and not 0 < value <= 1:
-            yield Problem(where, repr(value), "above 0, at most 1")
-        elif floor and value < (least := self.setting(policy, floor)):
-            yield Problem(where, repr(value), f"{floor} ({least}) or more", _BELOW_FLOOR)
-        elif self.threshold.is_exclusive and value == 1:
-            yield Problem(where, repr(value), "below 1", _MUST_EXCEED)
+        for benchmark, table in policy.benchmark.items():
+            if (value := table.get(setting, least)) < least:
+                where = f"policy.benchmark.{benchmark}.{setting}"
+                yield Problem(where, repr(value), f"{floor} ({least}) or more", _BELOW_FLOOR)
 
 
 _registered: dict[str, Declaration] = {}
@@ -163,9 +150,6 @@ def setting_problems(policy: Any) -> Iterator[Problem]:
     """Yield the problems of the settings of all detectors in a policy."""
     for one in declarations():
         yield from one.setting_problems(policy)
-    for benchmark in policy.benchmark:
-        for one in declarations():
-            yield from one.benchmark_problems(policy, benchmark)
 
 
 def own_settings() -> tuple[tuple[str, Setting], ...]:

@@ -1,58 +1,17 @@
 """Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
 
     [evals]
-    recipes = ["evals/*.yaml"]          # one or more recipe files, or globs
-    benchmarks = ["gsm8k", "mmlu"]      # optional: only these
-    required = ["gsm8k"]                # optional: fail if a detector sees too few of their items
-    least_indexable_share = 0.5         # too few: below this share; for other benchmarks a warning
-
-    [idf]
-    snapshot = ["gsm8k", "mmlu"]        # optional: benchmarks of the idf snapshot; default: all
-
-    [corpus]
-    pack_shards = 64                    # maximum number of shards of a source in a pack
-    pack_bytes = "20 GB"                # optional: maximum size of their files
+    recipes = ["evals/*.yaml"]
 
     [[corpus.source]]
     name = "web"
-    path = "corpus/web/**/*.jsonl.gz"   # a glob
-    text = "text"                       # or several: ["prompt", "chosen", "rejected"]
-    id = "id"                           # optional
-    pack_shards = 8                     # optional, as is pack_bytes: for this source
-
-    [[corpus.source]]
-    name = "chat"
-    path = "corpus/chat/*.parquet"
-    messages = "messages"               # instead of text: a list of turns
-    roles = ["user", "assistant"]       # optional: only turns with these roles
+    path = "corpus/web/**/*.jsonl.gz"
+    text = "text"
 
     [policy]
     contamination_score_threshold = 0.8
 
-    [[mixture]]                         # optional, any number: see mixtures.py
-    name = "decontaminated"
-
-    [[blend]]                           # optional: see blends.py
-    name = "stream"
-    of = "decontaminated"
-
-    [review]                            # optional: verdicts on findings (docs/review.md)
-    verdicts = "verdicts.jsonl"         # the file; it need not exist
-    clears = ["template", "common source"]    # verdicts that make a match no leak
-
-    [report]
-    snippets = "on"                     # or "off": no text of the corpus in database and pages
-    context = 300                       # characters shown before and after a match
-    most_pairs = 50_000                 # pairs of item and passage whose texts are kept
-    drift = 0.05                        # accepted change of a leak rate since the previous report
-
-    [store]
-    path = ".decon"                     # or a URL: s3://bucket/products
-    work = ".decon"                     # optional, with a URL: the local folder
-
-    [storage.s3]                        # optional: options of a file system, but no secrets
-    endpoint_url = "http://127.0.0.1:9000"
-
+The models below describe every key; `mixtures`, `blends` and `policy` have those of their tables.
 Sources, recipes and benchmark files may also be URLs (docs/configuration.md). Relative paths are
 relative to the folder of the file.
 """
@@ -63,37 +22,42 @@ import glob
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detectors import names
 from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.policy import Policy
-from decon_core.config.settings import SettingsReader
-from decon_core.config.verdicts import CLEARING, DEFAULT_FILE
+from decon_core.config.settings import (
+    TABLE,
+    Count,
+    Distinct,
+    Name,
+    Names,
+    Positive,
+    SettingsReader,
+    Share,
+    did_you_mean,
+    expects,
+    invalid,
+    with_new_names,
+)
+from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.errors import ConfigError, Problem
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
+
+T = TypeVar("T")
 
 CONFIG_VARIABLE = "DECON_CONFIG"  # environment variable with the path, for Dagster's processes
 DEFAULT_CONFIG = "decon.toml"
 
-_SECTIONS = {
-    "evals": {"recipes", "benchmarks", "required", "least_indexable_share"},
-    "idf": {"snapshot"},
-    "corpus": {"pack_shards", "pack_bytes", "source"},
-    "policy": None,
-    "mixture": None,
-    "blend": None,
-    "review": {"verdicts", "clears"},
-    "report": {"snippets", "context", "most_pairs", "drift"},
-    "store": {"path", "work"},
-    "storage": None,
-}
-_SOURCE_KEYS = {"name", "path", "text", "messages", "roles", "id"}
-_PACKING_KEYS = {"pack_shards", "pack_bytes"}
 _DEFAULT_PACK_SHARDS = 64
+_LIMITS = ("pack_shards", "pack_bytes")
 _STORE = ".decon"
 # Names of secret options.
 _SECRET = re.compile(
@@ -102,6 +66,149 @@ _SECRET = re.compile(
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?)(i?)B")
 _POWERS = ("", "k", "M", "G", "T")
+
+RENAMED = {"idf.snapshot": "idf.benchmarks"}  # accepted for one version, with a note
+
+
+def _bytes(size: object) -> int:
+    if (n_bytes := bytes_of(size)) is None:
+        raise invalid("a whole number of 1 or more, or a size like '20 GB'")
+    return n_bytes
+
+
+Bytes = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+]
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Evals:
+    """[evals]: the benchmarks."""
+
+    recipes: Names[Name]
+    """Recipe files, or globs."""
+
+    benchmarks: Names[Name] | None = None
+    """Use only these."""
+
+    required: Names[Name] = ()
+    """Fail if a chosen detector can find too few items of these benchmarks."""
+
+    least_indexable_share: Share = 0.5
+    """Too few: below this share; for other benchmarks a warning."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Idf:
+    """[idf]: the weights of n-grams."""
+
+    benchmarks: Names[Name] | None = None
+    """Benchmarks whose frequencies are frozen at the first run."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class PackLimits:
+    """Limits of a pack, for all sources or for one."""
+
+    pack_shards: Positive | None = None
+    """Maximum number of shards in a pack."""
+
+    pack_bytes: Bytes | None = None
+    """Maximum size of a pack's files: a number, or "20 GB"."""
+
+    @property
+    def given(self) -> dict[str, int]:
+        """The limits that are set, as fields of `Packing`."""
+        limits = {"shards": self.pack_shards, "n_bytes": self.pack_bytes}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class SourceTable(PackLimits):
+    """[[corpus.source]]: shards that are read in the same way."""
+
+    name: str
+    """Name of the source, part of the names of its packs."""
+
+    path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
+    """A glob; `**` descends into folders."""
+
+    text: Annotated[
+        Name | Names[Name] | None, expects("the name of a field, or a list of them")
+    ] = None
+    """Field with the text, nested with dots; or several."""
+
+    messages: Annotated[Name | None, expects("the name of a field")] = None
+    """Instead of text: field with the turns of a conversation."""
+
+    roles: Names[Name] = ()
+    """With messages: only turns with these roles."""
+
+    id: Annotated[Name | None, expects("the name of a field")] = None
+    """Field with the row's id."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Corpus(PackLimits):
+    """[corpus]: the shards."""
+
+    source: tuple[SourceTable, ...] = ()
+    """The sources."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Review:
+    """[review]: verdicts of people on matches."""
+
+    verdicts: Annotated[Name, expects("a local file, which need not exist")] = DEFAULT_FILE
+    """File of verdicts, which need not exist."""
+
+    clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
+    """Verdicts that take a match out of the leaks."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Report:
+    """[report]: how much text a report shows, and what it warns of."""
+
+    snippets: Literal["on", "off"] = "on"
+    """Off: no corpus text in database and pages."""
+
+    context: Count = 300
+    """Characters shown before and after a match."""
+
+    most_pairs: Count = 50_000
+    """Pairs of item and passage whose texts are kept."""
+
+    drift: Share = 0.05
+    """Accepted change of a leak rate since the previous report."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class StoreTable:
+    """[store]: the place of all products."""
+
+    path: Annotated[Name | None, expects("a path")] = None
+    """A folder or a URL; default: .decon."""
+
+    work: Annotated[Name | None, expects("a path")] = None
+    """With a URL: the local work folder; default: .decon."""
+
+
+SECTIONS: Mapping[str, Any] = {
+    "evals": Evals,
+    "idf": Idf,
+    "corpus": Corpus,
+    "policy": Policy,
+    "mixture": tuple[Mixture, ...],
+    "blend": tuple[Blend, ...],
+    "review": Review,
+    "report": Report,
+    "store": StoreTable,
+    "storage": dict[str, dict[str, Any]],
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,37 +311,20 @@ class _Reader(SettingsReader):
         self._folder = path.resolve().parent
 
     def config(self, values: Mapping[str, Any]) -> Config:
-        self.unknown("", values, _SECTIONS)
-        sections: dict[str, Mapping[str, Any]] = {}
-        for name, keys in _SECTIONS.items():
-            if name in ("mixture", "blend"):  # lists of tables
-                continue
-            section = values.get(name, {})
-            if not isinstance(section, dict):
-                self.wrong(name, section, "a table")
-                section = {}
-            if keys is not None:
-                self.unknown(name, section, keys)
-            sections[name] = section
-        evals, corpus = sections["evals"], sections["corpus"]
-        recipes = self._recipes(evals.get("recipes"))
-        benchmarks = self.names("evals.benchmarks", evals.get("benchmarks"))
-        required = self.names("evals.required", evals.get("required")) or ()
-        share = evals.get("least_indexable_share", 0.5)
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            self.wrong("evals.least_indexable_share", share, "a number from 0 to 1")
-        snapshot = self.names("idf.snapshot", sections["idf"].get("snapshot"))
-        self._use_options(sections["storage"])
-        store, kept = self._store(sections["store"])
-        verdicts = self._verdicts(sections["review"].get("verdicts", DEFAULT_FILE))
-        clears = self._clears(sections["review"].get("clears", [*CLEARING]))
-        sources = self._sources(corpus.get("source", []))
-        packing = self._packing(corpus)
-        showing = self._showing(sections["report"])
-        drift = sections["report"].get("drift", 0.05)
-        if isinstance(drift, bool) or not isinstance(drift, int | float) or not 0 <= drift <= 1:
-            self.wrong("report.drift", drift, "a number from 0 to 1")
-        policy = self._policy(sections["policy"])
+        values = with_new_names(values, RENAMED, where=str(self._path))
+        for name in sorted(values.keys() - SECTIONS.keys()):
+            remedy = did_you_mean(name, SECTIONS)
+            self.wrong("top level", f"unknown key {name!r}", "a known key", remedy)
+        evals = self._section("evals", values, Evals)
+        idf = self._section("idf", values, Idf)
+        recipes = self._recipes(evals.recipes) if evals else ()
+        self._use_options(values.get("storage", {}))
+        store, kept = self._store(self._section("store", values, StoreTable) or StoreTable())
+        review = self._section("review", values, Review) or Review()
+        verdicts = self._verdicts(review.verdicts)
+        sources, packing = self._corpus(values.get("corpus", {}))
+        report = self._section("report", values, Report) or Report()
+        policy = self._policy(values.get("policy", {}))
         mixtures, problems = read_mixtures(
             values.get("mixture"),
             where=str(self._path),
@@ -249,56 +339,56 @@ class _Reader(SettingsReader):
             sources={source.name: source.is_one_text for source in sources},
         )
         self.problems += problems
-        if self.problems or policy is None:
+        if self.problems or policy is None or evals is None or idf is None:
             raise ConfigError(self.problems)
         return Config(
             path=self._path.resolve(),
             folder=self._folder,
             recipes=recipes,
-            benchmarks=benchmarks,
-            required=required,
-            least_indexable_share=share,
-            snapshot=snapshot,
+            benchmarks=evals.benchmarks,
+            required=evals.required,
+            least_indexable_share=evals.least_indexable_share,
+            snapshot=idf.benchmarks,
             sources=sources,
             packing=packing,
             policy=policy,
             mixtures=mixtures,
             blends=blends,
             verdicts=verdicts,
-            clears=clears,
-            showing=showing,
-            drift=drift,
+            clears=review.clears,
+            showing=Showing(
+                snippets=report.snippets == "on",
+                context=report.context,
+                most_pairs=report.most_pairs,
+            ),
+            drift=report.drift,
             store=store,
             kept=kept,
-            storage=tuple(sections["storage"]),
+            storage=tuple(values.get("storage", {})),
         )
 
-    def _use_options(self, storage: Mapping[str, Any]) -> None:
+    def _section(self, name: str, values: Mapping[str, Any], model: type[T]) -> T | None:
+        return self.table(model, name, values.get(name, {}))
+
+    def _use_options(self, storage: object) -> None:
         """Set the options of file systems, before recipes are searched for on them."""
         before = len(self.problems)
-        for scheme, options in storage.items():
-            if not isinstance(options, dict):
-                self.wrong(f"storage.{scheme}", options, "a table of options")
-                continue
-            for where in _secrets(options, f"storage.{scheme}"):
-                remedy = "set it in the environment, where the file system reads it"
-                self.wrong(where, "a secret, by its name", "no secrets in a file", remedy)
-        if len(self.problems) == before:
-            use_options(storage)
+        options = self.table(dict[str, dict[str, Any]], "storage", storage)
+        for where in _secrets(options, "storage"):
+            remedy = "set it in the environment, where the file system reads it"
+            self.wrong(where, "a secret, by its name", "no secrets in a file", remedy)
+        if options and len(self.problems) == before:
+            use_options(options)
 
-    def _store(self, section: Mapping[str, Any]) -> tuple[Path, RemotePath | None]:
-        for key in sorted(section.keys() & {"path", "work"}):
-            if not _is_name(section[key]):
-                self.wrong(f"store.{key}", repr(section[key]), "a path")
-                return self._folder, None
-        work = section.get("work", _STORE)
+    def _store(self, section: StoreTable) -> tuple[Path, RemotePath | None]:
+        work = section.work or _STORE
         if is_url(work):
             self.wrong("store.work", work, "a local folder")
-        kept = parse_path(section.get("path", work), base=self._folder)
+        kept = parse_path(section.path or work, base=self._folder)
         if isinstance(kept, RemotePath):
             self._require_folder("store.work", self._folder / work)
             return self._folder / work, kept
-        if "work" in section:
+        if section.work:
             self.wrong("store.work", work, "no such key, as the store itself is a local folder")
         self._require_folder("store.path", kept)
         return kept, None
@@ -307,20 +397,19 @@ class _Reader(SettingsReader):
         if path.exists() and not path.is_dir():
             self.wrong(where, f"the file {path}", "a folder, which need not exist")
 
-    def _verdicts(self, value: object) -> Path:
+    def _verdicts(self, value: str) -> Path:
         expected = "a local file, which need not exist"
-        if not isinstance(value, str) or not value or is_url(value):
-            self.wrong("review.verdicts", repr(value), expected)
-            return self._folder
         path = self._folder / value
-        if path.is_dir():
+        if is_url(value):
+            self.wrong("review.verdicts", repr(value), expected)
+        elif path.is_dir():
             self.wrong("review.verdicts", f"the folder {path}", expected)
         return path
 
-    def _recipes(self, value: object) -> tuple[Path, ...]:
+    def _recipes(self, patterns: tuple[str, ...]) -> tuple[Path, ...]:
         """Return the recipe files in the given order, those of a glob by name, each once."""
         recipes: list[Path] = []
-        for pattern in self.names("evals.recipes", value, required=True) or ():
+        for pattern in patterns:
             files = [parse_path(pattern, base=self._folder)]
             if glob.has_magic(pattern):
                 files = self._matching(pattern)
@@ -335,107 +424,47 @@ class _Reader(SettingsReader):
             return [file for file, _ in expand_glob(str(path))]
         return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
 
-    def _packing(self, corpus: Mapping[str, Any]) -> Mapping[str, Packing]:
-        """Return the limits by source: its own, or else those of [corpus]."""
-        general = self._limits("corpus", corpus)
-        packing = {}
-        entries = corpus.get("source", [])
-        for number, entry in enumerate(entries if isinstance(entries, list) else []):
-            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
-                limits = general | self._limits(f"corpus.source[{number}]", entry)
-                packing[entry["name"]] = Packing(**limits or {"shards": _DEFAULT_PACK_SHARDS})
-        return packing
+    def _corpus(self, values: object) -> tuple[tuple[Source, ...], dict[str, Packing]]:
+        """Return the sources, and the limits of their packs: their own, or those of [corpus]."""
+        entries = values.get("source") if isinstance(values, dict) else None
+        if isinstance(values, dict):
+            values = {key: value for key, value in values.items() if key != "source"}
+        general = self.table(Corpus, "corpus", values) or Corpus()
+        if not isinstance(entries, list) or not entries:
+            self.wrong("corpus.source", entries, "at least one [[corpus.source]]")
+            return (), {}
+        sources, packing = [], {}
+        for number, entry in enumerate(entries):
+            table = self.table(SourceTable, f"corpus.source[{number}]", entry)
+            if table is None:
+                continue
+            self._check_fields(f"corpus.source[{number}]", table)
+            limits = general.given | table.given or {"shards": _DEFAULT_PACK_SHARDS}
+            packing[table.name] = Packing(**limits)
+            fields = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
+            sources.append(Source(**fields))
+        self.named_tables("corpus.source", [source.name for source in sources], what="source")
+        return tuple(sources), packing
 
-    def _limits(self, where: str, section: Mapping[str, Any]) -> dict[str, int]:
-        limits: dict[str, int] = {}
-        if "pack_shards" in section:
-            shards = section["pack_shards"]
-            if not isinstance(shards, int) or isinstance(shards, bool) or shards < 1:
-                self.wrong(f"{where}.pack_shards", shards, "a whole number of 1 or more")
-            else:
-                limits["shards"] = shards
-        if "pack_bytes" in section:
-            n_bytes = bytes_of(section["pack_bytes"])
-            if n_bytes is None:
-                expected = "a whole number of 1 or more, or a size like '20 GB'"
-                self.wrong(f"{where}.pack_bytes", section["pack_bytes"], expected)
-            else:
-                limits["n_bytes"] = n_bytes
-        return limits
+    def _check_fields(self, where: str, table: SourceTable) -> None:
+        if (table.text is None) == (table.messages is None):
+            found = "neither" if table.text is None else "both"
+            self.wrong(where, found, "either 'text' or 'messages': the field with the content")
+        if table.roles and table.messages is None:
+            self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
 
-    def _showing(self, section: Mapping[str, Any]) -> Showing:
-        snippets = section.get("snippets", "on")
-        if snippets not in ("on", "off"):
-            self.wrong("report.snippets", snippets, "'on' or 'off'")
-        numbers = {name: section[name] for name in ("context", "most_pairs") if name in section}
-        for name, value in numbers.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                self.wrong(f"report.{name}", value, "a whole number of 0 or more")
-        return Showing(snippets=snippets == "on", **numbers)
-
-    def _policy(self, section: Mapping[str, Any]) -> Policy | None:
+    def _policy(self, section: object) -> Policy | None:
+        if not isinstance(section, dict):
+            self.wrong("policy", repr(section), "a table")
+            return None
         tokenizer = section.get("tokenizer_str")
         if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
             section = {**section, "tokenizer_str": str(self._folder / tokenizer)}
         try:
             return Policy.from_mapping(section, where=f"{self._path}: policy")
         except ConfigError as error:
-            for problem in error.problems:
-                where = problem.where.removeprefix(f"{self._path}: ")
-                self.problems.append(replace(problem, where=f"{self._path}: {where}"))
+            self.problems += error.problems
             return None
-
-    def _clears(self, value: object) -> tuple[str, ...]:
-        """An empty list is allowed: verdicts are then only notes."""
-        if value == []:
-            return ()
-        return self.named_choices("review.clears", value, CLEARING)
-
-    def _sources(self, entries: object) -> tuple[Source, ...]:
-        if not isinstance(entries, list) or not entries:
-            self.wrong("corpus.source", entries, "at least one [[corpus.source]]")
-            return ()
-        sources = [
-            source
-            for number, entry in enumerate(entries)
-            if (source := self._source(f"corpus.source[{number}]", entry))
-        ]
-        self.named_tables("corpus.source", [source.name for source in sources], what="source")
-        return tuple(sources)
-
-    def _source(self, where: str, entry: object) -> Source | None:
-        before = len(self.problems)
-        if not isinstance(entry, dict):
-            self.wrong(where, entry, "a table")
-            return None
-        self.unknown(where, entry, _SOURCE_KEYS | _PACKING_KEYS)
-        for key in ("name", "path"):
-            if not isinstance(entry.get(key), str):
-                self.wrong(f"{where}.{key}", entry.get(key), "a string")
-        if entry.get("path") == "":
-            self.wrong(f"{where}.path", "''", "a path or a pattern")
-        for key in sorted(entry.keys() & {"messages", "id"}):
-            if not _is_name(entry[key]):
-                self.wrong(f"{where}.{key}", repr(entry[key]), "the name of a field")
-        if isinstance(entry.get("text"), list):
-            self.names(f"{where}.text", entry["text"])
-        elif "text" in entry and not _is_name(entry["text"]):
-            expected = "the name of a field, or a list of them"
-            self.wrong(f"{where}.text", repr(entry["text"]), expected)
-        if ("text" in entry) == ("messages" in entry):
-            found = "both" if "text" in entry else "neither"
-            self.wrong(where, found, "either 'text' or 'messages': the field with the content")
-        if "roles" in entry:
-            self.names(f"{where}.roles", entry["roles"])
-            if "messages" not in entry:
-                self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
-        if len(self.problems) > before:
-            return None
-        return Source(**{key: entry[key] for key in entry if key in _SOURCE_KEYS})
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def _secrets(value: object, where: str) -> Iterator[str]:

@@ -2,38 +2,20 @@
 
     [[mixture]]
     name = "decontaminated"          # all documents except those that leaked
-    sources = ["web", "chat"]        # optional: only these
-    cut = "documents"                # what to remove of a leak: documents, turns, or spans
-    mask = ""                        # text that replaces a removed span
-    write = "shards"                 # or "attributes": Dolma attribute files, for its mixer;
-                                     # "dolma", "parquet": the documents in these layouts
-
-    [mixture.leaks]                  # which leaks count; all optional
-    detectors = ["decon"]
-    benchmarks = ["gsm8k"]
-    splits = ["test"]
-    least_score = 0.9                # leaks with the verdict "leak" count with any score
-    verdicts = ["leak"]              # only leaks with this verdict of a person
-    question_only = "remove"         # or "keep": questions that were found without their answer
-
-    [mixture.licenses]               # optional: only documents under these licenses
-    field = "license"                # or several: the first with a license counts
-    allow = ["CC-BY-*", "MIT"]       # or deny = [...], or both
-    unknown = "drop"                 # or "keep": rows without a license, or with "unknown"
 
     [[mixture]]
-    name = "original"
-    take = "everything"
-
-    [[mixture]]
-    name = "leaked"
-    take = "leaks"                   # only the contaminated documents
+    name = "open"
+    cut = "spans"
+    [mixture.leaks]
+    least_score = 0.9
+    [mixture.licenses]
+    field = "license"
+    allow = ["CC-BY-*", "MIT"]
 
     [[mixture]]
     name = "control"
-    take = "control"                 # loses as many documents and tokens, per source, as ...
-    control_of = "decontaminated"    # ... this mixture, drawn from the documents that it keeps
-    seed = 0
+    take = "control"
+    control_of = "decontaminated"
 
 Without any table there is one mixture, `decontaminated`, with default settings.
 """
@@ -41,12 +23,24 @@ Without any table there is one mixture, `decontaminated`, with default settings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from fnmatch import fnmatchcase
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
 from decon_core.config.detectors import BUILT_IN
-from decon_core.config.settings import SettingsReader
+from decon_core.config.settings import (
+    TABLE,
+    Name,
+    Names,
+    SettingsReader,
+    Share,
+    Whole,
+    expects,
+    known,
+)
 from decon_core.config.verdicts import LEAK
 from decon_core.errors import ConfigError, Problem
 from decon_core.wording import counted
@@ -57,11 +51,10 @@ Unknown = Literal["drop", "keep"]
 Write = Literal["shards", "attributes", "dolma", "parquet"]
 QuestionOnly = Literal["remove", "keep"]
 
-
 _MOST_NAMED = 8  # benchmarks in a description
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=TABLE)
 class Leaks:
     """Which of the leaks found under the policy count for a mixture; empty fields: all of them.
 
@@ -69,12 +62,24 @@ class Leaks:
     model that is trained on it has seen the question of the test.
     """
 
-    detectors: tuple[str, ...] = ()
-    benchmarks: tuple[str, ...] = ()
-    splits: tuple[str, ...] = ()
-    least_score: float | None = None
-    verdicts: tuple[str, ...] = ()
+    detectors: Names[Annotated[Name, known("detectors")]] = ()
+    """Leaks by these detectors."""
+
+    benchmarks: Names[Name] = ()
+    """Leaks of these benchmarks."""
+
+    splits: Names[Name] = ()
+    """Leaks of these splits."""
+
+    least_score: Share | None = None
+    """Least score; leaks with the verdict "leak" count with any score."""
+
+    # Only "leak": a match with any other verdict never counts as a leak.
+    verdicts: Names[Literal["leak"]] = ()
+    """Only leaks with this verdict of a person."""
+
     question_only: QuestionOnly = "remove"
+    """What to do with questions found without their answer."""
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
@@ -117,14 +122,26 @@ class Leaks:
         return bool(entry["score"] >= least or entry["verdict"] == LEAK)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=TABLE)
 class Licenses:
     """The licenses of documents to take: SPDX names in any case; `*` matches any characters."""
 
-    fields: tuple[str, ...]  # the first field with a license counts
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
+    fields: Annotated[
+        Names[Name],
+        BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+        expects("the field with the license, or several"),
+        Field(alias="field"),
+    ]
+    """Field of the license; of several, the first with one."""
+
+    allow: Names[Name] = ()
+    """Only these, as "CC-BY-*"."""
+
+    deny: Names[Name] = ()
+    """None of these."""
+
     unknown: Unknown = "drop"
+    """Rows without a license, or with "unknown"."""
 
     def takes(self, license_name: str | None) -> bool:
         name = _normalized(license_name or "")
@@ -151,20 +168,41 @@ def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern.casefold()) for pattern in patterns)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=TABLE)
 class Mixture:
     """A filtered variant of the corpus."""
 
     name: str
+    """Name of the mixture, a folder in the store."""
+
     take: Take = "clean"
-    sources: tuple[str, ...] = ()  # empty: all
+    """Documents to take: those without leaks, everything, those with leaks, or a control that
+    loses as many documents and tokens as another mixture."""
+
+    sources: Names[Annotated[Name, known("sources")]] = ()
+    """Only these sources."""
+
     cut: Cut = "documents"
+    """What to remove of a leak."""
+
     mask: str = ""
+    """Text that replaces a removed span."""
+
     write: Write = "shards"
+    """The shards in their own format, Dolma attribute files for its mixer, or the documents as
+    Dolma JSONL or parquet."""
+
     leaks: Leaks = field(default_factory=Leaks)
+    """Which leaks count."""
+
     licenses: Licenses | None = None
-    control_of: str | None = None
-    seed: int = 0
+    """Only documents under these licenses."""
+
+    control_of: Annotated[str | None, expects("the name of a mixture")] = None
+    """The mixture that a control is compared with."""
+
+    seed: Whole = 0
+    """Seed of the random choice of a control."""
 
     def to_json(self) -> dict[str, Any]:
         """Return all settings but the name, for fingerprints and manifests."""
@@ -181,10 +219,6 @@ class Mixture:
 
 DEFAULT = Mixture(name="decontaminated")
 
-_KEYS = {
-    *("name", "take", "sources", "cut", "mask", "write"),
-    *("leaks", "licenses", "control_of", "seed"),
-}
 # Keys that only have an effect with these values of another key. Elsewhere they are refused, as
 # they would be ignored silently. (Keys that a control takes from its treatment: `_check_control`.)
 _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -194,8 +228,6 @@ _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("control_of", "take", ("control",)),
     ("seed", "take", ("control",)),
 )
-_LEAK_KEYS = {"detectors", "benchmarks", "splits", "least_score", "verdicts", "question_only"}
-_LICENSE_KEYS = {"field", "allow", "deny", "unknown"}
 
 
 def read_mixtures(
@@ -207,127 +239,53 @@ def read_mixtures(
     """
     if value is None:
         return (DEFAULT,), []
-    reader = _Reader(where, detectors)
-    return reader.mixtures(value, sources), reader.problems
+    reader = _Reader(where)
+    return reader.mixtures(value, sources, detectors), reader.problems
 
 
 class _Reader(SettingsReader):
     """Parses [[mixture]] tables and collects their problems."""
 
-    def __init__(self, where: str, detectors: Sequence[str]) -> None:
-        super().__init__(where)
-        self._detectors = detectors
-
-    def mixtures(self, value: object, sources: Sequence[str]) -> tuple[Mixture, ...]:
-        if not isinstance(value, list) or not value:
-            self.wrong("mixture", value, "one or more [[mixture]]")
-            return ()
-        mixtures = [
-            mixture
-            for number, entry in enumerate(value)
-            if (mixture := self._mixture(f"mixture[{number}]", entry, sources))
-        ]
-        self.named_tables("mixture", [mixture.name for mixture in mixtures], what="mixture")
-        by_name = {mixture.name: mixture for mixture in mixtures}
-        for mixture in mixtures:
+    def mixtures(
+        self, value: object, sources: Sequence[str], detectors: Sequence[str]
+    ) -> tuple[Mixture, ...]:
+        by_name: dict[str, Mixture] = {}
+        names = []
+        for number, entry in enumerate(self.tables("mixture", value)):
+            where, before = f"mixture[{number}]", len(self.problems)
+            mixture = self.table(Mixture, where, entry, sources=sources, detectors=detectors)
+            if mixture is not None:
+                self._check_effects(where, mixture)
+                self._check_licenses(f"{where}.licenses", mixture.licenses)
+            if mixture is not None and len(self.problems) == before:
+                names.append(mixture.name)
+                by_name[mixture.name] = mixture
+        self.named_tables("mixture", names, what="mixture")
+        for mixture in by_name.values():
             self._check_control(mixture, by_name)
-        return tuple(mixtures)
+        return tuple(by_name.values())
 
-    def _mixture(self, where: str, entry: object, sources: Sequence[str]) -> Mixture | None:
-        if not isinstance(entry, dict):
-            self.wrong(where, entry, "a table")
-            return None
-        before = len(self.problems)
-        self.unknown(where, entry, _KEYS)
-        for key, kind, expected in (
-            ("name", str, "a string"),
-            ("mask", str, "a string"),
-            ("control_of", str, "the name of a mixture"),
-            ("seed", int, "a whole number"),
-        ):
-            if key in entry and (not isinstance(entry[key], kind) or entry[key] is True):
-                self.wrong(f"{where}.{key}", entry[key], expected)
-        if "name" not in entry:
-            self.wrong(f"{where}.name", None, "a string")
-        self.choice(f"{where}.take", entry.get("take", "clean"), get_args(Take))
-        self.choice(f"{where}.cut", entry.get("cut", "documents"), get_args(Cut))
-        self.choice(f"{where}.write", entry.get("write", "shards"), get_args(Write))
-        if entry.get("write") == "attributes" and entry.get("cut", "documents") != "documents":
-            self.wrong(f"{where}.cut", entry["cut"], "documents: attributes contain the spans")
-        self._check_ignored(where, entry)
-        names = self._names(where, entry, "sources", known=sources)
-        leaks = self._leaks(f"{where}.leaks", entry.get("leaks", {}))
-        licenses = None
-        if "licenses" in entry:
-            licenses = self._licenses(f"{where}.licenses", entry["licenses"])
-        if len(self.problems) > before or leaks is None:
-            return None
-        rest = {key: entry[key] for key in _KEYS & set(entry) - {"leaks", "licenses", "sources"}}
-        return Mixture(**rest, sources=names, leaks=leaks, licenses=licenses)
-
-    def _check_ignored(self, where: str, entry: Mapping[str, Any]) -> None:
+    def _check_effects(self, where: str, mixture: Mixture) -> None:
         """Report keys without effect in a mixture of this kind, unless they have the default."""
+        if mixture.write == "attributes" and mixture.cut != "documents":
+            self.wrong(f"{where}.cut", mixture.cut, "documents: attributes contain the spans")
         for key, other, values in _EFFECTIVE_WITH:
-            default = {} if key == "leaks" else getattr(DEFAULT, key)
-            is_used = entry.get(other, getattr(DEFAULT, other)) in values
-            if entry.get(key, default) != default and not is_used:
-                needed = " or ".join(f'"{value}"' for value in values)
+            value = getattr(mixture, key)
+            if value != getattr(DEFAULT, key) and getattr(mixture, other) not in values:
+                needed = " or ".join(f'"{one}"' for one in values)
                 remedy = f"leave it out, or set {other} = {needed}"
-                self.wrong(f"{where}.{key}", entry[key], f"{other} = {needed}", remedy)
+                found = "a table" if key == "leaks" else repr(value)
+                self.wrong(f"{where}.{key}", found, f"{other} = {needed}", remedy)
 
-    def _leaks(self, where: str, entry: object) -> Leaks | None:
-        if not isinstance(entry, dict):
-            self.wrong(where, entry, "a table")
-            return None
-        self.unknown(where, entry, _LEAK_KEYS)
-        least = entry.get("least_score")
-        is_number = isinstance(least, int | float) and not isinstance(least, bool)
-        if least is not None and not (is_number and 0 <= least <= 1):
-            self.wrong(f"{where}.least_score", least, "a number from 0 to 1")
-        question_only = entry.get("question_only", "remove")
-        self.choice(f"{where}.question_only", question_only, get_args(QuestionOnly))
-        return Leaks(
-            detectors=self._names(where, entry, "detectors", known=self._detectors),
-            benchmarks=self._names(where, entry, "benchmarks"),
-            splits=self._names(where, entry, "splits"),
-            least_score=least,
-            # Only "leak": a match with any other verdict never counts as a leak.
-            verdicts=self._verdicts(f"{where}.verdicts", entry),
-            question_only=question_only,
-        )
-
-    def _verdicts(self, where: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
-        return self.named_choices(where, entry["verdicts"], (LEAK,)) if "verdicts" in entry else ()
-
-    def _licenses(self, where: str, entry: object) -> Licenses | None:
-        if not isinstance(entry, dict):
-            self.wrong(where, entry, "a table")
-            return None
-        self.unknown(where, entry, _LICENSE_KEYS)
-        field = entry.get("field", "")
-        fields = (field,) if isinstance(field, str) else self._names(where, entry, "field")
-        if fields == ("",):
-            self.wrong(f"{where}.field", None, "the field with the license, or several")
-        self.choice(f"{where}.unknown", entry.get("unknown", "drop"), get_args(Unknown))
-        allow = self._names(where, entry, "allow")
-        deny = self._names(where, entry, "deny")
-        if not allow and not deny:
+    def _check_licenses(self, where: str, licenses: Licenses | None) -> None:
+        if licenses is None:
+            return
+        if not licenses.allow and not licenses.deny:
             self.wrong(where, "neither 'allow' nor 'deny'", "at least one of them")
-        denied = {_normalized(name) for name in deny}
-        for name in allow:
+        denied = {_normalized(name) for name in licenses.deny}
+        for name in licenses.allow:
             if _normalized(name) in denied:
                 self.wrong(f"{where}.allow", repr(name), "a name that is not also in 'deny'")
-        return Licenses(
-            fields=fields,
-            allow=allow,
-            deny=deny,
-            unknown=entry.get("unknown", "drop"),
-        )
-
-    def _names(
-        self, where: str, entry: Mapping[str, Any], key: str, *, known: Sequence[str] = ()
-    ) -> tuple[str, ...]:
-        return self.names(f"{where}.{key}", entry.get(key), known=known) or ()
 
     def _check_control(self, mixture: Mixture, known: Mapping[str, Mixture]) -> None:
         if mixture.take != "control":

@@ -1,25 +1,41 @@
 """The policy: all settings of scans and decisions, validated and fingerprinted.
 
-The names are those of AI2's decon where it has the setting. The fields are described in
+The names are those of AI2's decon where it has the setting. What they do is described in
 `docs/detector.md`; the arithmetic is in `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, make_dataclass, replace
-from dataclasses import field as settings_field
+from dataclasses import asdict, field, fields, replace
 from functools import cache
-from typing import Any, Literal, cast, get_args, overload
+from typing import Annotated, Any, Literal, get_type_hints, overload
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+from typing_extensions import TypedDict
 
 from decon_core.config import detectors as registry
 from decon_core.config.detectors import Declaration, Reads
+from decon_core.config.settings import (
+    AS_WRITTEN,
+    TABLE,
+    Count,
+    Flag,
+    Number,
+    Positive,
+    PositiveShare,
+    Whole,
+    did_you_mean,
+    dotted,
+    expects,
+    invalid,
+    problems_of,
+)
 from decon_core.errors import ConfigError, Problem
 from decon_core.text.characters import Form
 
@@ -116,87 +132,195 @@ def exceeds(value: Any, threshold: Any) -> Any:
 LEAST_ANSWER_OVERLAP = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    known = registry.names()
+    if names and all(names.count(name) == 1 and name in known for name in names):
+        return names
+    raise invalid(f"some of {', '.join(known)}, each once", found=repr([*names]))
+
+
+Detectors = Annotated[
+    tuple[Annotated[str, Field(json_schema_extra={"enum": [*registry.BUILT_IN]})], ...],
+    AfterValidator(_each_once),
+    expects(f"some of {', '.join(registry.BUILT_IN)}, each once"),
+]
+AtLeastTwo = Annotated[Whole, Field(ge=2)]
+ShareBelowOne = Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN]
+
+
+class Thresholds(TypedDict, total=False):
+    """The keys of [policy.benchmark.NAME]: thresholds of one benchmark."""
+
+    contamination_score_threshold: PositiveShare
+    ratcliff_threshold: PositiveShare
+    longest_match_threshold: ShareBelowOne
+    exact_threshold: PositiveShare
+    ngram_any_size: Positive
+
+
+Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
 class Policy:
     """How texts are compared (scan), and which matches count as leaks (decision)."""
 
-    # one or more detectors; docs/detectors.md compares them
-    detectors: tuple[str, ...] = ("decon",)
+    detectors: Detectors = ("decon",)
+    """One or more detectors; docs/detectors.md compares them."""
 
     # text and tokens
     tokenizer_str: str = "cl100k"
+    """A bundled tokenizer, or the path of a tokenizer.json."""
+
     punctuation_chars: str = PUNCTUATION
-    normalize_unicode: bool = True
-    strip_markup: bool = True
+    """Characters that are removed from texts before words are split."""
+
+    normalize_unicode: Flag = True
+    """Zero-width characters, full-width letters, ligatures and look-alike letters make no
+    difference."""
+
+    strip_markup: Flag = True
+    """Remove HTML tags, entities, URL-encoding and hyphens at line ends before words are
+    split."""
 
     # what is indexed
-    ngram_size: int = 5
-    answer_ngram_size: int = 3
-    passage_ngram_size: int = 4
-    eval_min_token_length: int = 20
-    eval_min_unique_word_count: int = 4
-    eval_dedup: bool = True
-    index_answers: bool = True
-    index_passages: bool = True
-    hot_ngram_records: int = 2000
+    ngram_size: AtLeastTwo = 5
+    """Tokens of a question n-gram."""
+
+    answer_ngram_size: Positive = 3
+    """Tokens of an answer n-gram."""
+
+    passage_ngram_size: Positive = 4
+    """Tokens of a passage n-gram."""
+
+    eval_min_token_length: Count = 20
+    """Items with fewer tokens are not indexed."""
+
+    eval_min_unique_word_count: Count = 4
+    """Items with fewer different words are not indexed."""
+
+    eval_dedup: Flag = True
+    """Index equal records once."""
+
+    index_answers: Flag = True
+    """Compare answers."""
+
+    index_passages: Flag = True
+    """Compare passages."""
+
+    hot_ngram_records: Positive = 2000
+    """N-grams in more records than this start no cluster."""
 
     # how clusters are found
     sampling: Sampling = "exhaustive"
-    sample_every_m_tokens: int = 10
-    question_max_consecutive_misses: int = 11
+    """Look up every n-gram, or a sample as the published decon."""
+
+    sample_every_m_tokens: Positive = 10
+    """Distance of looked-up n-grams with sampling = "reference"."""
+
+    question_max_consecutive_misses: Positive = 11
+    """A cluster ends at this many consecutive n-grams that do not match."""
 
     # what supports a question
-    short_answer_token_threshold: int = 3
-    short_answer_window_length: int = 50
-    min_long_answer_window: int = 100
-    min_passage_distance: int = 100
-    passage_max_consecutive_misses: int = 2
+    short_answer_token_threshold: Positive = 3
+    """Answers of up to this many tokens are searched as a whole."""
+
+    short_answer_window_length: Count = 50
+    """Tokens around a question in which a short answer is searched."""
+
+    min_long_answer_window: Positive = 100
+    """Least tokens around a question to search for a long answer."""
+
+    min_passage_distance: Positive = 100
+    """Least tokens before a question to search for a passage."""
+
+    passage_max_consecutive_misses: Count = 2
+    """A passage ends after more consecutive n-grams that do not match."""
 
     # length penalty
-    perfect_match_decay_start: int = 20
-    perfect_match_decay_end: int = 50
+    perfect_match_decay_start: Count = 20
+    """Questions of up to this many tokens need an overlap of 1."""
 
-    # Matches are kept down to this score, so that the threshold can change without a new scan.
-    evidence_floor: float = 0.6
-    # Also keep matches where the question alone, or question and passage, reach the floor.
-    keep_question_only: bool = True
+    perfect_match_decay_end: Positive = 50
+    """From this many tokens on, the needed overlap is lowest; linear in between."""
 
-    # ratcliff, longest_match and exact: normalization before texts are compared
+    evidence_floor: Number = 0.6
+    """Matches are kept down to this score, so that the threshold can change without a new
+    scan."""
+
+    keep_question_only: Flag = True
+    """Also keep matches where the question alone, or question and passage, reach the floor."""
+
+    # ratcliff, longest_match, exact and ngram_any
     normalize: Normalize = "none"
-    # ratcliff and longest_match compare only texts that share this many consecutive tokens
-    shared_ngram_size: int = 8
-    ratcliff_min_block: int = 5
-    ratcliff_floor: float = 0.3
-    longest_match_floor: float = 0.4
-    ngram_any_floor: int = 8
+    """`ratcliff`, `longest_match` and `exact`: normalization of texts before they are compared."""
 
-    # Memory limit of the word table, per thread. No verdict depends on it.
-    word_table_mb: int = 256
+    shared_ngram_size: AtLeastTwo = 8
+    """`ratcliff` and `longest_match` compare only texts that share this many consecutive tokens."""
+
+    ratcliff_min_block: Positive = 5
+    """`ratcliff`: shorter runs of equal tokens do not count."""
+
+    ratcliff_floor: Number = 0.3
+    """`ratcliff`: matches are kept down to this score."""
+
+    longest_match_floor: Number = 0.4
+    """`longest_match`: matches are kept down to this score."""
+
+    ngram_any_floor: AtLeastTwo = 8
+    """`ngram_any`: matches are kept down to this length."""
+
+    word_table_mb: Positive = 256
+    """Memory of the word cache, per thread; no verdict depends on it."""
 
     # decisions
-    contamination_score_threshold: float = 0.8
-    ratcliff_threshold: float = 0.5  # a leak has at least this score
-    longest_match_threshold: float = 0.7  # a leak has more than this score
-    exact_threshold: float = 0.5  # minimum informativeness of a text, by the idf of its n-grams
-    ngram_any_size: int = 13
-    # n-grams in more than this share of a source's documents are common: boilerplate. decon can
-    # exclude them from the overlap and from the question's weight.
-    common_share: float = 0.001
-    common_least_documents: int = 20  # in a small corpus a share means little
-    leave_out_common: bool = False
-    # How a mixture treats unreadable rows: fail, or drop them.
+    contamination_score_threshold: PositiveShare = 0.8
+    """`decon`: a leak has at least this score."""
+
+    ratcliff_threshold: PositiveShare = 0.5
+    """`ratcliff`: a leak has at least this score."""
+
+    longest_match_threshold: ShareBelowOne = 0.7
+    """`longest_match`: a leak has more than this score."""
+
+    exact_threshold: PositiveShare = 0.5
+    """`exact`: least informativeness of a text, by the idf of its n-grams."""
+
+    ngram_any_size: Positive = 13
+    """`ngram_any`: a leak shares this many consecutive tokens."""
+
+    common_share: PositiveShare = 0.001
+    """N-grams in more than this share of a source's documents are common: boilerplate."""
+
+    common_least_documents: Positive = 20
+    """And in at least this many documents: in a small corpus a share means little."""
+
+    leave_out_common: Flag = False
+    """`decon`: exclude common n-grams from the overlap and the weight."""
+
     unreadable: Unreadable = "block"
-    # How a mixture treats rows with invalid UTF-8: write them with U+FFFD in place of the bytes,
-    # drop them, or fail. They are scanned and reported in any case.
+    """Unreadable rows: refuse the mixtures of their pack, or drop the rows."""
+
     invalid_utf8: InvalidUtf8 = "replace"
-    # Thresholds by benchmark, instead of those above.
-    benchmark: Mapping[str, Mapping[str, float]] = settings_field(default_factory=dict, hash=False)
+    """Rows with invalid UTF-8 in mixtures: write U+FFFD in place of the bytes, drop the rows,
+    or refuse; they are scanned and reported in any case."""
+
+    benchmark: Annotated[Mapping[str, Thresholds], AS_WRITTEN] = field(
+        default_factory=dict, hash=False
+    )
+    """Thresholds of single benchmarks, instead of those above."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refuse_invalid(cls, values: Any, handler: Any) -> Any:
+        try:
+            return handler(values)
+        except ValidationError as error:
+            problems = problems_of(error, cls, place=lambda path: dotted(["policy", *path]))
+            raise ConfigError(problems) from None
 
     def __post_init__(self) -> None:
-        problems = [*_type_problems(self)]
-        if not problems:
-            problems = [*_range_problems(self)]
-        if problems:
+        if problems := [*registry.setting_problems(self), *_related_problems(self)]:
             raise ConfigError(problems)
 
     @classmethod
@@ -206,32 +330,16 @@ class Policy:
         `preset` selects default settings, which the other keys override.
         """
         values = with_preset(values, where=where)
-        kind = _with_own_settings(registry.own_settings()) or cls
-        known = {field.name for field in fields(kind)}
-        unknown = [
-            Problem(
-                where=where,
-                found=f"unknown setting {name!r}",
-                expected="one of the policy's settings",
-                remedy=_did_you_mean(name, known),
-            )
-            for name in values
-            if name not in known
-        ]
-        given = {name: value for name, value in values.items() if name in known}
-        if isinstance(given.get("detectors"), list):
-            given["detectors"] = tuple(cast("list[str]", given["detectors"]))
         try:
-            policy = kind(**given)  # type: ignore[arg-type] # checked in __post_init__
+            return _kind(registry.own_settings())(**values)  # type: ignore[arg-type] # validated
         except ConfigError as error:
-            raise ConfigError([*unknown, *error.problems]) from None
-        if unknown:
-            raise ConfigError(unknown)
-        return policy
+            raise ConfigError(
+                replace(problem, where=where + problem.where.removeprefix("policy"))
+                for problem in error.problems
+            ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return _unpickled, (values,)
+        return _unpickled, ({one.name: getattr(self, one.name) for one in fields(self)},)
 
     @property
     def least_question_overlap(self) -> float:
@@ -328,16 +436,27 @@ class Policy:
 
 
 @cache
-def _with_own_settings(settings: tuple[tuple[str, registry.Setting], ...]) -> type[Policy] | None:
-    """Return a policy that also has the settings that only detectors know; None without any."""
-    own = [(name, type(default), default) for name, default in settings]
-    return (
-        make_dataclass("Policy", own, bases=(Policy,), frozen=True, kw_only=True) if own else None
-    )
+def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
+    """Return the class of policies that have also the settings that only detectors know."""
+    if not own:
+        return Policy
+    limits: dict[str, Any] = {
+        name: Positive if kind is int else PositiveShare
+        for name, kind in registry.threshold_settings().items()
+    }
+    known = get_type_hints(Thresholds, include_extras=True)
+    table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc]
+    table.__pydantic_config__ = TABLE
+    kind: Any = type("Policy", (Policy,), dict(own))
+    kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
+    kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]
+    kind.benchmark = field(default_factory=dict, hash=False)
+    extended: type[Policy] = dataclass(frozen=True, kw_only=True, config=TABLE)(kind)
+    return extended
 
 
 def _unpickled(values: dict[str, Any]) -> Policy:
-    return (_with_own_settings(registry.own_settings()) or Policy)(**values)
+    return _kind(registry.own_settings())(**values)
 
 
 def decision_fields() -> frozenset[str]:
@@ -349,10 +468,9 @@ def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Probl
     """Yield a problem for each [policy.benchmark.NAME] of an unknown benchmark."""
     for name in policy.benchmark:
         if name not in known:
-            close = difflib.get_close_matches(name, sorted(known), n=1)
-            remedy = f"Did you mean {close[0]!r}?" if close else ""
+            expected = f"one of {', '.join(known)}"
             where = f"policy.benchmark.{name}"
-            yield Problem(where, "no benchmark of this name", f"one of {', '.join(known)}", remedy)
+            yield Problem(where, "no benchmark of this name", expected, did_you_mean(name, known))
 
 
 def _digest(value: object) -> str:
@@ -367,11 +485,6 @@ def as_stored(settings: Mapping[str, object]) -> Mapping[str, object]:
     return {**PRESETS["reference"], **settings}
 
 
-def _did_you_mean(name: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"Did you mean {close[0]!r}?" if close else "docs/detector.md lists them"
-
-
 def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, object]:
     """Return the settings with the defaults of their `preset`, if they name one."""
     if "preset" not in values:
@@ -383,108 +496,16 @@ def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, obj
     return PRESETS[name] | {key: value for key, value in values.items() if key != "preset"}
 
 
-def _type_problems(policy: Policy) -> list[Problem]:
-    choices: dict[str, tuple[str, ...]] = {
-        "sampling": get_args(Sampling),
-        "normalize": get_args(Normalize),
-        "unreadable": get_args(Unreadable),
-        "invalid_utf8": get_args(InvalidUtf8),
-    }
-    problems = []
-    for field in fields(policy):
-        value = getattr(policy, field.name)
-        if field.name in choices:
-            if value not in choices[field.name]:
-                expected = " or ".join(map(repr, choices[field.name]))
-                problems.append(Problem(f"policy.{field.name}", repr(value), expected))
-            continue
-        if field.name == "detectors":
-            problems += _detector_problems(value)
-            continue
-        if field.name == "benchmark":
-            problems += _table_problems(value)
-            continue
-        kind = type(field.default)
-        accepted = (int, float) if kind is float else (kind,)
-        if not isinstance(value, accepted) or (kind is not bool and isinstance(value, bool)):
-            problems.append(Problem(f"policy.{field.name}", repr(value), _KINDS[kind]))
-    return problems
-
-
-def _detector_problems(value: object) -> list[Problem]:
-    names = value if isinstance(value, tuple) else ()
-    known = registry.names()
-    if names and all(names.count(name) == 1 and name in known for name in names):
-        return []
-    found = repr([*names] if isinstance(value, tuple) else value)
-    expected = f"some of {', '.join(known)}, each once"
-    return [Problem("policy.detectors", found, expected)]
-
-
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-
-_AT_LEAST_TWO = {"ngram_size", "shared_ngram_size", "ngram_any_floor"}
-_MAY_BE_ZERO = {
-    "eval_min_token_length",
-    "eval_min_unique_word_count",
-    "perfect_match_decay_start",
-    "passage_max_consecutive_misses",
-    "short_answer_window_length",
-}
-
-
-def _range_problems(policy: Policy) -> list[Problem]:
-    problems = []
-    for field in fields(policy):
-        value = getattr(policy, field.name)
-        least = 0 if field.name in _MAY_BE_ZERO else 2 if field.name in _AT_LEAST_TWO else 1
-        if type(field.default) is int and value < least:
-            problems.append(Problem(f"policy.{field.name}", repr(value), f"{least} or more"))
-    if not 0 < policy.common_share <= 1:
-        problems.append(
-            Problem("policy.common_share", repr(policy.common_share), "above 0, at most 1")
-        )
-    problems += registry.setting_problems(policy)
+def _related_problems(policy: Policy) -> Iterator[Problem]:
+    """Yield settings that are out of the range given by another setting."""
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
-        problems.append(
-            Problem(
-                "policy.short_answer_token_threshold",
-                repr(policy.short_answer_token_threshold),
-                f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})",
-                "answers of lengths in between would have no n-grams and could never be found",
-            )
+        yield Problem(
+            "policy.short_answer_token_threshold",
+            repr(policy.short_answer_token_threshold),
+            f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})",
+            "answers of lengths in between would have no n-grams and could never be found",
         )
     if policy.perfect_match_decay_end <= policy.perfect_match_decay_start:
-        problems.append(
-            Problem(
-                "policy.perfect_match_decay_end",
-                repr(policy.perfect_match_decay_end),
-                f"more than perfect_match_decay_start ({policy.perfect_match_decay_start})",
-            )
-        )
-    return problems
-
-
-def _table_problems(tables: object) -> Iterator[Problem]:
-    """Yield wrong types and unknown keys in [policy.benchmark]."""
-    where, settings = "policy.benchmark", registry.threshold_settings()
-    if not isinstance(tables, dict):
-        yield Problem(where, repr(tables), "a table for each benchmark: [policy.benchmark.NAME]")
-        return
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            yield Problem(f"{where}.{name}", repr(table), "a table of thresholds")
-            continue
-        for key, value in table.items():
-            if key not in settings:
-                yield Problem(
-                    f"{where}.{name}",
-                    f"unknown setting {key!r}",
-                    f"one of {', '.join(settings)}",
-                    _did_you_mean(key, {*settings}),
-                )
-                continue
-            kind = settings[key]
-            accepted = (int, float) if kind is float else (kind,)
-            if not isinstance(value, accepted) or isinstance(value, bool):
-                yield Problem(f"{where}.{name}.{key}", repr(value), _KINDS[kind])
+        expected = f"more than perfect_match_decay_start ({policy.perfect_match_decay_start})"
+        where = "policy.perfect_match_decay_end"
+        yield Problem(where, repr(policy.perfect_match_decay_end), expected)

@@ -1,4 +1,4 @@
-"""Validation of parsed TOML values, shared by all sections of decon.toml.
+"""Field types of the models of decon.toml, and pydantic's errors as problems.
 
 All problems of a file are collected, so that they can be fixed at once.
 """
@@ -6,14 +6,265 @@ All problems of a file are collected, so that they can be fixed at once.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import logging
+import re
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Annotated, Any, TypeVar, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    WrapValidator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from decon_core.config.names import check_names
 from decon_core.errors import KeyNameError, Problem
 
+T = TypeVar("T")
+N = TypeVar("N", bound=str)
+_MOST = 10**15  # upper limit of whole numbers
+_MANY_KEYS = 20  # more are not listed in a message
+
+TABLE = ConfigDict(
+    extra="forbid",
+    allow_inf_nan=False,
+    populate_by_name=True,
+    use_attribute_docstrings=True,  # descriptions in the JSON schema
+)
+
+
+def expects(text: str) -> Any:
+    """Describe the values of a type in error messages, where its JSON schema is not enough."""
+    return Field(json_schema_extra={"expected": text})
+
+
+def invalid(expected: str, remedy: str = "", *, found: str | None = None) -> PydanticCustomError:
+    """Return an error for a validator to raise. `found`: the value, unless it is described here."""
+    return PydanticCustomError(
+        "invalid", "expected {expected}", {"expected": expected, "remedy": remedy, "found": found}
+    )
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if names.count(name) > 1:
+            raise invalid("each name once", found=f"{name!r} more than once")
+    return names
+
+
+def _not_empty(value: object) -> object:
+    if value == []:  # in a file; the empty tuple is a default
+        raise invalid("a list of one or more names in quotes")
+    return value
+
+
+# Fingerprints are made from the values as written: 1 must not become 1.0.
+AS_WRITTEN = WrapValidator(lambda value, validate: (validate(value), value)[1])
+
+Flag = Annotated[bool, Field(strict=True)]
+Whole = Annotated[int, Field(strict=True, ge=-_MOST, le=_MOST)]
+Count = Annotated[int, Field(strict=True, ge=0, le=_MOST)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=_MOST)]
+Number = Annotated[float, Field(strict=True), AS_WRITTEN]
+Share = Annotated[float, Field(strict=True, ge=0, le=1), AS_WRITTEN]
+PositiveShare = Annotated[float, Field(strict=True, gt=0, le=1), AS_WRITTEN]
+Name = Annotated[str, Field(min_length=1), expects("a name in quotes")]
+Distinct = Annotated[tuple[N, ...], AfterValidator(_distinct)]
+Names = Annotated[Distinct[N], BeforeValidator(_not_empty)]
+
+
+def known(kind: str) -> AfterValidator:
+    """Accept only the names of this kind in the validation context, if it has any."""
+
+    def check(name: str, info: ValidationInfo) -> str:
+        names = (info.context or {}).get(kind) or [name]
+        if name not in names:
+            raise invalid(f"one of {', '.join(names)}", did_you_mean(name, names))
+        return name
+
+    return AfterValidator(check)
+
+
+def did_you_mean(found: object, known: Collection[str]) -> str:
+    """Suggest the closest known name; empty if none is close."""
+    close = difflib.get_close_matches(str(found), sorted(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+@lru_cache
+def _adapter(model: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(model)
+
+
+def json_schema(model: Any) -> dict[str, Any]:
+    """Return the JSON schema of a model, with the keys of the file."""
+    return _adapter(model).json_schema()
+
+
+def validated(
+    model: type[T],
+    value: object,
+    *,
+    problems: list[Problem],
+    place: Callable[[Sequence[str | int]], str],
+    **context: object,
+) -> T | None:
+    """Return the model of a parsed value, or None after adding all its problems.
+
+    `place` formats the path of a value within the table. `context`: names for `known`.
+    """
+    try:
+        instance: T = _adapter(cast("Hashable", model)).validate_python(value, context=context)
+    except ValidationError as error:
+        problems += problems_of(error, model, place=place)
+        return None
+    return instance
+
+
+def problems_of(
+    error: ValidationError, model: Any, *, place: Callable[[Sequence[str | int]], str]
+) -> list[Problem]:
+    """Return the problems of a validation, one for each place."""
+    schema = json_schema(model)
+    problems = []
+    invalid_paths: list[tuple[str | int, ...]] = []
+    for details in error.errors(include_url=False):
+        path, node = _resolved(details["loc"], schema)
+        is_unknown = details["type"] in _UNKNOWN_KEY
+        # A value of a type with alternatives is reported once, not once for each of them.
+        if is_unknown or not any(path[: len(one)] == one for one in invalid_paths):
+            problems.append(_problem(details, place(path), node, schema))
+        if not is_unknown:
+            invalid_paths.append(path)
+    return problems
+
+
+_UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+
+
+def _problem(
+    details: ErrorDetails, where: str, node: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Problem:
+    value, context = details["input"], details.get("ctx", {})
+    variants = [*_variants(node, schema)]
+    if details["type"] in _UNKNOWN_KEY:
+        key = details["loc"][-1]
+        keys = [name for one in variants for name in one.get("properties", {})]
+        expected = f"one of {', '.join(sorted(keys))}" if len(keys) < _MANY_KEYS else "a known key"
+        return Problem(where, f"unknown key {key!r}", expected, did_you_mean(key, keys))
+    if details["type"] == "invalid":
+        found = context["found"] or repr(value)
+        return Problem(where, found, context["expected"], context["remedy"])
+    texts = [node["expected"]] if "expected" in node else map(_expectation, variants)
+    expected = " or ".join(dict.fromkeys(texts))
+    if details["type"] == "missing":
+        return Problem(where, "nothing", expected)
+    choices = [choice for one in variants for choice in one.get("enum", ())]
+    return Problem(where, repr(value), expected, did_you_mean(value, choices))
+
+
+def _resolved(
+    loc: Sequence[str | int], schema: Mapping[str, Any]
+) -> tuple[tuple[str | int, ...], Mapping[str, Any]]:
+    """Return the path of a value and its node in the schema; `loc` also names alternatives."""
+    path: list[str | int] = []
+    node = schema
+    for key in loc:
+        inner = next(_inner(node, key, schema), None)
+        if inner is not None:
+            node = inner
+            path.append(key)
+    return tuple(path), node
+
+
+def _variants(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the types that a node of a JSON schema allows, without null."""
+    if "$ref" in node:
+        yield from _variants(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
+    elif "anyOf" in node:
+        for one in node["anyOf"]:
+            yield from _variants(one, schema)
+    elif node.get("type") != "null":
+        yield node
+
+
+def _inner(
+    node: Mapping[str, Any], key: str | int, schema: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of a table's key or a list's element."""
+    for one in _variants(node, schema):
+        if isinstance(key, int):
+            yield from (one["items"] for _ in "1" if "items" in one)
+        elif key in one.get("properties", {}):
+            yield one["properties"][key]
+        elif one.get("additionalProperties"):
+            yield one["additionalProperties"]
+
+
+def _expectation(node: Mapping[str, Any]) -> str:
+    """Describe the values that a JSON schema without alternatives accepts."""
+    match node:
+        case {"expected": text}:
+            return str(text)
+        case {"const": value}:
+            return repr(value)
+        case {"enum": values}:
+            return f"one of {', '.join(values)}"
+        case {"type": "integer", "minimum": least} if least > -_MOST:
+            return f"a whole number of {least} or more"
+        case {"type": "number", "minimum": low, "maximum": high}:
+            return f"a number from {low:g} to {high:g}"
+        case {"type": "number", "exclusiveMinimum": low, "maximum": high}:
+            return f"a number above {low:g} and up to {high:g}"
+        case {"type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high}:
+            return f"a number above {low:g} and below {high:g}"
+        case {"type": "array", "items": {"type": "string"}}:
+            return "a list of one or more names in quotes"
+    return _KINDS[node["type"]]
+
+
+_KINDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a table",
+    "string": "a string",
+}
+
+
+def with_new_names(
+    values: Mapping[str, Any], renamed: Mapping[str, str], *, where: str
+) -> Mapping[str, Any]:
+    """Return the values with renamed keys under their new names, and log a note on each.
+
+    `renamed`: old and new place, as `idf.snapshot`, in the same table. A table with both is
+    returned as it is; its old key is then unknown.
+    """
+    for old, new in renamed.items():
+        section, _, key = old.rpartition(".")
+        table, name = values.get(section), new.rpartition(".")[2]
+        if isinstance(table, dict) and key in table and name not in table:
+            _note(f"{where}: {old} is now called {new}; the old name works in this version only")
+            renamed_table = {name if one == key else one: table[one] for one in table}
+            values = {**values, section: renamed_table}
+    return values
+
+
+@cache  # a process that reads the file several times logs a note once
+def _note(text: str) -> None:
+    logging.getLogger(__name__).warning(text)
+
 
 class SettingsReader:
-    """Validates values of one file and collects the problems."""
+    """Validates the tables of one file and collects the problems."""
 
     def __init__(self, where: str) -> None:
         self._file = where
@@ -23,51 +274,25 @@ class SettingsReader:
         text = found if isinstance(found, str) else "nothing" if found is None else repr(found)
         self.problems.append(Problem(f"{self._file}: {where}", text, expected, remedy))
 
-    def unknown(self, where: str, found: Iterable[str], known: Iterable[str]) -> None:
-        """Add a problem for each unknown key."""
-        for key in sorted(set(found) - set(known)):
-            remedy = did_you_mean(key, sorted(known))
-            self.wrong(where or "top level", f"unknown key {key!r}", "a known key", remedy)
+    def table(self, model: type[T], where: str, value: object, **context: object) -> T | None:
+        """Return the model of a table, or None after adding its problems."""
 
-    def choice(self, where: str, value: object, known: Sequence[str]) -> None:
-        if value not in known:
-            self.wrong(where, value, f"one of {', '.join(known)}", did_you_mean(value, known))
+        def place(path: Sequence[str | int]) -> str:
+            return f"{self._file}: {dotted([where, *path])}"
 
-    def names(
-        self, where: str, value: object, *, required: bool = False, known: Sequence[str] = ()
-    ) -> tuple[str, ...] | None:
-        """Return a list of distinct names, each one of `known` if that is not empty."""
-        if value is None and not required:
-            return None
-        is_list = isinstance(value, list) and all(isinstance(one, str) and one for one in value)
-        if not is_list or not value:
-            self.wrong(where, value, "a list of one or more names in quotes")
-            return None
-        names = tuple(value) if isinstance(value, list) else ()
-        self._once(where, names, "each name once")
-        for name in names if known else ():
-            if name not in known:
-                self.wrong(where, repr(name), f"one of {', '.join(known)}")
-        return names
+        return validated(model, value, problems=self.problems, place=place, **context)
 
-    def named_choices(self, where: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
-        """Return a list of distinct names, each one of `known`."""
-        names = self.names(where, value, required=True) or ()
-        for name in names:
-            self.choice(where, name, known)
-        return names
+    def tables(self, where: str, value: object) -> list[Any]:
+        """Return the entries of a list of tables; report anything else and an empty list."""
+        if isinstance(value, list) and value:
+            return value
+        self.wrong(where, value, f"one or more [[{re.sub(_NUMBER, '', where)}]]")
+        return []
 
     def named_tables(self, where: str, names: Sequence[str], *, what: str) -> None:
-        """Check the names of tables, which become partition keys."""
-        self._once(where, names, "a different name for each")
-        self._differ_ignoring_case(where, names)
-        try:
-            check_names(names, what=f"{self._file}: {what}")
-        except KeyNameError as error:
-            self.problems.extend(error.problems)
-
-    def _differ_ignoring_case(self, where: str, names: Sequence[str]) -> None:
-        """Names are also folders, and some file systems ignore case."""
+        """Check the names of tables, which become partition keys and folders."""
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self.wrong(where, f"{name!r} more than once", "a different name for each")
         spellings: dict[str, set[str]] = {}
         for name in names:
             spellings.setdefault(name.casefold(), set()).add(name)
@@ -75,13 +300,16 @@ class SettingsReader:
             if len(same) > 1:
                 found = f"{' and '.join(map(repr, sorted(same)))}, which differ in case only"
                 self.wrong(where, found, "names that differ on case-insensitive file systems")
+        try:
+            check_names(names, what=f"{self._file}: {what}")
+        except KeyNameError as error:
+            self.problems.extend(error.problems)
 
-    def _once(self, where: str, names: Sequence[str], expected: str) -> None:
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self.wrong(where, f"{name!r} more than once", expected)
+
+_NUMBER = re.compile(r"\[\d+\]")
 
 
-def did_you_mean(found: object, known: Sequence[str]) -> str:
-    """Suggest the closest known name; empty if none is close."""
-    close = difflib.get_close_matches(str(found), known, n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
+def dotted(path: Sequence[str | int]) -> str:
+    """Format the place of a value: `corpus.source[1].text`."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
+    return "".join(parts).removeprefix(".")

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
 
+from decon_core.config.schema import SCHEMA_PATH
 from decon_core.corpus.shapes import in_reading_order, left_out, texts_of
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.wording import counted, size
@@ -52,6 +53,7 @@ def settings_text(
     has_unreadable = any(one.n_unreadable for one in findings)
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
+        "@schema@": SCHEMA_PATH.as_uri(),  # editors complete settings from it
         "@recipes@": ", ".join(_quoted(_below(path, folder)) for path in recipes),
         "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",

@@ -120,12 +120,12 @@ def require_counted_under(store: Store, policy: Policy) -> None:
 
 
 def require_frozen_from(store: Store, names: Sequence[str] | None) -> None:
-    """Raise `StaleError` if `idf.snapshot` names other benchmarks than the snapshot has."""
+    """Raise `StaleError` if `idf.benchmarks` names other benchmarks than the snapshot has."""
     members = sorted(read_current(store)["members"])
     if names is not None and sorted(names) != members:
         raise StaleError(
             Problem(
-                "idf.snapshot",
+                "idf.benchmarks",
                 ", ".join(sorted(names)),
                 f"the benchmarks that it was frozen from: {', '.join(members)}",
                 "name those, or recount: `decon-assets run --refreeze`",

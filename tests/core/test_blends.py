@@ -164,8 +164,8 @@ def test_splits_for_training_are_told_by_their_names():
         ("[[blend.phase]]\ntokens = 5\ndocuments = 5", "both 'tokens' and 'documents'"),
         ("[[blend.phase]]\nweights = { web = 1 }", "weights alone"),
         ("[[blend.phase]]\ntokens = 5\nweights = { chat = 1 }", "'chat'; expected one of web"),
-        ("[[blend.phase]]\ntokens = 5\nweights = { web = 0 }", "numbers above 0"),
-        ("[[blend.phase]]\ntokens = 5\nweights = { web = true }", "numbers above 0"),
+        ("[[blend.phase]]\ntokens = 5\nweights = { web = 0 }", "a number above 0"),
+        ("[[blend.phase]]\ntokens = 5\nweights = { web = true }", "a number above 0"),
         ("[[blend.phase]]\ntokens = -5", "a whole number of 1 or more"),
         ("contamination = 5", "[[blend.contamination]]"),
         (contaminated(""), "no amount; expected one of copies, swap, ratio"),
@@ -200,9 +200,9 @@ def test_splits_for_training_are_told_by_their_names():
             "without {choices} and {letter}",
         ),
         (contaminated("swap = 100000000000000000000"), "a whole number of 1 or more"),
-        ("[[blend.phase]]\ntokens = 5\nweights = {}", "numbers above 0"),
-        ("[[blend.phase]]\ntokens = 5\nweights = { web = nan }", "numbers above 0"),
-        ("[[blend.phase]]\ntokens = 5\nweights = { web = inf }", "numbers above 0"),
+        ("[[blend.phase]]\ntokens = 5\nweights = {}", "sources with numbers above 0"),
+        ("[[blend.phase]]\ntokens = 5\nweights = { web = nan }", "a number above 0"),
+        ("[[blend.phase]]\ntokens = 5\nweights = { web = inf }", "a number above 0"),
         ("[[blend.contamination]]\ncopies = 1", "benchmarks: found nothing"),
     ],
 )
@@ -213,7 +213,7 @@ def test_what_cannot_be_is_refused_with_the_place(text, told):
 
 
 def test_a_blend_is_of_a_mixture_whose_shards_can_be_read():
-    assert "one of clean, web_only, tables" in str(read('[[blend]]\nname = "b"')[1][0])
+    assert "one of clean, web_only, tables" in str(read('[[blend]]\nname = "b"\nof = "x"')[1][0])
     assert "shards" in str(read('[[blend]]\nname = "b"\nof = "tables"')[1][0])
 
 

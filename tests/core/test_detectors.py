@@ -123,10 +123,10 @@ def fingerprint(policy):
 
 @pytest.mark.usefixtures("first_sentence")
 def test_its_settings_are_validated_and_do_not_change_other_tiles():
-    with pytest.raises(ConfigError) as error:
-        Policy.from_mapping({"first_sentence_threshold": 0.1, "first_sentence_flor": 1})
-    assert [one.where for one in error.value.problems] == ["policy", "policy.first_sentence_floor"]
-    assert "Did you mean 'first_sentence_floor'?" in str(error.value)
+    with pytest.raises(ConfigError, match=r"(?i)did you mean 'first_sentence_floor'"):
+        Policy.from_mapping({"first_sentence_flor": 1})
+    with pytest.raises(ConfigError, match=r"first_sentence_floor: found 0\.2; expected above 0"):
+        Policy.from_mapping({"first_sentence_threshold": 0.1})
     given = Policy.from_mapping({"first_sentence_floor": 0.1})
     assert fingerprint(given) == fingerprint(Policy())
     assert advice(["first_sentence"]).count(FirstSentence.advice) == 1

@@ -1,6 +1,8 @@
 """decon.toml and the policy: wrong settings are all named at once."""
 
 import json
+import re
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -8,9 +10,12 @@ import pytest
 from decon_core.config.load import Packing, bytes_of, load_config
 from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
+from decon_core.config.schema import SCHEMA_PATH, config_schema
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.inventory import benchmarks_of
 from decon_core.storage.paths import parse_path
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 GOOD = """
 [evals]
@@ -65,8 +70,8 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         "evals.recipes: found nothing",
         "corpus.pack_shards",
         "found both",
-        "Did you mean 'ngram_size'",
-        "policy.sampling: found 'some'; expected 'exhaustive' or 'reference'",
+        "did you mean 'ngram_size'",
+        "policy.sampling: found 'some'; expected one of exhaustive, reference",
         "did you mean 'store'",
     ):
         assert expected in said
@@ -79,8 +84,8 @@ def test_a_file_that_is_no_toml_says_where(tmp_path, text):
 
 
 def test_a_name_given_twice_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"idf\.snapshot: found 'a' more than once"):
-        config(tmp_path, GOOD + '[idf]\nsnapshot = ["a", "b", "a"]\n')
+    with pytest.raises(ConfigError, match=r"idf\.benchmarks: found 'a' more than once"):
+        config(tmp_path, GOOD + '[idf]\nbenchmarks = ["a", "b", "a"]\n')
 
 
 def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
@@ -94,7 +99,7 @@ def test_a_file_that_is_not_there_points_to_an_example(tmp_path):
         ({"ngram_size": 1}, "2 or more"),
         ({"ngram_size": 5.0}, "a whole number"),
         ({"eval_dedup": 1}, "true or false"),
-        ({"contamination_score_threshold": 1.5}, "at most 1"),
+        ({"contamination_score_threshold": 1.5}, "up to 1"),
         ({"evidence_floor": 0.9}, "at most the threshold"),
         # A walk cannot end before its first miss.
         ({"question_max_consecutive_misses": 0}, "1 or more"),
@@ -194,7 +199,7 @@ def test_recipes_may_be_globs_and_one_that_matches_nothing_is_a_problem(tmp_path
         ('text = "text"', 'messages = ""', r"source\[0\]\.messages: found ''"),
         ('text = "text"', 'text = "text"\nid = ""', r"source\[0\]\.id: found ''"),
         ('"shards/*.jsonl"', '""', r"source\[0\]\.path: found ''"),
-        ('["evals.yaml"]', '[""]', r"evals\.recipes: found \[''\]"),
+        ('["evals.yaml"]', '[""]', r"evals\.recipes\[0\]: found ''"),
         ("[evals]", '[store]\npath = ""\n[evals]', r"store\.path: found ''"),
         ("[evals]", '[store]\npath = "file"\n[evals]', r"store\.path: found the file .*file;"),
         (
@@ -283,6 +288,56 @@ def test_how_text_is_normalized_names_index_and_tiles(name):
 def test_a_setting_beside_a_preset_holds():
     policy = Policy.from_mapping({"preset": "reference", "strip_markup": True, "ngram_size": 6})
     assert (policy.normalize_unicode, policy.strip_markup, policy.ngram_size) == (False, True, 6)
+
+
+TABLES = {
+    "Evals": ("configuration", "evals."),
+    "Idf": ("configuration", "idf."),
+    "Corpus": ("configuration", "corpus."),
+    "SourceTable": ("configuration", "corpus.source."),
+    "Review": ("configuration", "review."),
+    "Report": ("configuration", "report."),
+    "StoreTable": ("configuration", "store."),
+    "Policy": ("configuration detector detectors", ""),
+    "Thresholds": ("configuration", ""),
+    "Mixture": ("mixtures", ""),
+    "Leaks": ("mixtures", ""),
+    "Licenses": ("mixtures", ""),
+    "Blend": ("blends", ""),
+    "Phase": ("blends", ""),
+    "Contamination": ("blends", ""),
+}
+
+
+def test_every_setting_is_in_the_documentation():
+    tables = config_schema()["$defs"]
+    assert tables.keys() == TABLES.keys()
+    missing = [
+        (table, key)
+        for table, (pages, prefix) in TABLES.items()
+        for key, node in tables[table]["properties"].items()
+        if "deprecated" not in node
+        if not re.search(
+            rf"{prefix}{key}\b",
+            "".join((DOCS / f"{page}.md").read_text() for page in pages.split()),
+        )
+    ]
+    assert missing == []
+
+
+def test_the_schema_that_editors_read_is_that_of_the_models():
+    assert json.loads(SCHEMA_PATH.read_text()) == config_schema()
+
+
+def test_a_key_under_its_old_name_is_read_with_a_note(tmp_path, caplog):
+    found = config(tmp_path, GOOD + '[idf]\nsnapshot = ["a"]\n')
+    assert found.snapshot == ("a",)
+    (note,) = caplog.messages
+    assert "idf.snapshot is now called idf.benchmarks" in note
+    config(tmp_path, GOOD + '[idf]\nsnapshot = ["a"]\n')
+    assert caplog.messages == [note]  # once in a process
+    with pytest.raises(ConfigError, match="unknown key 'snapshot'"):
+        config(tmp_path, GOOD + '[idf]\nsnapshot = ["a"]\nbenchmarks = ["a"]\n')
 
 
 @pytest.mark.parametrize("name", ["refrence", 3])

@@ -59,21 +59,19 @@ def test_all_that_is_wrong_with_them_is_told_at_once():
     """)
     assert [one[:2] for one in found] == [
         ("policy.benchmark.arc", "0.7"),
-        ("policy.benchmark.gsm8k", "unknown setting 'contamination_treshold'"),
         ("policy.benchmark.gsm8k.exact_threshold", "'high'"),
         ("policy.benchmark.gsm8k.ngram_any_size", "9.5"),
+        ("policy.benchmark.gsm8k", "unknown key 'contamination_treshold'"),
     ]
-    assert found[1][3] == "Did you mean 'contamination_score_threshold'?"
+    assert found[3][3] == "did you mean 'contamination_score_threshold'?"
 
 
 def test_none_may_lie_below_the_floor_that_matches_are_kept_down_to():
     found = problems("""
         [benchmark.gsm8k]
         contamination_score_threshold = 0.59
-        longest_match_threshold = 1
         [benchmark.mmlu]
         ratcliff_threshold = 0.2
-        exact_threshold = 1.2
         ngram_any_size = 7
     """)
     assert [one[:3] for one in found] == [
@@ -82,10 +80,25 @@ def test_none_may_lie_below_the_floor_that_matches_are_kept_down_to():
             "0.59",
             "evidence_floor (0.6) or more",
         ),
-        ("policy.benchmark.gsm8k.longest_match_threshold", "1", "below 1"),
         ("policy.benchmark.mmlu.ratcliff_threshold", "0.2", "ratcliff_floor (0.3) or more"),
-        ("policy.benchmark.mmlu.exact_threshold", "1.2", "above 0, at most 1"),
         ("policy.benchmark.mmlu.ngram_any_size", "7", "ngram_any_floor (8) or more"),
+    ]
+
+
+def test_a_threshold_out_of_range_is_refused():
+    found = problems("""
+        [benchmark.gsm8k]
+        longest_match_threshold = 1
+        [benchmark.mmlu]
+        exact_threshold = 1.2
+    """)
+    assert [one[:3] for one in found] == [
+        (
+            "policy.benchmark.gsm8k.longest_match_threshold",
+            "1",
+            "a number above 0 and below 1",
+        ),
+        ("policy.benchmark.mmlu.exact_threshold", "1.2", "a number above 0 and up to 1"),
     ]
 
 

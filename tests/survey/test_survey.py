@@ -4,18 +4,17 @@ import gzip
 import json
 import re
 import tomllib
-from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config import blends
-from decon_core.config import load as config
-from decon_core.config import mixtures as variants
 from decon_core.config.policy import Policy
+from decon_core.config.schema import config_schema
 from decon_core.corpus.packs import find_shards
 from decon_core.discovery.benchmarks import survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus
@@ -290,22 +289,21 @@ def test_every_setting_stands_in_the_file_with_its_default():
     text = files("decon_core.discovery").joinpath("decon.toml").read_text()
     named = set(re.findall(r"^(?:# )?([a-z0-9_]+) = ", text, re.MULTILINE))
     said = set(re.findall(r"[a-z_]+", text))
-    known = set().union(*(keys for keys in config._SECTIONS.values() if keys)) - {"source"}
-    policy = {field.name for field in fields(Policy)}
-    assert (known | policy) - {"recipes", "path"} <= named | {
-        "pack_shards",
-        "pack_bytes",
-        "unreadable",
+    keys = {
+        table: {key for key, node in schema["properties"].items() if "deprecated" not in node}
+        for table, schema in config_schema()["$defs"].items()
+        if "properties" in schema
     }
-    for keys in (
-        variants._KEYS,
-        variants._LEAK_KEYS,
-        variants._LICENSE_KEYS,
-        blends._KEYS,
-        blends._PHASE_KEYS,
-        blends._CONTAMINATION_KEYS,
-    ):
-        assert keys <= said
+    policy = keys["Policy"] - {"preset"}
+    of_tables = ("Mixture", "Leaks", "Licenses", "Blend", "Phase", "Contamination")
+    for table in keys.keys() - {*of_tables, "SourceTable", "Thresholds"}:
+        assert keys[table] - {"recipes", "path", "source", "preset"} <= named | {
+            "pack_shards",
+            "pack_bytes",
+            "unreadable",
+        }
+    for table in of_tables:
+        assert keys[table] <= said
     section = text.split("[policy]")[1].split("[[")[0]
     commented = re.findall(r"^# ([a-z0-9_]+) = ([^#\n]+)", section, re.MULTILINE)
     for name, value in commented:
@@ -323,3 +321,12 @@ def test_names_of_fields_cannot_break_the_file(tmp_path):
     (source,) = tomllib.loads(text)["corpus"]["source"]
     assert source["text"] == odd
     assert source["path"] == "a/*.jsonl"
+
+
+def test_an_editor_finds_the_schema_of_the_settings_without_a_network(tmp_path):
+    write(tmp_path / "a" / "x.jsonl", [{"text": "a text that is long enough to be one"}])
+    found, _ = survey_corpus([str(tmp_path)])
+    first, *_ = settings_text(found, [tmp_path / "evals.yaml"], folder=tmp_path).splitlines()
+    place = urlsplit(first.removeprefix("#:schema "))
+    assert place.scheme == "file"
+    assert json.loads(Path(url2pathname(place.path)).read_text()) == config_schema()

@@ -45,7 +45,7 @@ messages = "messages"
 id = "id"
 
 [idf]
-snapshot = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
+benchmarks = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
 
 [[mixture]]
 name = "decontaminated"
