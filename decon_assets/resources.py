@@ -10,7 +10,8 @@ from pathlib import Path
 
 from dagster import ConfigurableResource
 
-from decon_core.config.load import CONFIG_VARIABLE, DEFAULT_CONFIG, Config, load_config
+from decon_core.config.load import Config, load_config
+from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.config.open_store import open_store, writable_store
 from decon_core.errors import ConfigError, Problem
 from decon_core.storage.store import Store

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from decon_core.config.load import CONFIG_VARIABLE, DEFAULT_CONFIG
+from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.scan.workers import WORKERS_VARIABLE, usable_cores
 
 Say = Callable[[str], None]  # prints a line

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from decon_assets.cli.command import Command, Say, add_config, add_workers
-from decon_core.config.load import CONFIG_VARIABLE, load_config
+from decon_core.config.load import load_config
+from decon_core.config.location import CONFIG_VARIABLE
 from decon_core.scan.workers import WORKERS_VARIABLE
 
 DESCRIPTION = """\

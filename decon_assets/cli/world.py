@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from decon_assets.cli.command import Command, Say, add_config, add_workers
 from decon_assets.runner.active_run import active_run
 from decon_assets.runner.stage_lines import StageLines
-from decon_core.config.load import CONFIG_VARIABLE, Config, load_config
+from decon_core.config.load import Config, load_config
+from decon_core.config.location import CONFIG_VARIABLE
 from decon_core.config.open_store import open_store, writable_store
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.verdicts import read_verdicts

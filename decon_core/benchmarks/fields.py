@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+
+from decon_core.config.settings import did_you_mean
 
 Row = Mapping[str, object]
 
@@ -65,12 +66,11 @@ def _step(value: object, parts: Sequence[str], path: str) -> tuple[object, int]:
 
 def _absent(value: Mapping[str, object], key: str, path: str) -> AbsentFieldError:
     names = [str(name) for name in value]
-    close = difflib.get_close_matches(key, names, n=1)
     return AbsentFieldError(
         path,
         found=f"no {key!r} among {_listing(names)}",
         expected=f"the field {path!r}",
-        remedy=f"Did you mean {close[0]!r}?" if close else "",
+        remedy=did_you_mean(key, names),
     )
 
 

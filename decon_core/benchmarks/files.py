@@ -95,18 +95,18 @@ def _by_prefix(path: Path, split: str, *, ends_in_folder: bool) -> tuple[list[Pa
     name = re.compile(re.escape(start + split) + _PARTS)
     files = [file for file in folder.glob("*") if name.match(file.name) and is_readable(file)]
     tried = f"a file like {folder / (start + split)}.jsonl or ...-1.jsonl.gz"
-    return sorted(files, key=_natural), tried, True
+    return sorted(files, key=part_order), tried, True
 
 
 def _glob(path: Path) -> list[Path]:
     if isinstance(path, RemotePath):
-        return sorted((file for file, _ in expand_glob(str(path))), key=_natural)
+        return sorted((file for file, _ in expand_glob(str(path))), key=part_order)
     root = Path(path.anchor) if path.is_absolute() else Path()
     relative = path.relative_to(root) if path.is_absolute() else path
-    return sorted(root.glob(str(relative)), key=_natural)
+    return sorted(root.glob(str(relative)), key=part_order)
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """Sort key with numbers in numeric order: part 2 before part 10."""
+def part_order(path: Path) -> list[tuple[int, str]]:
+    """Sort key in the order in which files are read: part 2 before part 10."""
     pieces = re.split(r"(\d+)", str(path))
     return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]

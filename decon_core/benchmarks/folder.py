@@ -6,14 +6,13 @@ decon. A record names its benchmark (`eval_key`) and split, and a file may conta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
 from decon_core.benchmarks.fields import Row
+from decon_core.benchmarks.files import part_order
 from decon_core.benchmarks.normalize import normalize, normalize_rows
 from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import load_recipes
@@ -50,41 +49,36 @@ def _files(path: Path) -> list[Path]:
     return sorted(files, key=part_order)
 
 
-def part_order(path: Path) -> list[tuple[int, str]]:
-    """Sort key in the order in which recipes read files: part 2 before part 10."""
-    pieces = re.split(r"(\d+)", str(path))
-    return [(int(piece) if piece.isdecimal() else -1, piece) for piece in pieces]
-
-
 Places = dict[str, dict[str, list[Path]]]  # the files with rows, by benchmark and split
 
 
 def places_of_records(files: Sequence[Path]) -> Places:
     """Return the benchmarks and splits in these files, as named by their rows."""
     places: Places = {}
-    problems = _Problems()
+    problems: list[Problem] = []
     for file in files:
         for number, row in enumerate(read_rows(file), start=1):
             if isinstance(row, Problem):
-                problems.add(row)
+                problems.append(row)
                 continue
             name, split = benchmark_of(row), row.get("split")
             if not isinstance(name, str) or not isinstance(split, str):
                 missing = "'split'" if isinstance(name, str) else "'eval_key'"
                 expected = "normalized records: eval_key, split, question, answer"
-                problems.add(Problem(f"{file} row {number}", f"no {missing}", expected, _REMEDY))
+                problems.append(Problem(f"{file} row {number}", f"no {missing}", expected, _REMEDY))
                 continue
             files_of_split = places.setdefault(name, {}).setdefault(split, [])
             if file not in files_of_split[-1:]:
                 files_of_split.append(file)
-    problems.raise_all()
+    if problems:
+        raise RecordError(problems)
     return places
 
 
 def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
     recipe = Recipe(name=name, source=LocalSource(), splits=tuple(by_split))
     tables: list[pa.Table] = [RECORDS.empty_table()]
-    problems = _Problems()
+    problems: list[Problem] = []
     for split, files in by_split.items():
         n_instances = 0
         for file in files:
@@ -97,11 +91,12 @@ def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
                     first_instance=n_instances,
                 )
             except RecordError as error:
-                problems.found += error.problems
+                problems += error.problems
                 continue
             n_instances = max(table["instance_index"].to_pylist(), default=n_instances - 1) + 1
             tables.append(table)
-    problems.raise_all()
+    if problems:
+        raise RecordError(problems)
     return pa.concat_tables(tables).combine_chunks()
 
 
@@ -109,17 +104,3 @@ def _rows_of(file: Path, name: str, split: str) -> Iterator[Row | Problem]:
     for row in read_rows(file):
         if isinstance(row, Problem) or (benchmark_of(row), row.get("split")) == (name, split):
             yield row
-
-
-@dataclass
-class _Problems:
-    """Collects problems for one error."""
-
-    found: list[Problem] = field(default_factory=list)
-
-    def add(self, problem: Problem) -> None:
-        self.found.append(problem)
-
-    def raise_all(self) -> None:
-        if self.found:
-            raise RecordError(self.found)

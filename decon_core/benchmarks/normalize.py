@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -153,10 +155,6 @@ class _Batch:
         if len(self._problems) < _N_PROBLEMS_SHOWN:
             self._problems.append(problem)
 
-    def _add_error(self, number: int, error: FieldError) -> None:
-        where = f"{self.origin} row {number}, field {error.field!r}"
-        self._add(Problem(where, error.found, error.expected, error.remedy))
-
     def _read_raw(self, rows: Iterable[Row | Problem]) -> None:
         self._unseen_extras = set(self.recipe.extra_fields)
         number = 0
@@ -195,62 +193,71 @@ class _Batch:
 
     def _add_records(self, number: int, row: Row) -> None:
         """Add the records of a row, or the problems of all its parts."""
-        parts = _Parts()
-        for find in (
-            self._find_questions,
-            self._find_passage,
-            self._find_config,
-            self._find_extras,
-        ):
-            try:
-                find(row, parts)
-            except FieldError as error:
-                parts.is_complete = False
-                self._add_error(number, error)
-        if parts.is_complete:
-            self.records += self._records_of(parts)
+        recipe, before = self.recipe, self._n_problems
+        questions: list[_Question] = []
+        passage, config = None, self.config
+        extras: dict[str, object] = {}
+        with self._reporting(number):
+            questions = [*_questions_in(row, recipe, self.split)]
+        with self._reporting(number):
+            passage = text_in(row, recipe.passage) if recipe.passage is not None else None
+        if (name := recipe.dataset_name_field) is not None:
+            with self._reporting(number):
+                config = text_of(value_at(row, name), name) or self.config
+        with self._reporting(number):
+            extras = self._extras(row)
+        for question in questions if self._n_problems == before else ():
+            candidates: list[Candidate | None] = [*question.candidates] or [None]
+            for choice_index, candidate in enumerate(candidates):
+                record = self._record(
+                    config=config,
+                    instance_index=self.next_instance,
+                    sub_index=question.sub_index,
+                    choice_index=choice_index if len(candidates) > 1 else None,
+                    is_correct=candidate.is_correct if candidate else None,
+                    texts=(passage, question.text, candidate.text if candidate else None),
+                    extras=extras,
+                )
+                self.records.append(record)
 
-    def _find_questions(self, row: Row, parts: _Parts) -> None:
-        parts.questions = list(_questions_in(row, self.recipe, self.split))
+    @contextmanager
+    def _reporting(self, number: int) -> Iterator[None]:
+        """Add a `FieldError` to the problems, with the number of its row."""
+        try:
+            yield
+        except FieldError as error:
+            where = f"{self.origin} row {number}, field {error.field!r}"
+            self._add(Problem(where, error.found, error.expected, error.remedy))
 
-    def _find_passage(self, row: Row, parts: _Parts) -> None:
-        if self.recipe.passage is not None:
-            parts.passage = text_in(row, self.recipe.passage)
-
-    def _find_config(self, row: Row, parts: _Parts) -> None:
-        parts.config = self.config
-        if self.recipe.dataset_name_field is not None:
-            name = self.recipe.dataset_name_field
-            parts.config = text_of(value_at(row, name), name) or self.config
-
-    def _find_extras(self, row: Row, parts: _Parts) -> None:
+    def _extras(self, row: Row) -> dict[str, object]:
+        extras = {}
         for name in self.recipe.extra_fields:
             try:
                 value = value_at(row, name)
             except FieldError:
                 continue  # `_read_raw` reports fields that no row has
             self._unseen_extras.discard(name)
-            parts.extras[name] = plain(value, name)
+            extras[name] = plain(value, name)
+        return extras
 
-    def _records_of(self, parts: _Parts) -> Iterator[Record]:
-        for question in parts.questions:
-            candidates: list[Candidate | None] = [*question.candidates] or [None]
-            for choice_index, candidate in enumerate(candidates):
-                answer = candidate.text if candidate else None
-                yield Record(
-                    benchmark=self.recipe.name,
-                    config=parts.config,
-                    split=self.split,
-                    instance_index=self.next_instance,
-                    sub_index=question.sub_index,
-                    choice_index=choice_index if len(candidates) > 1 else None,
-                    is_correct=candidate.is_correct if candidate else None,
-                    passage=parts.passage,
-                    question=question.text,
-                    answer=answer,
-                    fingerprint=fingerprint_of(parts.passage, question.text, answer),
-                    extras=extras_text(parts.extras),
-                )
+    def _record(
+        self,
+        *,
+        texts: tuple[str | None, str, str | None],
+        extras: Mapping[str, object],
+        **columns: Any,
+    ) -> Record:
+        passage, question, answer = texts
+        return Record(
+            benchmark=self.recipe.name,
+            split=self.split,
+            passage=passage,
+            question=question,
+            answer=answer,
+            fingerprint=fingerprint_of(*texts),
+            extras=extras_text(extras),
+            **columns,
+        )
 
     def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
         """Read records and renumber their items: files of several configs each start from 0."""
@@ -263,12 +270,10 @@ class _Batch:
             name = benchmark_of(row)
             if self.recipe.eval_key is not None and name != self.recipe.eval_key:
                 continue
-            try:
+            record = None
+            with self._reporting(number):
                 record = read_normalized(row, requires_split=self.is_shared)
-            except FieldError as error:
-                self._add_error(number, error)
-                continue
-            if record.split is not None and record.split != self.split:
+            if record is None or record.split not in (None, self.split):
                 continue
             instance = (name, record.config, number if record.instance is None else record.instance)
             if instance != current:
@@ -282,31 +287,15 @@ class _Batch:
         extras = dict(record.extras)
         if record.instance is not None and record.instance != instance_index:
             extras["eval_instance_index"] = record.instance
-        return Record(
-            benchmark=self.recipe.name,
+        return self._record(
             config=record.config or self.config,
-            split=self.split,
             instance_index=instance_index,
             sub_index=record.sub_index,
             choice_index=record.choice_index,
             is_correct=record.is_correct,
-            passage=record.passage,
-            question=record.question,
-            answer=record.answer,
-            fingerprint=fingerprint_of(record.passage, record.question, record.answer),
-            extras=extras_text(extras),
+            texts=(record.passage, record.question, record.answer),
+            extras=extras,
         )
-
-
-@dataclass
-class _Parts:
-    """The parts of a raw row found so far."""
-
-    questions: list[_Question] = field(default_factory=list)
-    passage: str | None = None
-    config: str | None = None
-    extras: dict[str, object] = field(default_factory=dict)
-    is_complete: bool = True
 
 
 @dataclass(frozen=True)

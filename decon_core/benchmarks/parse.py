@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from decon_core.benchmarks.blocks import Block, Report
-from decon_core.benchmarks.parse_answers import parse_answers
-from decon_core.benchmarks.parse_texts import optional_text, parse_text
+from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.recipe import (
-    Answer,
+    WRAPPERS,
     ArrayAnswer,
     HubSource,
     LocalSource,
@@ -17,211 +16,218 @@ from decon_core.benchmarks.recipe import (
     Prompts,
     Questions,
     Recipe,
+    RecipeTable,
     TranslationPair,
 )
-from decon_core.benchmarks.yaml_source import Place, read_yaml
+from decon_core.benchmarks.yaml_source import Place, YamlSource, read_yaml
 from decon_core.config.names import check_names
-from decon_core.errors import KeyNameError
+from decon_core.config.settings import validated
+from decon_core.errors import KeyNameError, Problem, RecipeError
+
+_AN_OBJECT = "an object (`key: value` lines)"
 
 
 def load_recipes(path: Path) -> dict[str, Recipe]:
     """Load the recipes of a file with a top-level `evals:`; `RecipeError` has all its problems."""
-    source = read_yaml(path)
-    report = Report(path, source)
-    top = report.block(source.value, ())
-    evals = top.get("evals") if top else None
-    if top and evals is None:
-        report.add((), "no recipes", "a top-level `evals:` with one entry per benchmark")
-    # Other top-level keys are ignored: users keep anchors and notes there.
-    entries = report.block(evals, ("evals",)) if evals is not None else None
-    recipes: dict[str, Recipe] = {}
-    for name in entries.mapping if entries else ():
-        recipe = _recipe(report, str(name), entries.get(name) if entries else None)
-        if recipe is not None:
-            recipes[recipe.name] = recipe
-    report.raise_all()
+    parser = _Parser(path, read_yaml(path))
+    recipes = parser.recipes()
+    if parser.problems:
+        raise RecipeError(parser.problems)
     return recipes
 
 
-def _recipe(report: Report, name: str, value: object) -> Recipe | None:
-    n_before = len(report.problems)
-    place: Place = ("evals", name)
-    _check_name(report, name, place)
-    block = report.block(value, place)
-    if block is None:
-        return None
-    splits = _splits(block)
-    source = _source(block, splits)
-    questions = _questions(block)
-    passage = optional_text(block, "passage")
-    answers = parse_answers(block)
-    extra_fields = _extra_fields(block)
-    no_answer_splits = _no_answer_splits(block, splits)
-    dataset_name_field = block.text("dataset_name_field")
-    eval_key = block.text("eval_key")
-    if eval_key is not None and questions is not None:
-        block.wrong("eval_key", "no eval_key beside a prompt", "Only records have one.")
-    block.close()
-    _check_together(block, source, questions, answers)
-    if len(report.problems) > n_before or source is None:
-        return None
-    return Recipe(
-        name=name,
-        source=source,
-        splits=splits,
-        questions=questions,
-        passage=passage,
-        answers=answers,
-        no_answer_splits=no_answer_splits,
-        extra_fields=extra_fields,
-        dataset_name_field=dataset_name_field,
-        eval_key=eval_key,
-    )
+class _Parser:
+    """Builds the recipes of one file and collects the problems with their line numbers."""
 
+    def __init__(self, path: Path, source: YamlSource) -> None:
+        self._path = path
+        self._source = source
+        self.problems = source.problems
 
-def _check_name(report: Report, name: str, place: Place) -> None:
-    try:
-        check_names([name], what="benchmark")
-    except KeyNameError as error:
-        for problem in error.problems:
-            report.add(place, problem.found, problem.expected, problem.remedy)
+    def recipes(self) -> dict[str, Recipe]:
+        top = self._source.value
+        if not isinstance(top, Mapping):
+            self._add((), describe(top), _AN_OBJECT)
+            return {}
+        # Other top-level keys are ignored: users keep anchors and notes there.
+        entries = top.get("evals")
+        if entries is None:
+            self._add((), "no recipes", "a top-level `evals:` with one entry per benchmark")
+        elif not isinstance(entries, Mapping):
+            self._add(("evals",), describe(entries), _AN_OBJECT)
+        else:
+            recipes = (self._recipe(name, entry) for name, entry in entries.items())
+            return {recipe.name: recipe for recipe in recipes if recipe is not None}
+        return {}
 
-
-def _splits(block: Block) -> tuple[str, ...]:
-    splits = block.texts("splits")
-    if block.get("splits") is None:
-        block.report.add(block.place, "no 'splits'", "a list of splits (splits: [train, test])")
-    elif block.get("splits") == []:
-        block.wrong("splits", "at least one split")
-    return splits
-
-
-def _no_answer_splits(block: Block, splits: tuple[str, ...]) -> tuple[str, ...]:
-    without = block.texts("no_answer_splits")
-    for split in without:
-        if split not in splits:
-            block.report.add(
-                block.at("no_answer_splits"), repr(split), f"one of the splits {list(splits)}"
+    def _recipe(self, name: str, entry: object) -> Recipe | None:
+        before, place = len(self.problems), ("evals", name)
+        try:
+            check_names([name], what="benchmark")
+        except KeyNameError as error:
+            for one in error.problems:
+                self._add(place, one.found, one.expected, one.remedy)
+        if not isinstance(entry, Mapping):
+            self._add(place, describe(entry), _AN_OBJECT)
+            return None
+        table = validated(
+            RecipeTable,
+            entry,
+            problems=self.problems,
+            place=lambda path: self._where(_place_in_yaml(place, path, entry)),
+            describe=describe,
+        )
+        if table is None:
+            return None
+        questions, source = self._questions(place, table), self._source_of(place, table)
+        self._check_answers(
+            place, table, questions, [key for key in entry if entry[key] is not None]
+        )
+        for split in table.no_answer_splits:
+            if split not in table.splits:
+                expected = f"one of the splits {[*table.splits]}"
+                self._add((*place, "no_answer_splits"), repr(split), expected)
+        if table.eval_key is not None and questions is not None:
+            expected = "no eval_key beside a prompt"
+            self._add(
+                (*place, "eval_key"), repr(table.eval_key), expected, "Only records have one."
             )
-    return without
-
-
-def _extra_fields(block: Block) -> tuple[str, ...]:
-    """Return extra fields and `tests`, the tests of a code task; no detector reads them."""
-    return tuple(dict.fromkeys((*block.texts("extra_fields"), *block.texts("tests"))))
-
-
-def _source(block: Block, splits: tuple[str, ...]) -> HubSource | LocalSource | None:
-    has_hub, has_local = "hf_path" in block, "local_path" in block
-    configs = block.texts("hf_config")
-    revision = block.text("hf_revision")
-    if has_hub == has_local:
-        found = "both hf_path and local_path" if has_hub else "neither hf_path nor local_path"
-        block.get("local_path")
-        block.report.add(block.place, found, "exactly one of the two")
-        return None
-    if has_hub:
-        path = block.required_text("hf_path", "the name of a data set on the hub")
-        return HubSource(path=path, configs=configs, revision=revision)
-    if revision is not None:
-        block.wrong("hf_revision", "no revision beside local_path", "Remove it.")
-    if len(configs) > 1:
-        block.wrong("hf_config", "one name beside local_path (it is only written to the records)")
-    config = configs[0] if configs else None
-    return _local_source(block, splits, config)
-
-
-def _local_source(block: Block, splits: tuple[str, ...], config: str | None) -> LocalSource | None:
-    if not isinstance(block.get("local_path"), Mapping):
-        patterns = block.texts("local_path")
-        if not patterns and block.get("local_path") in (None, []):
-            block.wrong("local_path", "a file, a pattern, a prefix, or `split: file` lines")
-        return LocalSource(patterns=patterns, config=config)
-    files = block.report.block(block.get("local_path"), block.at("local_path"))
-    if files is None:
-        return None
-    by_split = tuple((split, files.texts(split)) for split in splits)
-    for split, names in by_split:
-        if not names:
-            files.report.add(files.place, f"no files for the split {split!r}", f"{split}: file")
-    files.close()
-    return LocalSource(by_split=by_split, config=config)
-
-
-def _questions(block: Block) -> Questions | None:
-    forms = {
-        "prompt": "prompt" in block,
-        "prompts": "prompts" in block,
-        "source/target": ("source" in block) | ("target" in block) | ("both_directions" in block),
-    }
-    present = [form for form, is_present in forms.items() if is_present]
-    if len(present) > 1:
-        block.report.add(
-            block.place, " and ".join(present), "one of prompt, prompts, source/target"
+        if len(self.problems) > before or source is None:
+            return None
+        return Recipe(
+            name=name,
+            source=source,
+            splits=table.splits,
+            questions=questions,
+            passage=table.passage,
+            answers=table.answers or table.answer or table.solution,
+            no_answer_splits=table.no_answer_splits,
+            # `tests` of a code task are kept, too; no detector reads them.
+            extra_fields=tuple(dict.fromkeys((*table.extra_fields, *table.tests))),
+            dataset_name_field=table.dataset_name_field,
+            eval_key=table.eval_key,
         )
-    if forms["source/target"]:
-        return _pair(block)
-    for key in ("prompts", "prompt"):
-        if forms[key]:
-            return _prompts(block, key)
-    return None
+
+    def _source_of(self, place: Place, table: RecipeTable) -> HubSource | LocalSource | None:
+        local = table.local_path
+        if (table.hf_path is None) == (local is None):
+            found = (
+                "neither hf_path nor local_path" if local is None else "both hf_path and local_path"
+            )
+            self._add(place, found, "exactly one of the two")
+            return None
+        if table.hf_path is not None:
+            return HubSource(
+                path=table.hf_path, configs=table.hf_config, revision=table.hf_revision
+            )
+        if table.hf_revision is not None:
+            expected = "no revision beside local_path"
+            self._add((*place, "hf_revision"), repr(table.hf_revision), expected, "Remove it.")
+        if len(table.hf_config) > 1:
+            expected = "one name beside local_path (it is only written to the records)"
+            self._add((*place, "hf_config"), describe(table.hf_config), expected)
+        config = table.hf_config[0] if table.hf_config else None
+        if local == ():
+            expected = "a file, a pattern, a prefix, or `split: file` lines"
+            self._add((*place, "local_path"), describe(local), expected)
+        if not isinstance(local, dict):
+            return LocalSource(patterns=local or (), config=config)
+        by_split = tuple((split, local.get(split, ())) for split in table.splits)
+        for split, files in by_split:
+            if not files:
+                found = f"no files for the split {split!r}"
+                self._add((*place, "local_path"), found, f"{split}: file")
+        for split in local.keys() - {*table.splits}:
+            expected = f"one of {', '.join(table.splits)}"
+            self._add((*place, "local_path", split), f"unknown split {split!r}", expected)
+        return LocalSource(by_split=by_split, config=config)
+
+    def _questions(self, place: Place, table: RecipeTable) -> Questions | None:
+        is_pair = table.source is not None or table.target is not None
+        forms = {
+            "prompt": table.prompt is not None,
+            "prompts": table.prompts is not None,
+            "source/target": is_pair or table.both_directions,
+        }
+        given = [form for form, is_given in forms.items() if is_given]
+        if len(given) > 1:
+            self._add(place, " and ".join(given), "one of prompt, prompts, source/target")
+        if forms["source/target"]:
+            for key, text in (("source", table.source), ("target", table.target)):
+                if text is None:
+                    self._add(place, f"no {key!r}", "a field for each of source and target")
+            if table.source is None or table.target is None:
+                return None
+            return TranslationPair(
+                source=table.source, target=table.target, both_directions=table.both_directions
+            )
+        prompt = table.prompts if table.prompt is None else table.prompt
+        return Prompts(texts=prompt) if isinstance(prompt, tuple) else prompt
+
+    def _check_answers(
+        self,
+        place: Place,
+        table: RecipeTable,
+        questions: Questions | None,
+        keys: Sequence[str],
+    ) -> None:
+        given = [key for key in ("answers", "answer", "solution") if key in keys]
+        if len(given) > 1:
+            self._add(place, " and ".join(given), "one of answers, answer, solution")
+        for key in given:
+            answers = getattr(table, key)
+            if not answers:
+                remedy = f"Remove `{key}` if there are no answers."
+                self._add((*place, key), describe(answers), "at least one entry", remedy)
+            for number, answer in enumerate(answers):
+                if isinstance(answer, ArrayAnswer) and not isinstance(questions, PromptArray):
+                    expected = "`prompts: {array: ...}` beside it"
+                    self._add((*place, key, number), "an array", expected)
+        if given and isinstance(questions, TranslationPair):
+            expected = "no answers: the target is the answer"
+            self._add(place, f"{min(given)} beside source/target", expected)
+        if {"prompt", "prompts", "source", "target"} & {*keys}:
+            return
+        needless = [key for key in (*given, *_ONLY_WITH_A_PROMPT) if key in keys]
+        if needless or table.hf_path is not None:
+            self._add(
+                place,
+                f"{', '.join(sorted(needless)) or 'hf_path'} without a prompt",
+                "the field with the question (prompt: question)",
+                "Only files of already normalized records need no prompt.",
+            )
+
+    def _add(self, place: Place, found: str, expected: str, remedy: str = "") -> None:
+        self.problems.append(Problem(self._where(place), found, expected, remedy))
+
+    def _where(self, place: Place) -> str:
+        lines = self._source.lines
+        known = (lines[place[:n]] for n in range(len(place), -1, -1) if place[:n] in lines)
+        name = ".".join(map(str, place[1:]))
+        return f"{self._path}:{next(known, 1)}{f': {name}' if name else ''}"
 
 
-def _pair(block: Block) -> TranslationPair | None:
-    source, target = optional_text(block, "source"), optional_text(block, "target")
-    for key, text in (("source", source), ("target", target)):
-        if text is None and block.get(key) is None:
-            block.report.add(block.place, f"no {key!r}", "a field for each of source and target")
-    if source is None or target is None:
-        return None
-    return TranslationPair(
-        source=source, target=target, both_directions=block.flag("both_directions") or False
-    )
+_ONLY_WITH_A_PROMPT = (
+    "passage",
+    "tests",
+    "extra_fields",
+    "dataset_name_field",
+    "no_answer_splits",
+)
 
 
-def _prompts(block: Block, key: str) -> Prompts | PromptArray:
-    value = block.get(key)
-    if isinstance(value, Mapping) and "array" in value:
-        array = Block(value, block.at(key), block.report)
-        prompts = PromptArray(array=array.required_text("array", "the field with the questions"))
-        array.close()
-        return prompts
-    texts = [parse_text(block.report, item, place) for item, place in block.entries(key)]
-    if not texts:
-        block.wrong(key, "at least one field")
-    return Prompts(texts=tuple(text for text in texts if text is not None))
+def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place:
+    """Return the place of a validated value in the file, where an object may be wrapped.
 
-
-def _check_together(
-    block: Block,
-    source: HubSource | LocalSource | None,
-    questions: Questions | None,
-    answers: tuple[Answer, ...],
-) -> None:
-    keys = set(map(str, block.mapping))
-    if isinstance(questions, TranslationPair) and (
-        named := keys & {"answers", "answer", "solution"}
-    ):
-        block.report.add(
-            block.place,
-            f"{min(named)} beside source/target",
-            "no answers: the target is the answer",
-        )
-    if not isinstance(questions, PromptArray):
-        for i, answer in enumerate(answers):
-            if isinstance(answer, ArrayAnswer):
-                block.report.add(
-                    (*block.at("answers"), i), "an array", "`prompts: {array: ...}` beside it"
-                )
-    if keys & {"prompt", "prompts", "source", "target"}:
-        return
-    needless = keys & {"passage", "answers", "answer", "solution", "tests", "extra_fields"}
-    needless |= keys & {"dataset_name_field", "no_answer_splits"}
-    if isinstance(source, HubSource) or needless:
-        beside = ", ".join(sorted(needless)) or "hf_path"
-        block.report.add(
-            block.place,
-            f"{beside} without a prompt",
-            "the field with the question (prompt: question)",
-            "Only files of already normalized records need no prompt.",
-        )
+    `path` counts a single value as a list, calls the text of an answer `text`, and leaves out
+    `expand_choices` and the like.
+    """
+    for key in path:
+        wrapper = next((one for one in WRAPPERS if isinstance(value, dict) and one in value), None)
+        if wrapper is not None and key not in value:
+            place, value = (*place, wrapper), value[wrapper]
+        if isinstance(value, dict) and (key != "text" or key in value):
+            place, value = (*place, key), value.get(key)
+        elif isinstance(value, list):
+            place, value = (*place, key), value[int(key)]
+    return place

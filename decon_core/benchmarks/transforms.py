@@ -35,32 +35,24 @@ def apply_label_transform(label: str, name: str | None, field: str) -> str:
         ) from None
 
 
-def _each(change: Callable[[str], str], value: object, field: str) -> object:
-    """Apply a change of text to a value, or to every element of a list."""
-    if isinstance(value, list | tuple):
-        return [None if is_empty(item) else _each(change, item, field) for item in value]
-    return change(text_of(value, field) or "")
+def _each(change: Callable[[str], str]) -> Callable[[object, str], object]:
+    """Return a transform that changes a text, or every text in a list."""
 
+    def transform(value: object, field: str) -> object:
+        if isinstance(value, list | tuple):
+            return [None if is_empty(item) else transform(item, field) for item in value]
+        return change(text_of(value, field) or "")
 
-def _strip(value: object, field: str) -> object:
-    return _each(str.strip, value, field)
-
-
-def _first_line(value: object, field: str) -> object:
-    return _each(lambda text: text.strip().partition("\n")[0], value, field)
-
-
-def _last_line(value: object, field: str) -> object:
-    return _each(lambda text: text.strip().rpartition("\n")[2], value, field)
+    return transform
 
 
 def _after_marker(value: object, marker: str, field: str) -> object:
     # Without the marker the whole text is kept: losing an answer is worse than a long one.
-    return _each(lambda text: text.rpartition(marker)[2].strip(), value, field)
+    return _each(lambda text: text.rpartition(marker)[2].strip())(value, field)
 
 
 def _before_marker(value: object, marker: str, field: str) -> object:
-    return _each(lambda text: text.partition(marker)[0].strip(), value, field)
+    return _each(lambda text: text.partition(marker)[0].strip())(value, field)
 
 
 def _binary_to_bool(value: object, field: str) -> object:
@@ -88,20 +80,17 @@ def _first(value: object, field: str) -> object:
     return next((item for item in value if not is_empty(item)), None)
 
 
-def _parse_json(value: object, field: str) -> object:
-    try:
-        return json.loads(text_of(value, field) or "")
-    except json.JSONDecodeError:
-        raise FieldError(field, found=describe(value), expected="text that is JSON") from None
+def _parse(load: Callable[[str], object], kind: str) -> Callable[[object, str], object]:
+    """Return a transform that reads the value that a text contains."""
 
+    def transform(value: object, field: str) -> object:
+        try:
+            return load(text_of(value, field) or "")
+        except (ValueError, SyntaxError):
+            expected = f"text that is {kind}"
+            raise FieldError(field, found=describe(value), expected=expected) from None
 
-def _parse_python(value: object, field: str) -> object:
-    try:
-        return ast.literal_eval(text_of(value, field) or "")
-    except (ValueError, SyntaxError):
-        raise FieldError(
-            field, found=describe(value), expected="text that is a Python literal"
-        ) from None
+    return transform
 
 
 def _to_json(value: object, field: str) -> object:
@@ -110,12 +99,12 @@ def _to_json(value: object, field: str) -> object:
 
 PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
     "binary_to_bool": _binary_to_bool,
-    "strip": _strip,
-    "first_line": _first_line,
-    "last_line": _last_line,
+    "strip": _each(str.strip),
+    "first_line": _each(lambda text: text.strip().partition("\n")[0]),
+    "last_line": _each(lambda text: text.strip().rpartition("\n")[2]),
     "first": _first,
-    "parse_json": _parse_json,
-    "parse_python": _parse_python,
+    "parse_json": _parse(json.loads, "JSON"),
+    "parse_python": _parse(ast.literal_eval, "a Python literal"),
     "to_json": _to_json,
 }
 

@@ -301,14 +301,16 @@ class _Reader(SettingsReader):
         if len(self.problems) > before:
             return
         for values in product(*(values for _, _, values in listed)):
-            chosen = [dict(table) for table in tables]
+            chosen = [{**table} if isinstance(table, dict) else table for table in tables]
             for (number, key, _), one in zip(listed, values, strict=True):
                 chosen[number][key] = one
                 if key == "form" and one != "full":  # they apply to "full" in the same list
                     for name in _ONLY_FULL:
                         chosen[number].pop(name, None)
-            name = "-".join([str(entry.get("name")), *map(str, values)])
-            made = [*self._blend(where, {**entry, "name": name, "contamination": chosen})]
+            one_blend = {**entry, "contamination": chosen}
+            if isinstance(entry.get("name"), str):
+                one_blend["name"] = "-".join([entry["name"], *map(str, values)])
+            made = [*self._blend(where, one_blend)]
             if not made:
                 return  # the others have the same problems
             yield from made

@@ -53,9 +53,6 @@ from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path
 
 T = TypeVar("T")
 
-CONFIG_VARIABLE = "DECON_CONFIG"  # environment variable with the path, for Dagster's processes
-DEFAULT_CONFIG = "decon.toml"
-
 _DEFAULT_PACK_SHARDS = 64
 _LIMITS = ("pack_shards", "pack_bytes")
 _STORE = ".decon"
@@ -252,8 +249,8 @@ class Showing:
     """How much text of the corpus a report may contain."""
 
     snippets: bool = True
-    context: int = 300  # characters before and after a match
-    most_pairs: int = 50_000  # pairs with texts: leaks first, the highest scores first
+    context: int = Report.context
+    most_pairs: int = Report.most_pairs  # leaks first, the highest scores first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +262,7 @@ class Config:
     recipes: tuple[Path, ...]
     benchmarks: tuple[str, ...] | None
     required: tuple[str, ...]
-    least_indexable_share: float  # of a benchmark's items, for each chosen rule
+    least_indexable_share: float  # of a benchmark's items, for each chosen detector
     snapshot: tuple[str, ...] | None
     sources: tuple[Source, ...]
     packing: Mapping[str, Packing]  # by source
@@ -314,7 +311,7 @@ class _Reader(SettingsReader):
         values = with_new_names(values, RENAMED, where=str(self._path))
         for name in sorted(values.keys() - SECTIONS.keys()):
             remedy = did_you_mean(name, SECTIONS)
-            self.wrong("top level", f"unknown key {name!r}", "a known key", remedy)
+            self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
         evals = self._section("evals", values, Evals)
         idf = self._section("idf", values, Idf)
         recipes = self._recipes(evals.recipes) if evals else ()
@@ -461,7 +458,7 @@ class _Reader(SettingsReader):
         if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
             section = {**section, "tokenizer_str": str(self._folder / tokenizer)}
         try:
-            return Policy.from_mapping(section, where=f"{self._path}: policy")
+            return Policy.from_mapping(section, where=str(self._path))
         except ConfigError as error:
             self.problems += error.problems
             return None

@@ -324,18 +324,17 @@ class Policy:
             raise ConfigError(problems)
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, object], *, where: str = "policy") -> Policy:
+    def from_mapping(cls, values: Mapping[str, object], *, where: str = "") -> Policy:
         """Build a policy from a TOML table. Raises one `ConfigError` with all problems.
 
-        `preset` selects default settings, which the other keys override.
+        `preset` selects default settings, which the other keys override. `where`: the file.
         """
         values = with_preset(values, where=where)
         try:
             return _kind(registry.own_settings())(**values)  # type: ignore[arg-type] # validated
         except ConfigError as error:
             raise ConfigError(
-                replace(problem, where=where + problem.where.removeprefix("policy"))
-                for problem in error.problems
+                replace(problem, where=_in_file(where, problem.where)) for problem in error.problems
             ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -485,6 +484,10 @@ def as_stored(settings: Mapping[str, object]) -> Mapping[str, object]:
     return {**PRESETS["reference"], **settings}
 
 
+def _in_file(where: str, place: str) -> str:
+    return f"{where}: {place}" if where else place
+
+
 def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, object]:
     """Return the settings with the defaults of their `preset`, if they name one."""
     if "preset" not in values:
@@ -492,7 +495,7 @@ def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, obj
     name = values["preset"]
     if not isinstance(name, str) or name not in PRESETS:
         expected = " or ".join(map(repr, PRESETS))
-        raise ConfigError(Problem(f"{where}: preset", repr(name), expected))
+        raise ConfigError(Problem(_in_file(where, "policy.preset"), repr(name), expected))
     return PRESETS[name] | {key: value for key, value in values.items() if key != "preset"}
 
 

@@ -35,7 +35,7 @@ _MANY_KEYS = 20  # more are not listed in a message
 TABLE = ConfigDict(
     extra="forbid",
     allow_inf_nan=False,
-    populate_by_name=True,
+    populate_by_name=True,  # in code; a file must use the aliases
     use_attribute_docstrings=True,  # descriptions in the JSON schema
 )
 
@@ -114,24 +114,35 @@ def validated(
     *,
     problems: list[Problem],
     place: Callable[[Sequence[str | int]], str],
-    **context: object,
+    describe: Callable[[object], str] = repr,
+    context: Mapping[str, object] | None = None,
 ) -> T | None:
     """Return the model of a parsed value, or None after adding all its problems.
 
-    `place` formats the path of a value within the table. `context`: names for `known`.
+    `place` formats the path of a value within the table, `describe` the value. `context`: names
+    for `known`.
     """
     try:
-        instance: T = _adapter(cast("Hashable", model)).validate_python(value, context=context)
+        instance: T = _adapter(cast("Hashable", model)).validate_python(
+            value, context=context, by_alias=True, by_name=False
+        )
     except ValidationError as error:
-        problems += problems_of(error, model, place=place)
+        problems += problems_of(error, model, place=place, describe=describe)
         return None
     return instance
 
 
 def problems_of(
-    error: ValidationError, model: Any, *, place: Callable[[Sequence[str | int]], str]
+    error: ValidationError,
+    model: Any,
+    *,
+    place: Callable[[Sequence[str | int]], str],
+    describe: Callable[[object], str] = repr,
 ) -> list[Problem]:
-    """Return the problems of a validation, one for each place."""
+    """Return the problems of a validation, one for each place.
+
+    `place` formats the path of a value, `describe` the value.
+    """
     schema = json_schema(model)
     problems = []
     invalid_paths: list[tuple[str | int, ...]] = []
@@ -140,7 +151,8 @@ def problems_of(
         is_unknown = details["type"] in _UNKNOWN_KEY
         # A value of a type with alternatives is reported once, not once for each of them.
         if is_unknown or not any(path[: len(one)] == one for one in invalid_paths):
-            problems.append(_problem(details, place(path), node, schema))
+            where = place((*path, details["loc"][-1]) if is_unknown else path)
+            problems.append(_problem(details, where, describe(details["input"]), node, schema))
         if not is_unknown:
             invalid_paths.append(path)
     return problems
@@ -150,24 +162,25 @@ _UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def _problem(
-    details: ErrorDetails, where: str, node: Mapping[str, Any], schema: Mapping[str, Any]
+    details: ErrorDetails,
+    where: str,
+    found: str,
+    node: Mapping[str, Any],
+    schema: Mapping[str, Any],
 ) -> Problem:
-    value, context = details["input"], details.get("ctx", {})
-    variants = [*_variants(node, schema)]
+    variants, context = [*_variants(node, schema)], details.get("ctx", {})
     if details["type"] in _UNKNOWN_KEY:
         key = details["loc"][-1]
         keys = [name for one in variants for name in one.get("properties", {})]
         expected = f"one of {', '.join(sorted(keys))}" if len(keys) < _MANY_KEYS else "a known key"
         return Problem(where, f"unknown key {key!r}", expected, did_you_mean(key, keys))
     if details["type"] == "invalid":
-        found = context["found"] or repr(value)
-        return Problem(where, found, context["expected"], context["remedy"])
-    texts = [node["expected"]] if "expected" in node else map(_expectation, variants)
-    expected = " or ".join(dict.fromkeys(texts))
+        return Problem(where, context["found"] or found, context["expected"], context["remedy"])
+    expected = " or ".join(dict.fromkeys(_expectations(node, schema)))
     if details["type"] == "missing":
         return Problem(where, "nothing", expected)
     choices = [choice for one in variants for choice in one.get("enum", ())]
-    return Problem(where, repr(value), expected, did_you_mean(value, choices))
+    return Problem(where, found, expected, did_you_mean(details["input"], choices))
 
 
 def _resolved(
@@ -177,6 +190,10 @@ def _resolved(
     path: list[str | int] = []
     node = schema
     for key in loc:
+        union = next((one for one in (node, *node.get("anyOf", ())) if "oneOf" in one), None)
+        if union is not None:  # the key is a tag, the name of a member's class if it is one
+            node = schema["$defs"].get(key, {"anyOf": union["oneOf"]})
+            continue
         inner = next(_inner(node, key, schema), None)
         if inner is not None:
             node = inner
@@ -184,12 +201,23 @@ def _resolved(
     return tuple(path), node
 
 
+def _expectations(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a description of each alternative that a node of a JSON schema allows."""
+    if "expected" in node:
+        yield node["expected"]
+    elif "anyOf" in node:
+        for one in node["anyOf"]:
+            yield from _expectations(one, schema)
+    else:
+        yield from map(_expectation, _variants(node, schema))
+
+
 def _variants(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the types that a node of a JSON schema allows, without null."""
     if "$ref" in node:
         yield from _variants(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
-    elif "anyOf" in node:
-        for one in node["anyOf"]:
+    elif "anyOf" in node or "oneOf" in node:
+        for one in node.get("anyOf") or node["oneOf"]:
             yield from _variants(one, schema)
     elif node.get("type") != "null":
         yield node
@@ -280,7 +308,7 @@ class SettingsReader:
         def place(path: Sequence[str | int]) -> str:
             return f"{self._file}: {dotted([where, *path])}"
 
-        return validated(model, value, problems=self.problems, place=place, **context)
+        return validated(model, value, problems=self.problems, place=place, context=context)
 
     def tables(self, where: str, value: object) -> list[Any]:
         """Return the entries of a list of tables; report anything else and an empty list."""

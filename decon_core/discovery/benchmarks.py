@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from decon_core.benchmarks import Recipe, files_by_split, load_recipes, normalize
-from decon_core.benchmarks.folder import part_order, places_of_records
+from decon_core.benchmarks.files import part_order
+from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.config.names import folded

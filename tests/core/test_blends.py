@@ -204,6 +204,7 @@ def test_splits_for_training_are_told_by_their_names():
         ("[[blend.phase]]\ntokens = 5\nweights = { web = nan }", "a number above 0"),
         ("[[blend.phase]]\ntokens = 5\nweights = { web = inf }", "a number above 0"),
         ("[[blend.contamination]]\ncopies = 1", "benchmarks: found nothing"),
+        ("phases = []", "blend[0].phases: found unknown key 'phases'"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_place(text, told):
@@ -223,6 +224,12 @@ def test_where_documents_have_several_fields_none_makes_room_for_an_item():
     blends, problems = read(text + '\ninto = ["web", "chat"]')
     assert problems == []
     assert blends[0].contamination[0].into == ("web", "chat")
+
+
+def test_a_list_needs_a_name_to_add_its_values_to():
+    text = '[[blend]]\nof = "clean"\n' + contaminated('copies = [1, 10]\ninto = ["web"]')
+    (problem,) = read(text)[1]
+    assert str(problem) == "decon.toml: blend[0].name: found nothing; expected a string"
 
 
 def test_names_are_taken_once_and_not_by_a_mixture():

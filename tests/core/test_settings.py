@@ -342,5 +342,5 @@ def test_a_key_under_its_old_name_is_read_with_a_note(tmp_path, caplog):
 
 @pytest.mark.parametrize("name", ["refrence", 3])
 def test_an_unknown_preset_is_refused_by_name(name):
-    with pytest.raises(ConfigError, match=r"policy: preset.*'reference'"):
+    with pytest.raises(ConfigError, match=r"policy\.preset.*'reference'"):
         Policy.from_mapping({"preset": name})

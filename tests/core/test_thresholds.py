@@ -61,7 +61,7 @@ def test_all_that_is_wrong_with_them_is_told_at_once():
         ("policy.benchmark.arc", "0.7"),
         ("policy.benchmark.gsm8k.exact_threshold", "'high'"),
         ("policy.benchmark.gsm8k.ngram_any_size", "9.5"),
-        ("policy.benchmark.gsm8k", "unknown key 'contamination_treshold'"),
+        ("policy.benchmark.gsm8k.contamination_treshold", "unknown key 'contamination_treshold'"),
     ]
     assert found[3][3] == "did you mean 'contamination_score_threshold'?"
 

@@ -66,7 +66,7 @@ def test_all_that_is_wrong_is_told_at_once():
     ) == [
         ("mixture[0].take", "'claen'"),
         ("mixture[1].sources[0]", "'books'"),
-        ("mixture[1]", "unknown key 'leeks'"),
+        ("mixture[1].leeks", "unknown key 'leeks'"),
         ("mixture[2].licenses.field", "3"),
         ("mixture[3].licenses", "neither 'allow' nor 'deny'"),
         ("mixture[4].leaks.detectors[0]", "'docon'"),

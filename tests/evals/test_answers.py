@@ -296,7 +296,7 @@ def test_a_split_without_answers_shows_its_choices_and_reads_no_answer_field(
     ("lines", "row", "message"),
     [
         ("answers: [a]", {"b": "x"}, "field 'a': found no 'a' among 'q', 'b'; expected the field"),
-        ("answers: [answer]", {"anwser": "x"}, "Did you mean 'anwser'?"),
+        ("answers: [answer]", {"anwser": "x"}, "did you mean 'anwser'?"),
         ("answers: [a]", {"a": {"text": "x"}}, "found an object with 'text'; expected text"),
         ("answers: [a]", {"a": [["x"]]}, "found a list of 1; expected text, a number"),
         ("answers: [a.b]", {"a": "x"}, "found 'x'; expected an object or a list with 'b'"),
