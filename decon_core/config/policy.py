@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, field, fields, replace
 from functools import cache
-from typing import Annotated, Any, Literal, get_type_hints, overload
+from typing import Annotated, Any, Literal, cast, get_type_hints, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -445,13 +445,13 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     }
     known = get_type_hints(Thresholds, include_extras=True)
     table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc]
-    table.__pydantic_config__ = TABLE
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
     kind: Any = type("Policy", (Policy,), dict(own))
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]
     kind.benchmark = field(default_factory=dict, hash=False)
-    extended: type[Policy] = dataclass(frozen=True, kw_only=True, config=TABLE)(kind)
-    return extended
+    extended: Any = dataclass(frozen=True, kw_only=True, config=TABLE)(kind)
+    return cast("type[Policy]", extended)
 
 
 def _unpickled(values: dict[str, Any]) -> Policy:
