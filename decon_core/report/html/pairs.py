@@ -78,7 +78,9 @@ def doubts(facts: Facts) -> list[float | None]:
 
 
 def _doubt(facts: Facts, detectors: str, score: float, benchmark: str | None) -> float | None:
-    thresholds = [facts.score_threshold(one, benchmark) for one in (detectors or "").split(", ")]
+    thresholds = [
+        facts.score_threshold(one, benchmark) for one in filter(None, (detectors or "").split(", "))
+    ]
     return min((abs(score - one) for one in thresholds if one is not None), default=None)
 
 
