@@ -73,7 +73,7 @@ def index(job: Job) -> Result:
 def stages(job: Job) -> Result:
     """What reading, words and search each take, block after block of the same documents."""
     from decon_core.corpus.shards import read_blocks
-    from decon_core.detectors.decon import Detector
+    from decon_core.detectors.decon import ClusterSearch
     from decon_core.index.union import open_search
     from decon_core.text.tokenizers import load_tokenizer
     from decon_core.text.word_cache import Encoder, FixedVocabulary
@@ -91,7 +91,7 @@ def stages(job: Job) -> Result:
         form=policy.form,
         table_mb=policy.word_table_mb,
     )
-    detector = Detector(search, policy.at_floor)
+    detector = ClusterSearch(search, policy.at_floor)
     pack = _pack(job)
     seconds = dict.fromkeys(("read", "words", "search"), 0.0)
     n_bytes = 0

@@ -25,7 +25,7 @@ from decon_assets.assets.products import GROUP
 from decon_assets.failures import dagster_failures
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import load_records
-from decon_core.config.policy import RULES
+from decon_core.config.detectors import BUILT_IN
 from decon_core.inventory import current_versions, list_packs
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ScorecardConfig(Config):
     """Run configuration of `scorecard`."""
 
     detectors: list[str] = Field(
-        default=list(RULES),
+        default=list(BUILT_IN),
         description="The detectors to compare, independent of the policy's choice.",
     )
     per_transformation: int = Field(

@@ -19,7 +19,8 @@ from decon_assets.cli.options import (
 )
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.cli.terminal.progress import ShardProgress
-from decon_core.config.policy import QUESTIONS_LEFT_OUT, RULES, Policy
+from decon_core.config import detectors as registry
+from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.wording import counted, have, hold, size
 
@@ -51,7 +52,7 @@ def scan(
         "verdicts of a manual review (docs/review.md), which override scores", "FILE", default=None
     ),
     detectors: str | None = option(
-        f"detectors, comma-separated: {', '.join(RULES)} (default: the policy's, decon); "
+        f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, decon); "
         "docs/detectors.md helps to choose",
         "NAMES",
         default=None,
@@ -174,8 +175,8 @@ def scan(
 def detectors_in(text: str) -> tuple[str, ...]:
     """Parse a comma-separated list of detectors."""
     names = names_in(text)
-    if {*names} - {*RULES} or not names or len({*names}) < len(names):
-        expected = f"a comma-separated list of {', '.join(RULES)}, each at most once"
+    if {*names}.difference(registry.names()) or not names or len({*names}) < len(names):
+        expected = f"a comma-separated list of {', '.join(registry.names())}, each at most once"
         raise InputError(Problem("--detectors", repr(text), expected))
     return tuple(names)
 

@@ -13,7 +13,8 @@ from decon_assets.cli.options import PolicyFile, option
 from decon_assets.cli.scan import detectors_in
 from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
-from decon_core.config.policy import RULES, Policy
+from decon_core.config import detectors as registry
+from decon_core.config.policy import Policy
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -40,7 +41,9 @@ def scorecard(
     out: Path = option("the output folder", "DIR"),
     policy: PolicyFile = None,
     detectors: str = option(
-        f"detectors, comma-separated: {', '.join(RULES)} (default: all)", "NAMES", default="all"
+        f"detectors, comma-separated: {', '.join(registry.names())} (default: all)",
+        "NAMES",
+        default="all",
     ),
     per_transformation: int = option(
         "plantings of each transformation and hard negative (default 20; with 60, a recall of "
@@ -92,14 +95,14 @@ def scorecard(
     from decon_core.quality.scorecard.corpora import hosts_below
     from decon_core.quality.scorecard.run import PAGE_FILE, run_scorecard
 
-    chosen = RULES if detectors == "all" else detectors_in(detectors)
+    chosen = registry.names() if detectors == "all" else detectors_in(detectors)
     settings = load_policy(policy) if policy else Policy()
     hosts = hosts_below(texts)
     repeated: dict[str, object] = {
         "--evals": evals,
         "--texts": texts,
         **({"--policy": policy} if policy else {}),
-        **({"--detectors": ",".join(chosen)} if chosen != RULES else {}),
+        **({"--detectors": ",".join(chosen)} if chosen != registry.names() else {}),
         "--per-transformation": per_transformation,
         "--background": background,
         "--seed": seed,
@@ -174,7 +177,7 @@ def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[obj
     for row in table.iter_rows(named=True):
         key = tuple(row[name] for name in keys)
         rows.setdefault(key, [row["n"]]).append(_percent(row[share]))
-        if row["rule"] == "decon":
+        if registry.get(row["rule"]).finds_question_only:
             question_only[key] = _percent(row["n_question_only"] / row["n"])
     return [(*key, *cells, question_only.get(key)) for key, cells in rows.items()]
 

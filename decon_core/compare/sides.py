@@ -8,7 +8,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config, Showing, config_from, load_config
-from decon_core.config.policy import DECISION_FIELDS, Policy, unknown_benchmarks
+from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
 from decon_core.folder_scan.as_report import is_scan, read_folder
 from decon_core.folder_scan.run import policy_from, read_policy
@@ -112,8 +112,8 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
         return
     changed = [
         field.name
-        for field in fields(Policy)
-        if field.name not in DECISION_FIELDS
+        for field in fields(builder.policy)
+        if field.name not in decision_fields()
         and getattr(policy, field.name) != getattr(builder.policy, field.name)
     ]
     raise StaleError(

@@ -30,8 +30,9 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.blends import Blend, read_blends
+from decon_core.config.detectors import names
 from decon_core.config.mixtures import Mixture, read_mixtures
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.policy import Policy
 from decon_core.config.settings import (
     TABLE,
     Count,
@@ -325,7 +326,7 @@ class _Reader(SettingsReader):
             values.get("mixture"),
             where=str(self._path),
             sources=[source.name for source in sources],
-            detectors=policy.detectors if policy else RULES,
+            detectors=policy.detectors if policy else names(),
         )
         self.problems += problems
         blends, problems = read_blends(

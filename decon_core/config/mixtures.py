@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.policy import RULES
+from decon_core.config.detectors import BUILT_IN
 from decon_core.config.settings import (
     TABLE,
     Name,
@@ -231,7 +231,7 @@ _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def read_mixtures(
-    value: object, *, where: str, sources: Sequence[str], detectors: Sequence[str] = RULES
+    value: object, *, where: str, sources: Sequence[str], detectors: Sequence[str] = BUILT_IN
 ) -> tuple[tuple[Mixture, ...], list[Problem]]:
     """Parse the mixtures of a configuration; return them and all problems.
 

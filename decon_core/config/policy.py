@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, field, replace
-from typing import Annotated, Any, Literal, overload
+from dataclasses import asdict, field, fields, replace
+from functools import cache
+from typing import Annotated, Any, Literal, cast, get_type_hints, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
+from decon_core.config import detectors as registry
+from decon_core.config.detectors import Declaration, Reads
 from decon_core.config.settings import (
     AS_WRITTEN,
     TABLE,
@@ -80,30 +83,10 @@ PRESETS: dict[str, dict[str, object]] = {
 # Shown with every count of question-only items, which is incomplete without them.
 QUESTIONS_LEFT_OUT = "most questions of 20 to 43 tokens are left out, as keep_question_only is off"
 
-# Increased when `ratcliff` and `longest_match` compare texts differently: only the tiles of these
-# detectors are then scanned again.
-_COMPARED_VERSION = 2
-
-RULES = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
-
-# Settings of the other detectors enter the fingerprint of a tile only if the detector is chosen.
-_SETTINGS_OF = {
-    "ratcliff": ("normalize", "shared_ngram_size", "ratcliff_min_block", "ratcliff_floor"),
-    "longest_match": ("normalize", "shared_ngram_size", "longest_match_floor"),
-    "exact": ("normalize",),
-    "ngram_any": ("ngram_any_floor",),
-}
-_OTHER_SETTINGS = frozenset(name for names in _SETTINGS_OF.values() for name in names)
-
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.
-DECISION_FIELDS = frozenset(
+_DECISION_FIELDS = frozenset(
     {
-        "contamination_score_threshold",
-        "ratcliff_threshold",
-        "longest_match_threshold",
-        "exact_threshold",
-        "ngram_any_size",
         "benchmark",
         "common_share",
         "common_least_documents",
@@ -150,16 +133,16 @@ LEAST_ANSWER_OVERLAP = 0.5
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    if names and all(names.count(name) == 1 and name in RULES for name in names):
+    known = registry.names()
+    if names and all(names.count(name) == 1 and name in known for name in names):
         return names
-    raise invalid(_SOME_DETECTORS, found=repr([*names]))
+    raise invalid(f"some of {', '.join(known)}, each once", found=repr([*names]))
 
 
-_SOME_DETECTORS = f"some of {', '.join(RULES)}, each once"
 Detectors = Annotated[
-    tuple[Annotated[str, Field(json_schema_extra={"enum": [*RULES]})], ...],
+    tuple[Annotated[str, Field(json_schema_extra={"enum": [*registry.BUILT_IN]})], ...],
     AfterValidator(_each_once),
-    expects(_SOME_DETECTORS),
+    expects(f"some of {', '.join(registry.BUILT_IN)}, each once"),
 ]
 AtLeastTwo = Annotated[Whole, Field(ge=2)]
 ShareBelowOne = Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN]
@@ -176,7 +159,6 @@ class Thresholds(TypedDict, total=False):
 
 
 Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
-BENCHMARK_SETTINGS = tuple(Thresholds.__annotations__)
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -338,7 +320,7 @@ class Policy:
             raise ConfigError(problems) from None
 
     def __post_init__(self) -> None:
-        if problems := [*_floor_problems(self), *_related_problems(self)]:
+        if problems := [*registry.setting_problems(self), *_related_problems(self)]:
             raise ConfigError(problems)
 
     @classmethod
@@ -349,11 +331,14 @@ class Policy:
         """
         values = with_preset(values, where=where)
         try:
-            return cls(**values)  # type: ignore[arg-type] # validated
+            return _kind(registry.own_settings())(**values)  # type: ignore[arg-type] # validated
         except ConfigError as error:
             raise ConfigError(
                 replace(problem, where=_in_file(where, problem.where)) for problem in error.problems
             ) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, ({one.name: getattr(self, one.name) for one in fields(self)},)
 
     @property
     def least_question_overlap(self) -> float:
@@ -380,17 +365,17 @@ class Policy:
 
         These are the scan settings and the idf snapshot.
         """
-        left_out = DECISION_FIELDS | _OTHER_SETTINGS | {"detectors", *_TEXT_FIELDS}
+        left_out = decision_fields() | {"detectors", *_TEXT_FIELDS}
+        left_out |= {name for one in registry.declarations() for name in one.scan_settings}
         if not self.keep_question_only:
             left_out |= {"keep_question_only"}  # the fingerprint from before this setting existed
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
         settings |= self._text_settings
-        if self.detectors != ("decon",):
-            chosen = {name for one in self.detectors for name in _SETTINGS_OF.get(one, ())}
+        if self.detectors != ("decon",):  # the fingerprint from before there were others
             settings["detectors"] = sorted(self.detectors)
-            settings |= {name: getattr(self, name) for name in sorted(chosen)}
-            if self.compares_tokens:
-                settings["compared"] = _COMPARED_VERSION
+            for one in self._chosen:
+                settings |= {name: one.setting(self, name) for name in one.scan_settings}
+                settings |= one.versions
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
 
     @property
@@ -426,32 +411,56 @@ class Policy:
         return [*sorted(self.thresholds.items()), *sorted(by_benchmark.items())]
 
     @property
+    def _chosen(self) -> list[Declaration]:
+        return [registry.get(name) for name in self.detectors]
+
+    @property
     def needs_texts(self) -> bool:
         """Whether a chosen detector compares the original texts."""
-        return {*self.detectors} != {"decon"}
+        return any(one.reads is not Reads.INDEX for one in self._chosen)
 
     @property
     def compares_tokens(self) -> bool:
         """Whether a chosen detector compares the tokens of the original texts."""
-        return not {"ratcliff", "longest_match"}.isdisjoint(self.detectors)
+        return any(one.reads is Reads.TOKENS for one in self._chosen)
 
     def threshold_of(self, detector: str) -> float:
         """Return the score at which a match of a detector counts as a leak."""
-        return {
-            "decon": self.contamination_score_threshold,
-            "ratcliff": self.ratcliff_threshold,
-            "longest_match": self.longest_match_threshold,
-            "exact": self.exact_threshold,
-            "ngram_any": 1.0,
-        }[detector]
+        return registry.get(detector).score_threshold(self)
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The thresholds of the chosen detectors as configured; for `ngram_any` a length."""
-        return {
-            name: self.ngram_any_size if name == "ngram_any" else self.threshold_of(name)
-            for name in self.detectors
-        }
+        """The thresholds of the chosen detectors as configured, some of them a length."""
+        return {one.name: one.configured_threshold(self) for one in self._chosen}
+
+
+@cache
+def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
+    """Return the class of policies that have also the settings that only detectors know."""
+    if not own:
+        return Policy
+    limits: dict[str, Any] = {
+        name: Positive if kind is int else PositiveShare
+        for name, kind in registry.threshold_settings().items()
+    }
+    known = get_type_hints(Thresholds, include_extras=True)
+    table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc]
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
+    kind: Any = type("Policy", (Policy,), dict(own))
+    kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
+    kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]
+    kind.benchmark = field(default_factory=dict, hash=False)
+    extended: Any = dataclass(frozen=True, kw_only=True, config=TABLE)(kind)
+    return cast("type[Policy]", extended)
+
+
+def _unpickled(values: dict[str, Any]) -> Policy:
+    return _kind(registry.own_settings())(**values)
+
+
+def decision_fields() -> frozenset[str]:
+    """Return the settings that need no new scan, among them the thresholds of all detectors."""
+    return _DECISION_FIELDS.union(registry.threshold_settings())
 
 
 def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Problem]:
@@ -490,34 +499,8 @@ def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, obj
     return PRESETS[name] | {key: value for key, value in values.items() if key != "preset"}
 
 
-# (floor, threshold): matches are kept from the floor on, and are leaks from the threshold.
-_FLOORS = (
-    ("evidence_floor", "contamination_score_threshold"),
-    ("ratcliff_floor", "ratcliff_threshold"),
-    ("longest_match_floor", "longest_match_threshold"),
-    ("ngram_any_floor", "ngram_any_size"),
-)
-_NO_EFFECT = "matches below the floor are not kept, so a lower threshold has no effect"
-
-
-def _floor_problems(policy: Policy) -> Iterator[Problem]:
-    """Yield thresholds below the floor, of all benchmarks and of single ones."""
-    for lower, upper in _FLOORS:
-        floor, threshold = getattr(policy, lower), getattr(policy, upper)
-        if not 0 < floor <= threshold:
-            expected = f"above 0 and at most the threshold ({threshold})"
-            yield Problem(f"policy.{lower}", repr(floor), expected, _NO_EFFECT)
-        for name, table in policy.benchmark.items():
-            if (value := dict(table).get(upper, threshold)) < floor and upper in table:
-                where = f"policy.benchmark.{name}.{upper}"
-                yield Problem(where, repr(value), f"{lower} ({floor}) or more", _NO_EFFECT)
-
-
 def _related_problems(policy: Policy) -> Iterator[Problem]:
     """Yield settings that are out of the range given by another setting."""
-    if policy.ratcliff_min_block > policy.shared_ngram_size:
-        expected = f"at most shared_ngram_size ({policy.shared_ngram_size})"
-        yield Problem("policy.ratcliff_min_block", repr(policy.ratcliff_min_block), expected)
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
         yield Problem(
             "policy.short_answer_token_threshold",

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.detectors import Reads, names_where
 from decon_core.config.policy import TOLERANCE, Policy
 from decon_core.corpus.packs import Pack
 from decon_core.errors import MissingError, Problem
@@ -247,12 +248,13 @@ def without_common(
     *,
     index: str,
 ) -> pa.Table:
-    """Rescore the `decon` matches with a benchmark without the n-grams at these places.
+    """Rescore the matches found by n-grams with a benchmark without the n-grams at these places.
 
     A match was kept only if it reached the evidence floor with them, so scores only decrease.
     """
-    is_decon = pc.equal(matches["detector"], "decon").to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(is_decon)
+    by_index = pa.array(names_where(lambda one: one.reads is Reads.INDEX))
+    is_by_index = pc.is_in(matches["detector"], by_index)
+    rows = np.flatnonzero(is_by_index.to_numpy(zero_copy_only=False))
     if not rows.size or not places.size:
         return matches
     overlap, base = _rescored(matches.take(pa.array(rows)), places, store, version, policy, index)

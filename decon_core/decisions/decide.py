@@ -1,17 +1,14 @@
 """Decides which matches are leaks at a threshold, without scanning again.
 
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
-any threshold at or above the evidence floor. The formulas are those of `reference.py`, over
-columns; a property test compares the two. A verdict on a pair overrides its score.
-
-A `decon` match that is not a leak may be *question-only*: the question was found, but not enough
-of the answer or passage for a leak (docs/detector.md, section 6).
+any threshold at or above the evidence floor. How a detector judges is in its own file; a property
+test compares the result with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its
+score.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +16,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.policy import RULES, Policy, exceeds, reaches
+from decon_core.config.detectors import names_where
+from decon_core.config.policy import Policy
 from decon_core.config.verdicts import LEAK
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
+from decon_core.detectors.detector import Detector, Judged, detector
 from decon_core.schemas import ENTRIES
 
 Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 _PARTS = ("question", "answer", "passage")
@@ -62,8 +60,8 @@ def decide(
     score, is_leak, is_question_only = judge(matches, policy)
     highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
     verdict = verdict_column(matches["pair"], verdicts)
-    # Only `decon` distinguishes several places in a document.
-    place = pl.when(pl.col("detector") == "decon").then(pl.col("question_start"))
+    has_places = pl.col("detector").is_in(names_where(lambda one: one.finds_every_place))
+    place = pl.when(has_places).then(pl.col("question_start"))
     frame = pl.DataFrame(matches).with_columns(
         place.alias("place"),
         pl.Series("score", score),
@@ -127,14 +125,6 @@ def verdict_column(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
     return values.take(pc.index_in(pairs.combine_chunks(), known))
 
 
-class Judged(NamedTuple):
-    """Score and class of each match, by score alone, without verdicts."""
-
-    score: Floats
-    is_leak: Booleans
-    is_question_only: Booleans  # never together with `is_leak`
-
-
 def judge(matches: pa.Table, policy: Policy) -> Judged:
     """Score and classify every match by the thresholds of its benchmark."""
     judged = _judge(matches, policy)
@@ -154,68 +144,18 @@ def by_threshold(matches: pa.Table, policy: Policy) -> Iterator[tuple[Integers, 
 
 
 def _judge(matches: pa.Table, policy: Policy) -> Judged:
-    detector = matches["detector"].to_numpy(zero_copy_only=False)
-    score, is_leak, is_question_only = _judge_decon(matches, policy)
-    is_question_only = is_question_only & (detector == "decon")
-    base = _column(matches, "base_score")
-    for name in RULES[1:]:
-        is_of_detector = detector == name
-        values = base
-        if name == "ngram_any":
-            values = np.minimum(_column(matches, "n_matched") / policy.ngram_any_size, 1.0)
-        is_enough = (exceeds if name == "longest_match" else reaches)(
-            values, policy.threshold_of(name)
-        )
-        score = np.where(is_of_detector, values, score)
-        is_leak = np.where(is_of_detector, is_enough, is_leak)
-    return Judged(score, is_leak, is_question_only)
+    n = matches.num_rows
+    judged = Judged(np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_))
+    for one, rows, of_detector in by_detector(matches):
+        for column, values in zip(judged, one.judge(of_detector, policy), strict=True):
+            column[rows] = values
+    return judged
 
 
-def _judge_decon(matches: pa.Table, policy: Policy) -> Judged:
-    overlap = _column(matches, "question_overlap")
-    least = policy.least_question_overlap
-    at_length = policy.decay(_column(matches, "question_tokens"), least)
-    passes = reaches(overlap, np.maximum(least, at_length))
-    base = _column(matches, "base_score")
-    score = _penalized(base, _column(matches, "total_tokens"), policy)
-    is_leak = passes & reaches(score, policy.contamination_score_threshold)
-    is_question_only = passes & ~is_leak & _is_leak_without_answer(matches, policy)
-    return Judged(score, is_leak, is_question_only)
-
-
-def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
-    """Apply the length penalty: a short text needs a higher score, unless it is exactly 1."""
-    threshold = policy.contamination_score_threshold
-    required = policy.decay(lengths, threshold)
-    is_penalized = (base != 1.0) & (required > threshold)
-    return np.where(is_penalized, base * threshold / required, base)
-
-
-def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
-    """Whether the record would be a leak if it had only its question, or no answer.
-
-    Vectorized version of `reference.is_question_only`, without the gates.
-    """
-    question = _column(matches, "question_overlap")
-    passage = _column(matches, "passage_overlap")  # nan: the record has none
-    has_answer, has_passage = ~np.isnan(_column(matches, "answer_overlap")), ~np.isnan(passage)
-    n_question = _column(matches, "question_tokens")
-    alone = _is_leak_of_length(question, n_question, policy)
-    n_both = n_question + _column(matches, "passage_stop") - _column(matches, "passage_start")
-    confidence = np.minimum(0.5 + 0.5 * _column(matches, "n_grams") / 20, 1.0)
-    score = 0.85 * confidence * question + (0.15 + 0.85 * (1 - confidence)) * passage
-    both = np.where((question == 1.0) & (passage == 1.0), 1.0, np.minimum(1.0, score))
-    # Without a passage match its length is nan, for which every comparison is false.
-    with_passage = has_answer & has_passage & _is_leak_of_length(both, n_both, policy)
-    return ((has_answer | has_passage) & alone) | with_passage
-
-
-def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Booleans:
-    """Whether a text of this many tokens would be indexed and reach the threshold."""
-    is_indexed = lengths >= policy.eval_min_token_length
-    score = _penalized(base, lengths, policy)
-    return is_indexed & reaches(score, policy.contamination_score_threshold)
-
-
-def _column(matches: pa.Table, name: str) -> Floats:
-    return np.asarray(matches[name].to_numpy(zero_copy_only=False), dtype=np.float64)
+def by_detector(matches: pa.Table) -> Iterator[tuple[Detector, Integers, pa.Table]]:
+    """Yield each detector with the rows of its matches, and these matches."""
+    detectors = matches["detector"].to_numpy(zero_copy_only=False)
+    for name in matches["detector"].unique().to_pylist():
+        rows = np.flatnonzero(detectors == name)
+        of_detector = matches if rows.size == len(detectors) else matches.take(pa.array(rows))
+        yield detector(name), rows, of_detector

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
+from decon_core.config.detectors import Reads, names_where
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
@@ -137,12 +138,13 @@ def _read(tiles: list[Path]) -> pa.Table:
 def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]]]) -> pa.Table:
     """Repeat matches for records that the index left out as exact repeats of another record.
 
-    Only `decon` leaves records out. Their texts are equal, so they have the same pair.
+    Detectors that search texts look for all of them. The texts are equal, so the pair is the same.
     """
+    by_index = names_where(lambda one: one.reads is Reads.INDEX)
     rows = [
         {**match, **twin}
         for match in (matches.to_pylist() if twins else [])
         for twin in twins.get(match["record"], ())
-        if match["detector"] == "decon"
+        if match["detector"] in by_index
     ]
     return pa.Table.from_pylist(rows, schema=MATCHES)

@@ -1,20 +1,47 @@
-"""The `decon` detector, the default: run its kernels over batches of documents."""
+"""The `decon` detector (AI2), the default: idf-weighted n-grams of question, answer and passage.
+
+Its kernels are in `kernels/clusters.py`, its method in docs/detector.md, and a slow plain twin in
+`tests/oracle/decon.py`. A match carries its overlaps and lengths, so every gate and the length
+penalty can be applied for any threshold at or above the evidence floor.
+
+A match that is not a leak may be *question-only*: the question was found, but not enough of the
+answer or passage for a leak (docs/detector.md, section 6).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.policy import Policy
-from decon_core.index.union import Search, thresholds_of
+from decon_core.config.detectors import Reads, Threshold, register
+from decon_core.config.policy import Policy, reaches
+from decon_core.detectors.detector import (
+    Booleans,
+    Detector,
+    Floats,
+    Indexes,
+    Judged,
+    Search,
+    column,
+    of_needed,
+    steps,
+)
+from decon_core.detectors.sharing import BatchTexts
+from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.kernels import clusters
 from decon_core.kernels.jit import is_ready
-from decon_core.text.word_cache import Ragged
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from decon_core.index.union import Search as GramIndex
+    from decon_core.text.word_cache import Ragged
 
 _INITIAL_RUNS = 1 << 12
 _INITIAL_MATCHES = 1 << 10
@@ -33,10 +60,122 @@ class Matches:
         return int(self.whole.shape[0])
 
 
-class Detector:
+@register
+class Decon(Detector):
+    name = "decon"
+    summary = "idf-weighted overlap of question, answer and passage n-grams"
+    reads = Reads.INDEX
+    threshold = Threshold(setting="contamination_score_threshold", floor="evidence_floor")
+    finds_question_only = True
+    finds_every_place = True
+    advice = (
+        "**To clean a corpus, `decon`.** It flagged no hard negative and no background. Case, "
+        "punctuation, line breaks, hyphens at line ends, HTML, zero-width and look-alike "
+        'characters do not hide an item from it (with `preset = "reference"` they do). It needs '
+        "the answer near the question: a question without its answer, or with the answer far "
+        "after it, is question-only, which mixtures remove as well. Edits reduce its recall: one "
+        "changed word in twenty hides about half of the items, one in ten nearly all, LaTeX "
+        "within sentences a third."
+    )
+
+    def search(self, indexes: Indexes) -> Search:
+        return ClusterSearch(indexes.grams, indexes.policy.at_floor)
+
+    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
+        overlap = column(matches, "question_overlap")
+        least = policy.least_question_overlap
+        at_length = policy.decay(column(matches, "question_tokens"), least)
+        passes = reaches(overlap, np.maximum(least, at_length))
+        base = column(matches, "base_score")
+        score = _penalized(base, column(matches, "total_tokens"), policy)
+        is_leak = passes & reaches(score, policy.contamination_score_threshold)
+        is_question_only = passes & ~is_leak & _is_leak_without_answer(matches, policy)
+        return Judged(score, is_leak, is_question_only)
+
+    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
+        """The length penalty makes the score depend on the threshold, so every step is judged.
+
+        A stricter policy never adds a leak, so the last step with a leak is the result.
+        """
+        highest = np.full(matches.num_rows, np.nan)
+        for step in steps(policy.evidence_floor, policy.contamination_score_threshold):
+            judged = self.judge(matches, replace(policy, contamination_score_threshold=step))
+            highest[judged.is_leak] = step
+        return highest
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        """Records dropped from the index, and questions without informative n-grams, are not seen.
+
+        A record that is left out as an exact repeat is as visible as the one that it repeats.
+        """
+        from decon_core.index.entries import EXACT_REPEAT
+        from decon_core.index.entries import REASONS as WHY_DROPPED
+
+        entries, df = texts.part.entries, texts.part.df["question"]
+        question = entries.fields["question"]
+        n_records, records = texts.part.n_records, entries.records
+        limit = max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
+
+        def by_record(of_question: Booleans) -> Booleans:
+            meets = np.ones(entries.dropped.size, np.bool_)
+            meets[records] = of_question[question.of_entry]
+            return meets
+
+        dropped = ("too few different words", "too few tokens", "empty question")
+        unmet = first_unmet(
+            {
+                **{why: entries.dropped != WHY_DROPPED.index(why) for why in dropped},
+                "question too short": by_record(df.lengths > 0),
+                "only hot n-grams": by_record(_any_in_rows(df.values <= limit, df.offsets)),
+                "not telling": by_record(_any_in_rows(df.values < n_records, df.offsets)),
+            }
+        )
+        n_tokens = np.zeros(entries.dropped.size, np.int64)
+        n_tokens[records] = question.texts.lengths[question.of_entry]
+        repeats = np.flatnonzero(entries.dropped == WHY_DROPPED.index(EXACT_REPEAT))
+        first = _first_alike(texts.records)[repeats]
+        unmet.places[repeats], n_tokens[repeats] = unmet.places[first], n_tokens[first]
+        unmet.note_tokens(n_tokens, {"question too short": policy.ngram_size})
+        names = texts.records.select(["split", "instance_index"]).take(first).to_pylist()
+        for at, name in zip(repeats.tolist(), names, strict=True):
+            unmet.details[at] = f"{EXACT_REPEAT} of {name['split']} {name['instance_index']}"
+        return unmet
+
+    def missing(
+        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
+    ) -> Iterator[str]:
+        """Yield the conditions of `judge` that fail and the texts that were not found."""
+        least = policy.least_question_overlap
+        length = np.array([entry["question_tokens"]])
+        needed = max(least, float(policy.decay(length, least)[0]))
+        if not reaches(entry["question_overlap"], needed):
+            yield f"question overlap {of_needed(entry['question_overlap'], needed)}"
+        if reaches(entry["score"], policy.contamination_score_threshold):
+            return
+        for part in ("answer", "passage"):
+            if record[part]:
+                setting = f"index_{part}s"
+                if getattr(policy, setting):
+                    yield from _part_missing(part, entry[f"{part}_overlap"])
+                else:
+                    yield f"{part} not searched ({setting} is off)"
+        yield self.missing_score(entry, policy)
+        if entry["score"] < entry["base_score"]:
+            yield (
+                f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
+                f"({entry['total_tokens']} tokens)"
+            )
+
+
+# Search -------------------------------------------------------------------------------------------
+
+
+class ClusterSearch(Search):
     """Find matches down to the policy's evidence floor. One per thread: it holds scratch arrays."""
 
-    def __init__(self, search: Search, policy: Policy) -> None:
+    def __init__(self, search: GramIndex, policy: Policy) -> None:
+        from decon_core.index.union import thresholds_of
+
         self._index = search.index
         self._entry_question = search.entry_question
         self._thresholds = thresholds_of(policy)
@@ -56,12 +195,6 @@ class Detector:
         self._scores = np.empty((n, clusters.N_SCORES))
 
     def compile(self, documents: Ragged) -> None:
-        """Compile all kernels, whatever the documents contain."""
-        self.compile_finding(documents)
-        self.compile_judging(documents)
-
-    def compile_finding(self, documents: Ragged) -> None:
-        """Compile all kernels but the judging one, which takes as long as the others together."""
         self._find_runs(documents, 0)
         self._matched(documents, self._whole[:0])
 
@@ -71,6 +204,9 @@ class Detector:
     @property
     def is_ready_to_judge(self) -> bool:
         return is_ready(self._judging)
+
+    def find(self, texts: BatchTexts) -> Matches:
+        return self.detect(texts.tokens)
 
     def detect(self, documents: Ragged) -> Matches:
         """Return all matches in documents whose tokens are numbered as in the index."""
@@ -129,7 +265,6 @@ class Detector:
             self._serial = 1
 
     def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-        """Return the n-grams seen since the last call, and the number of documents with each."""
         seen_batches, self._seen_batches = self._seen_batches, []
         grams, counts = np.unique(
             np.concatenate([np.empty(0, np.uint32), *seen_batches]), return_counts=True
@@ -180,3 +315,63 @@ def _sorted_unique(
     is_first = np.ones(order.size, np.bool_)
     is_first[1:] = (key_columns[1:] != key_columns[:-1]).any(axis=1)
     return whole[is_first], scores[is_first]
+
+
+# Decisions ----------------------------------------------------------------------------------------
+
+
+def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
+    """Apply the length penalty: a short text needs a higher score, unless it is exactly 1."""
+    threshold = policy.contamination_score_threshold
+    required = policy.decay(lengths, threshold)
+    is_penalized = (base != 1.0) & (required > threshold)
+    return np.where(is_penalized, base * threshold / required, base)
+
+
+def _is_leak_without_answer(matches: pa.Table, policy: Policy) -> Booleans:
+    """Whether the record would be a leak if it had only its question, or no answer.
+
+    Vectorized version of `is_question_only` in the oracle, without the gates.
+    """
+    question = column(matches, "question_overlap")
+    passage = column(matches, "passage_overlap")  # nan: the record has none
+    has_answer, has_passage = ~np.isnan(column(matches, "answer_overlap")), ~np.isnan(passage)
+    n_question = column(matches, "question_tokens")
+    alone = _is_leak_of_length(question, n_question, policy)
+    n_both = n_question + column(matches, "passage_stop") - column(matches, "passage_start")
+    confidence = np.minimum(0.5 + 0.5 * column(matches, "n_grams") / 20, 1.0)
+    score = 0.85 * confidence * question + (0.15 + 0.85 * (1 - confidence)) * passage
+    both = np.where((question == 1.0) & (passage == 1.0), 1.0, np.minimum(1.0, score))
+    # Without a passage match its length is nan, for which every comparison is false.
+    with_passage = has_answer & has_passage & _is_leak_of_length(both, n_both, policy)
+    return ((has_answer | has_passage) & alone) | with_passage
+
+
+def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Booleans:
+    """Whether a text of this many tokens would be indexed and reach the threshold."""
+    is_indexed = lengths >= policy.eval_min_token_length
+    score = _penalized(base, lengths, policy)
+    return is_indexed & reaches(score, policy.contamination_score_threshold)
+
+
+def _part_missing(part: str, overlap: float | None) -> Iterator[str]:
+    if not overlap:
+        yield f"{part} not found"
+    elif overlap < 1:
+        yield f"only {overlap:.2f} of the {part} found"
+
+
+# Visibility ---------------------------------------------------------------------------------------
+
+
+def _any_in_rows(flags: Booleans, offsets: Integers) -> Booleans:
+    """Return, per row, whether any of its flags is set."""
+    before = np.append(0, np.cumsum(flags))
+    return before[offsets[1:]] > before[offsets[:-1]]
+
+
+def _first_alike(records: pa.Table) -> Integers:
+    """Return, per record, the first record with the same texts."""
+    first: dict[str, int] = {}
+    alike = records["fingerprint"].to_pylist()
+    return np.array([first.setdefault(one, row) for row, one in enumerate(alike)], np.int64)

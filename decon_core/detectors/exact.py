@@ -11,37 +11,74 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from decon_core.config.detectors import Reads, Threshold, register
+from decon_core.config.policy import Policy, reaches
+from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
-from decon_core.detectors.sharing import Screened
-from decon_core.index.verbatim import NAMES, WHOLE, Verbatim
+from decon_core.detectors.sharing import BatchTexts
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
+from decon_core.index.record_texts import NAMES, WHOLE
 from decon_core.kernels import screen
 
 
-def count(screened: Screened, verbatim: Verbatim) -> list[Finding]:
-    """Return one finding per document, record and text."""
-    by_kind = sorted(
-        _findings(screened, verbatim), key=lambda one: NAMES.index(one.looked_for or "")
+@register
+class Exact(Detector):
+    name = "exact"
+    summary = "the exact text, if it is informative enough"
+    reads = Reads.TEXTS
+    threshold = Threshold(setting="exact_threshold")
+    scan_settings = ("normalize",)
+    advice = (
+        "**To count occurrences, `exact`.** One changed character hides an item, so its counts are "
+        "a lower bound, not a measure of how clean a corpus is. With "
+        '`normalize = "decon"` it ignores line breaks, case and punctuation. It flagged no hard '
+        "negative: questions of common phrases stay below its threshold."
     )
-    return sort_findings(by_kind)
+
+    def search(self, indexes: Indexes) -> Search:
+        return _ExactSearch(indexes)
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        """One informative text is enough. The detail names the texts that count."""
+        uses = {NAMES[kind]: texts.uses[kind] for kind in WHOLE}
+        informative = {
+            name: use.is_whole & reaches(use.weight, policy.exact_threshold)
+            for name, use in uses.items()
+        }
+        requirements = {
+            "empty question": np.any([use.has_text for use in uses.values()], axis=0),
+            "nothing to screen by": np.any([use.is_whole for use in uses.values()], axis=0),
+            "not telling": np.any([*informative.values()], axis=0),
+        }
+        return first_unmet(requirements, joined_names(informative))
 
 
-def _findings(screened: Screened, verbatim: Verbatim) -> Iterator[Finding]:
-    wholes = screened.wholes
-    keys = wholes[:, : screen.PLACE]
-    first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(wholes)])
-    counts = np.diff(first, append=len(wholes))
-    for (document, text, place), n in zip(wholes[first].tolist(), counts.tolist(), strict=True):
-        length = int(verbatim.texts.offsets[text + 1] - verbatim.texts.offsets[text])
-        for use in verbatim.uses(text, WHOLE):
-            yield Finding(
-                document=document,
-                part=use.part,
-                record=use.record,
-                score=use.weight,
-                question_overlap=1.0,
-                n_matched=n,
-                question_tokens=0,
-                total_tokens=0,
-                question_bytes=(place, place + length),
-                looked_for=NAMES[use.kind],
-            )
+class _ExactSearch(Search):
+    def __init__(self, indexes: Indexes) -> None:
+        self._verbatim = indexes.texts
+
+    def find(self, texts: BatchTexts) -> list[Finding]:
+        """Return one finding per document, record and text."""
+        by_kind = sorted(self._findings(texts), key=lambda one: NAMES.index(one.looked_for or ""))
+        return sort_findings(by_kind)
+
+    def _findings(self, texts: BatchTexts) -> Iterator[Finding]:
+        wholes, verbatim = texts.screened.wholes, self._verbatim
+        keys = wholes[:, : screen.PLACE]
+        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(wholes)])
+        counts = np.diff(first, append=len(wholes))
+        for (document, text, place), n in zip(wholes[first].tolist(), counts.tolist(), strict=True):
+            length = int(verbatim.texts.offsets[text + 1] - verbatim.texts.offsets[text])
+            for use in verbatim.uses(text, WHOLE):
+                yield Finding(
+                    document=document,
+                    part=use.part,
+                    record=use.record,
+                    score=use.weight,
+                    question_overlap=1.0,
+                    n_matched=n,
+                    question_tokens=0,
+                    total_tokens=0,
+                    question_bytes=(place, place + length),
+                    looked_for=NAMES[use.kind],
+                )

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from decon_core.config.detectors import Reads, Threshold, register
 from decon_core.config.policy import Policy, reaches
+from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
-from decon_core.detectors.sharing import Run, Shared
-from decon_core.index.ngram_counts import GramTable
-from decon_core.index.verbatim import QUESTION, Verbatim
+from decon_core.detectors.sharing import COMPARISON, BatchTexts, Run, Shared
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.errors import Problem
+from decon_core.index.record_texts import QUESTION
 from decon_core.kernels import grams, runs
-from decon_core.text.word_cache import UNKNOWN
+
+if TYPE_CHECKING:
+    from decon_core.index.ngram_counts import GramTable
+    from decon_core.index.verbatim import Verbatim
 
 Numbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]
@@ -27,31 +34,75 @@ Integers = npt.NDArray[np.int64]
 _LONG_DOCUMENT = 1 << 12  # tokens; for shorter ones, finding what to skip takes as long as aligning
 
 
-def align(document: Shared, verbatim: Verbatim, policy: Policy) -> list[Finding]:
-    """Return a finding for each prompt whose aligned share reaches the floor."""
-    return sort_findings(_findings(document, verbatim, policy))
+@register
+class Ratcliff(Detector):
+    name = "ratcliff"
+    summary = "similarity of strings, by Ratcliff and Obershelp"
+    reads = Reads.TOKENS
+    threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_floor")
+    scan_settings = ("normalize", "shared_ngram_size", "ratcliff_min_block", "ratcliff_floor")
+    versions = COMPARISON
+    advice = (
+        "**To find edited items, `ratcliff`.** Of all detectors it finds the most edited items: "
+        "other words, names and numbers, shuffled sentences, and formulas in a text of another "
+        "language. It compares unchanged text, so capitals and unusual "
+        'characters hide an item (`normalize = "decon"` fixes that, but loses some formulas). '
+        "It also flags short questions that follow a template, and items that share their setting "
+        "with another: review what only it finds before you remove it."
+    )
+
+    def setting_problems(self, policy: Policy) -> Iterator[Problem]:
+        yield from super().setting_problems(policy)
+        if policy.ratcliff_min_block > policy.shared_ngram_size:
+            expected = f"at most shared_ngram_size ({policy.shared_ngram_size})"
+            yield Problem("policy.ratcliff_min_block", repr(policy.ratcliff_min_block), expected)
+
+    def search(self, indexes: Indexes) -> Search:
+        return _RatcliffSearch(indexes)
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        question, size = texts.uses[QUESTION], policy.shared_ngram_size
+        requirements = {
+            "empty question": question.has_text,
+            "question too short": question.n_tokens >= size,
+            "nothing to screen by": question.opens,
+        }
+        return first_unmet(requirements).note_tokens(
+            question.n_tokens, {"question too short": size}
+        )
 
 
-def _findings(document: Shared, verbatim: Verbatim, policy: Policy) -> Iterator[Finding]:
-    aligner = _Aligner(document, verbatim, policy)
-    for text in document.texts:
-        uses = [*verbatim.uses(text, (QUESTION,))]
-        found = aligner.best(text) if uses else None
-        if found is None:
-            continue
-        for use in uses:
-            yield Finding(
-                document=document.number,
-                part=use.part,
-                record=use.record,
-                score=found.share,
-                question_overlap=found.share,
-                n_matched=found.n_matched,
-                question_tokens=found.n_tokens,
-                total_tokens=found.n_tokens,
-                question=(found.start, found.stop),
-                question_bytes=found.bytes,
-            )
+class _RatcliffSearch(Search):
+    def __init__(self, indexes: Indexes) -> None:
+        self._verbatim, self._policy = indexes.texts, indexes.policy
+
+    def find(self, texts: BatchTexts) -> list[Finding]:
+        """Return a finding for each prompt whose aligned share reaches the floor."""
+        return [one for document in texts.shared for one in self._in_document(document)]
+
+    def _in_document(self, document: Shared) -> list[Finding]:
+        return sort_findings(self._findings(document))
+
+    def _findings(self, document: Shared) -> Iterator[Finding]:
+        aligner = _Aligner(document, self._verbatim, self._policy)
+        for text in document.texts:
+            uses = [*self._verbatim.uses(text, (QUESTION,))]
+            found = aligner.best(text) if uses else None
+            if found is None:
+                continue
+            for use in uses:
+                yield Finding(
+                    document=document.number,
+                    part=use.part,
+                    record=use.record,
+                    score=found.share,
+                    question_overlap=found.share,
+                    n_matched=found.n_matched,
+                    question_tokens=found.n_tokens,
+                    total_tokens=found.n_tokens,
+                    question=(found.start, found.stop),
+                    question_bytes=found.bytes,
+                )
 
 
 class _Aligner:
@@ -102,6 +153,8 @@ class _BlockMatcher:
 
     def blocks(self, prompt: Numbers) -> Integers:
         """Return the matching blocks, with columns as in `runs`."""
+        from decon_core.text.word_cache import UNKNOWN
+
         if not self._is_long:
             return self._aligned(self._tokens, prompt)
         positions = self._positions(prompt)
@@ -132,6 +185,8 @@ class _BlockMatcher:
     @cached_property
     def _grams(self) -> tuple[GramTable, Integers, Integers]:
         """The document's n-grams: table, offsets per n-gram, positions."""
+        from decon_core.index.ngram_counts import GramTable
+
         table = GramTable(self._tokens, np.array([0, self._tokens.size]), self._min_block)
         numbers = table.numbers[: self._tokens.size - self._min_block + 1]
         counts = np.bincount(numbers, minlength=table.first.size)

@@ -11,20 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.policy import Policy
-from decon_core.corpus.batches import Batch
-from decon_core.index.verbatim import Verbatim
+from decon_core.detectors.finding import Span
 from decon_core.kernels import runs, screen
 from decon_core.text.forms import formed, original_places
-from decon_core.text.tokenizers import Pieces, Tokenizer
-from decon_core.text.word_cache import FixedVocabulary
+
+if TYPE_CHECKING:
+    from decon_core.corpus.batches import Batch
+    from decon_core.index.verbatim import Verbatim
+    from decon_core.text.tokenizers import Pieces, Tokenizer
+    from decon_core.text.word_cache import Ragged
 
 Integers = npt.NDArray[np.int64]
+
+# Increased when texts are compared differently: only the tiles of detectors with this in their
+# `versions` are then scanned again.
+COMPARISON = (("compared", 2),)
 
 _INITIAL_FOUND = 1 << 12
 _NO_PLACES = np.empty((2, 0), np.int64)
@@ -108,6 +116,8 @@ class Sharing:
     """Find shared texts in batches of documents. One per thread: it holds scratch arrays."""
 
     def __init__(self, verbatim: Verbatim, policy: Policy, tokenizer: Tokenizer) -> None:
+        from decon_core.text.word_cache import FixedVocabulary
+
         self._verbatim = verbatim
         self._policy = policy
         self._tokenizer = tokenizer
@@ -304,6 +314,34 @@ class Sharing:
         first = np.searchsorted(edges, starts, side="right") - 1
         in_form = zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)
         return original_places(text, [*in_form], self._policy.normalize, self._policy.form)
+
+
+class BatchTexts:
+    """A batch of documents as detectors read it; what several of them read is made once."""
+
+    def __init__(self, batch: Batch, tokens: Ragged, sharing: Sharing | None) -> None:
+        self.batch, self.tokens = batch, tokens  # canonical tokens
+        self._sharing = sharing
+
+    @property
+    def _shares(self) -> Sharing:
+        if self._sharing is None:
+            raise RuntimeError("no chosen detector reads texts")
+        return self._sharing
+
+    @cached_property
+    def screened(self) -> Screened:
+        """The documents in the policy's form, screened by bytes."""
+        return self._shares.look(self.batch)
+
+    @cached_property
+    def shared(self) -> list[Shared]:
+        """The documents that share a run of tokens with a text, in order."""
+        return [*self._shares.shared(self.screened)]
+
+    def characters(self, number: int, text: str, places: list[Span]) -> list[Span]:
+        """Map byte ranges of a document's form to characters of its text."""
+        return self._shares.characters(text, self.screened.content(number), places)
 
 
 def _first_bytes(content: bytes) -> Integers:

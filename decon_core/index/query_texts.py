@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from decon_core.index.ngram_counts import GramTable
 from decon_core.kernels import grams, runs
 from decon_core.text.word_cache import Ragged
 
+Integers = npt.NDArray[np.int64]
+
 _PAIR_BITS = 4
 _MAX_PAIR_WORDS = 1 << 17
+
+
+def edges_of(lengths: Sequence[int] | Integers) -> Integers:
+    """Return where rows of these lengths start, and where the last one stops."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
 
 
 def texts_of(rows: Ragged, size: int) -> runs.Texts:
@@ -32,7 +42,7 @@ def texts_of(rows: Ragged, size: int) -> runs.Texts:
         pairs=pairs,
         slots=slots,
         gram_at=gram_at,
-        posting_offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        posting_offsets=edges_of(counts),
         postings=positions[order].astype(np.uint32),
         posting_texts=row_of[positions[order]],
     )

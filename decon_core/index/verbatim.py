@@ -15,8 +15,6 @@ documents.
 from __future__ import annotations
 
 import logging
-import math
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,53 +24,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.errors import DamagedError
-from decon_core.index.entries import REASONS, Entries, count_entries
-from decon_core.index.idf import current_snapshot
-from decon_core.index.ngram_counts import Grams, grams_of
-from decon_core.index.parts import open_part
-from decon_core.index.query_texts import texts_of
+from decon_core.index.query_texts import edges_of, texts_of
+from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION, WHOLE, Pool, gather
+from decon_core.index.text_weights import encode_texts, weights_of
 from decon_core.index.union import search_name
-from decon_core.kernels import grams as kernels
 from decon_core.kernels import runs, screen
 from decon_core.storage.store import Array, Store, map_arrays, write_arrays
-from decon_core.text.forms import formed
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
-from decon_core.text.word_cache import Encoder, FixedVocabulary, GrowingVocabulary, Ragged
+from decon_core.text.word_cache import FixedVocabulary, Ragged
 
 Integers = npt.NDArray[np.int64]
 
 _log = logging.getLogger(__name__)
 
-# The kinds of text of a record. The last two are only searched for as whole texts.
-QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION = range(4)
-NAMES = ("question", "answer", "question and answer", "continuation")
-WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
-_FIELDS = (QUESTION, ANSWER)
-_TOO_SHORT = [REASONS.index(reason) for reason in ("too few tokens", "too few different words")]
 NOTHING = -1
 
 _SIZES = {"long": screen.LONG, "short": screen.SHORT}
 _FILTER_BITS = 16
 _BEGINNING_BITS = 4  # at least; probed most often, so it should fit the CPU cache
-_TABLE_MB = 256
 _PAIR_BITS = 4
 _LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "5"
-
-# The end of a sentence that is followed by another: a full stop or similar before white space (3.14
-# is one word), a full-width one, or a line break, with closing quotes and brackets. Possessive
-# quantifiers consume a run of such characters at once, so that long runs take linear time.
-_CLOSING = "[\"'”’»)\\]」』）]*+"
-_SENTENCE_END = re.compile(
-    rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|(?<![。！？])[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
-)
 
 
 class Use(NamedTuple):
@@ -173,11 +151,11 @@ def build_verbatim(
             path.touch()
         return
     tokenizer = load_tokenizer(policy.tokenizer_str)
-    pool = _Pool()
+    pool = Pool()
     for part, version in enumerate(versions):
-        _gather(pool, part, _records(store, version), policy)
+        gather(pool, part, _records(store, version), policy)
     arrays = _arrays(pool, ids, versions, tokenizer, policy)
-    arrays["use_weight"] = _weights(pool, store, versions, tokenizer, policy)
+    arrays["use_weight"] = weights_of(pool, store, versions, tokenizer, policy)
     is_screened = arrays.pop("is_screened")
     write_arrays(path, arrays, about={"is_screened": "yes" if is_screened else "no"})
 
@@ -192,68 +170,11 @@ def _records(store: Store, version: Version) -> list[dict[str, Any]]:
     return rows
 
 
-# Texts --------------------------------------------------------------------------------------------
-
-
-class _Pool:
-    """Distinct texts and their uses."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self.uses: list[tuple[int, int, int, int]] = []  # text, part, record, kind
-
-    def add(self, text: str, part: int, record: int, kind: int) -> None:
-        if text:
-            number = self.numbers.setdefault(text, len(self.numbers))
-            self.uses.append((number, part, record, kind))
-
-    @property
-    def texts(self) -> list[str]:
-        return list(self.numbers)
-
-    def table(self) -> Integers:
-        """Return the uses, sorted: columns text, part, record, kind."""
-        uses = np.array(self.uses, np.int64).reshape(-1, 4)
-        return uses[np.lexsort(uses.T[::-1])]
-
-
-def _gather(pool: _Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:
-    form = policy.normalize, policy.form
-    for row, record in enumerate(records):
-        question, answer = record["question"], record["answer"]
-        pool.add(formed(question, *form), part, row, QUESTION)
-        # A wrong choice is not an answer: having seen it does not give away the right one.
-        if not answer or record["is_correct"] is False:
-            continue
-        pool.add(formed(answer, *form), part, row, ANSWER)
-        if not question.strip() or not answer.strip():
-            continue
-        pool.add(formed(followed(question, answer), *form), part, row, QUESTION_AND_ANSWER)
-        last = last_sentence(question)
-        if last:
-            pool.add(formed(followed(last, answer), *form), part, row, CONTINUATION)
-
-
-def followed(question: str, answer: str) -> str:
-    """Join a question and its answer, with a space unless one of them brings white space."""
-    has_space = question[-1:].isspace() or answer[:1].isspace()
-    return question + ("" if has_space or not question else " ") + answer
-
-
-def last_sentence(question: str) -> str | None:
-    """Return the last sentence of a question; None if it has only one."""
-    # Without trailing white space, every run of white space is followed by text.
-    ends = [end.end() for end in _SENTENCE_END.finditer(question.rstrip())]
-    if not ends or not question[: ends[-1]].strip():
-        return None
-    return question[ends[-1] :]
-
-
 # Arrays -------------------------------------------------------------------------------------------
 
 
 def _arrays(
-    pool: _Pool,
+    pool: Pool,
     ids: Integers,
     versions: Sequence[Version],
     tokenizer: Tokenizer,
@@ -278,7 +199,7 @@ def _arrays(
     questions = [
         text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
     ]
-    canonical = _encode(questions, FixedVocabulary(ids), tokenizer, policy)
+    canonical = encode_texts(questions, FixedVocabulary(ids), tokenizer, policy)
     return {
         "is_screened": tokenizer.is_lossless(),
         **as_bytes,
@@ -290,7 +211,7 @@ def _arrays(
         **_canonical_screen(canonical, policy.ngram_any_floor),
         **_prefixed("aligned", texts_of(rows, policy.shared_ngram_size)),
         **_prefixed("canonical", texts_of(canonical, policy.ngram_any_floor)),
-        "use_offsets": _edges(np.bincount(uses[:, 0], minlength=len(texts))),
+        "use_offsets": edges_of(np.bincount(uses[:, 0], minlength=len(texts))),
         "use_part": uses[:, 1].astype(np.int32),
         "use_record": uses[:, 2],
         "use_kind": uses[:, 3].astype(np.uint8),
@@ -299,9 +220,9 @@ def _arrays(
 
 
 def _field_texts(uses: Integers, versions: Sequence[Version]) -> dict[str, Array]:
-    part_offsets = _edges([version.n_records for version in versions])
-    fields = np.full((int(part_offsets[-1]), len(_FIELDS)), NOTHING, np.int32)
-    text, part, record, kind = uses[np.isin(uses[:, 3], _FIELDS)].T
+    part_offsets = edges_of([version.n_records for version in versions])
+    fields = np.full((int(part_offsets[-1]), len(FIELDS)), NOTHING, np.int32)
+    text, part, record, kind = uses[np.isin(uses[:, 3], FIELDS)].T
     fields[part_offsets[part] + record, kind] = text
     return {"part_offsets": part_offsets[:-1], "field_texts": fields.ravel()}
 
@@ -310,17 +231,13 @@ _NONE = np.empty(0, np.int64)
 _NO_PIECES = Pieces(_NONE, _NONE, _NONE)
 
 
-def _edges(lengths: Sequence[int] | Integers) -> Integers:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
-
-
 def _prefixed(prefix: str, arrays: Any) -> dict[str, Array]:
     return {f"{prefix}.{name}": value for name, value in arrays._asdict().items()}
 
 
 def _bytes(texts: Sequence[str]) -> dict[str, Any]:
     contents = [text.encode() for text in texts]
-    offsets = _edges([len(content) for content in contents])
+    offsets = edges_of([len(content) for content in contents])
     spare = bytes(screen.SPARE - int(offsets[-1]) % 8)  # kernels read 8 bytes, past the end too
     return {
         "data": np.frombuffer(b"".join([*contents, spare]), np.uint8),
@@ -329,7 +246,7 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _forms(
-    pool: _Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
+    pool: Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
 ) -> tuple[list[str], list[Pieces], npt.NDArray[np.int32]]:
     """Return texts, then fields with a leading space; tokens (of fields only); text of each row.
 
@@ -338,7 +255,7 @@ def _forms(
     searched in any form.
     """
     texts = pool.texts
-    fields = np.unique(uses[np.isin(uses[:, 3], _FIELDS), 0]).tolist()
+    fields = np.unique(uses[np.isin(uses[:, 3], FIELDS), 0]).tolist()
     pieces = [_NO_PIECES] * len(texts)
     text_of = [*range(len(texts))]
     for field in fields:
@@ -357,7 +274,7 @@ def _forms(
 def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
     """Number the tokens of all rows; return them with the bytes that each is certain to cover."""
     n_tokens = np.array([piece.ids.size for piece in pieces], np.int64)
-    token_offsets = _edges(n_tokens)
+    token_offsets = edges_of(n_tokens)
     base = np.repeat(offsets[:-1], n_tokens)
     starts = np.concatenate([piece.starts for piece in pieces] or [_NONE]) + base
     stops = np.concatenate([piece.stops for piece in pieces] or [_NONE]) + base
@@ -491,7 +408,7 @@ def _numbered(
     of_kind = np.split(numbers, [grams.places.size])
     for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):
         order = np.argsort(number, kind="stable")
-        arrays[f"{name}_offsets"] = _edges(np.bincount(number, minlength=n))
+        arrays[f"{name}_offsets"] = edges_of(np.bincount(number, minlength=n))
         arrays[f"{name}s"] = uses.places[order]
         arrays[f"{name}_texts"] = uses.texts[order].astype(np.uint32)
         if name == "gram":
@@ -511,99 +428,6 @@ def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
 
 def _log2_of_pairs(n: int) -> int:
     return min(max((n * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
-
-
-def _encode(
-    texts: Sequence[str],
-    vocabulary: FixedVocabulary | GrowingVocabulary,
-    tokenizer: Tokenizer,
-    policy: Policy,
-) -> Ragged:
-    encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
-    contents = [text.encode() for text in texts]
-    edges = _edges([len(content) for content in contents])
-    data = np.frombuffer(b"".join(contents), np.uint8)
-    return encoder.encode(data, edges[:-1], edges[1:])
-
-
-# Weights ------------------------------------------------------------------------------------------
-
-
-def _weights(
-    pool: _Pool,
-    store: Store,
-    versions: Sequence[Version],
-    tokenizer: Tokenizer,
-    policy: Policy,
-) -> npt.NDArray[np.float64]:
-    """Return how informative each used text is: 1 if its n-grams occur in no other record.
-
-    Counts are those of the frozen snapshot, plus the benchmark's own records that are not in it:
-    all of them if the benchmark version was not counted, and always those too short to be indexed,
-    among them questions that ask nothing by themselves. So a weight does not depend on which other
-    benchmarks are scanned.
-    """
-    uses = pool.table()
-    is_weighed = np.isin(uses[:, 3], WHOLE)
-    wanted = {*uses[is_weighed, 0].tolist()}
-    texts = [text if number in wanted else "" for number, text in enumerate(pool.texts)]
-    grams, ids = _grams(texts, tokenizer, policy)
-    snapshot = current_snapshot(store, policy)
-    index = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
-    counted = snapshot.counts.gram_frequency("question", grams.tokens, ids)
-    weights = np.zeros(len(uses))
-    for part, version in enumerate(versions):
-        rows_of_part = np.flatnonzero(is_weighed & (uses[:, 1] == part))
-        numbers, text_of = np.unique(uses[rows_of_part, 0], return_inverse=True)
-        rows = grams.rows.take(numbers)
-        df, n_records = counted[rows.values], snapshot.counts.n_records
-        entries = open_part(store, version, index).entries
-        if not snapshot.has(version):
-            counts = count_entries(entries, policy)
-            distinct, gram_of = np.unique(rows.values, return_inverse=True)
-            tokens = grams.tokens.reshape(-1, grams.size)[distinct].ravel()
-            df = df + counts.gram_frequency("question", tokens, ids)[gram_of]
-            n_records += counts.n_records
-        short = _too_short(load_records(store, version, columns=["fingerprint"]), entries)
-        uses_of_part = uses[rows_of_part]
-        is_short_question = (uses_of_part[:, 3] == QUESTION) & np.isin(uses_of_part[:, 2], short)
-        short_questions = uses_of_part[is_short_question, 0]
-        times = np.bincount(np.searchsorted(numbers, short_questions), minlength=numbers.size)
-        df_of_short = np.bincount(rows.values, np.repeat(times, rows.lengths), minlength=len(grams))
-        df = df + df_of_short[rows.values].astype(np.int64)
-        n_records += short.size
-        weights[rows_of_part] = _mean_idf(df, rows.offsets, n_records)[text_of]
-    return weights
-
-
-def _too_short(records: pa.Table, entries: Entries) -> Integers:
-    """Return the records not indexed because they are short; of equal ones only the first."""
-    short = np.flatnonzero(np.isin(entries.dropped, _TOO_SHORT))
-    alike = records["fingerprint"].to_pylist()
-    first = {alike[row]: row for row in reversed(short.tolist())}
-    return np.sort(np.fromiter(first.values(), np.int64, len(first)))
-
-
-def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[Grams, Integers]:
-    """Return the n-grams of texts, and the token ids: token n is ids[n - 1]."""
-    vocabulary = GrowingVocabulary()
-    rows = _encode(texts, vocabulary, tokenizer, policy)
-    ids = vocabulary.ids
-    order = np.argsort(ids)
-    rank = np.zeros(ids.size + 1, np.uint32)
-    rank[order + 1] = np.arange(1, ids.size + 1)
-    return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids[order]
-
-
-def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> npt.NDArray[np.float64]:
-    """Return the mean idf of the n-grams of each row, divided by ln N, its maximum."""
-    distinct, weight_of = np.unique(df, return_inverse=True)
-    # Python's logarithm and a fixed order: the same to the last bit on every machine.
-    most = math.log(max(n_records, 1)) or 1.0
-    weights = [math.log(max(n_records, 1) / max(n, 1)) / most for n in distinct.tolist()]
-    totals = np.zeros(offsets.size - 1)
-    kernels.sum_in_order(np.array(weights), weight_of.astype(np.uint32), offsets, totals)
-    return totals / np.maximum(np.diff(offsets), 1)
 
 
 # Read back ----------------------------------------------------------------------------------------

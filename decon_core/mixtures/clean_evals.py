@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.detectors import get
 from decon_core.config.policy import Policy, exceeds
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.mixtures.build import Builder
@@ -62,7 +63,7 @@ class LeakedItems:
             if entry["is_contaminated"]:
                 best = self.items.setdefault(item, {}).setdefault(entry["detector"], {})
                 _note(best, "score", entry["score"], document)
-                if entry["detector"] == "longest_match":
+                if get(entry["detector"]).compares_fields:
                     self._note_parts(best, entry)
             elif entry["is_question_only"]:
                 best = self._question_only.setdefault(item, {})
@@ -72,7 +73,7 @@ class LeakedItems:
         """Note which part of an item leaked: its question (source) or its answer (target)."""
         for name, overlap in (("source", "question"), ("target", "answer")):
             best[name] = max(best.get(name, 0.0), entry[f"{overlap}_overlap"] or 0.0)
-        threshold = self._policy.for_benchmark(entry["benchmark"]).longest_match_threshold
+        threshold = self._policy.for_benchmark(entry["benchmark"]).threshold_of(entry["detector"])
         best["which"] = _which(best["source"], best["target"], threshold)
 
     def leaked_items(self, benchmark: str) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow.compute as pc
 
@@ -20,10 +19,11 @@ from decon_core.blends.build import REPLACED_FILE, TEXTS_FILE
 from decon_core.config.blends import Blend
 from decon_core.config.load import Showing
 from decon_core.config.mixtures import Mixture
-from decon_core.config.policy import Policy, reaches
+from decon_core.config.policy import Policy
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
+from decon_core.detectors.detector import detector
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
@@ -317,50 +317,7 @@ def missing(entry: Mapping[str, Any], policy: Policy, *, record: Mapping[str, An
     """Return the conditions that an entry fails to be a leak by score; empty if it is one."""
     if entry["is_by_score"]:
         return []
-    if entry["detector"] != "decon":
-        return [_score_missing(entry, policy)]
-    return [*_decon_missing(entry, policy, record)]
-
-
-def _decon_missing(
-    entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
-) -> Iterator[str]:
-    """Yield the conditions of `decisions.judge` that fail and the texts that were not found."""
-    least = policy.least_question_overlap
-    length = np.array([entry["question_tokens"]])
-    needed = max(least, float(policy.decay(length, least)[0]))
-    if not reaches(entry["question_overlap"], needed):
-        yield f"question overlap {_of_needed(entry['question_overlap'], needed)}"
-    threshold = policy.threshold_of("decon")
-    if reaches(entry["score"], threshold):
-        return
-    for part in ("answer", "passage"):
-        setting, overlap = f"index_{part}s", entry[f"{part}_overlap"]
-        if not record[part]:
-            continue
-        if not getattr(policy, setting):
-            yield f"{part} not searched ({setting} is off)"
-        elif not overlap:
-            yield f"{part} not found"
-        elif overlap < 1:
-            yield f"only {overlap:.2f} of the {part} found"
-    yield _score_missing(entry, policy)
-    if entry["score"] < entry["base_score"]:
-        yield (
-            f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
-            f"({entry['total_tokens']} tokens)"
-        )
-
-
-def _score_missing(entry: Mapping[str, Any], policy: Policy) -> str:
-    more = "more than " if entry["detector"] == "longest_match" else ""
-    return f"score {_of_needed(entry['score'], policy.threshold_of(entry['detector']), more)}"
-
-
-def _of_needed(value: float, needed: float, more: str = "") -> str:
-    """Format a value and the needed one, with enough decimals to differ."""
-    decimals = next((n for n in (2, 3, 4) if f"{value:.{n}f}" != f"{needed:.{n}f}"), 6)
-    return f"{value:.{decimals}f} of {more}{needed:.{decimals}f} needed"
+    return [*detector(entry["detector"]).missing(entry, policy, record)]
 
 
 def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.detectors import in_order
+from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document
 from decon_core.detectors.decon import Matches
@@ -34,14 +35,19 @@ Columns = dict[str, Any]  # arrays of equal length
 
 
 def match_columns(
-    batch: Batch, matches: Matches, search: Search, encoder: Encoder, policy: Policy
+    batch: Batch,
+    matches: Matches,
+    detector: str,
+    search: Search,
+    encoder: Encoder,
+    policy: Policy,
 ) -> Columns:
-    """Return tile columns of `decon` matches, without labels of the record and shard."""
+    """Return tile columns of matches by n-grams, without labels of the record and shard."""
     columns = _columns(matches, search, ngram_size=policy.ngram_size)
     columns |= _places(batch, matches, columns, encoder, policy.form)
     columns["row"] = batch.rows[matches.whole[:, clusters.DOCUMENT]]
     columns["part"] = search.entry_part[matches.whole[:, clusters.ENTRY]]
-    columns["detector"] = _repeated("decon", len(matches))
+    columns["detector"] = _repeated(detector, len(matches))
     columns["looked_for"] = _repeated(None, len(matches))
     columns["matched"] = np.array([*matches.matched, None], object)[:-1]
     return columns
@@ -54,7 +60,7 @@ Locate = Callable[[int, str, Sequence[Finding]], list[tuple[Span | None, Span | 
 def finding_columns(
     batch: Batch, findings: Sequence[Finding], detector: str, locate: Locate, form: Form
 ) -> Columns:
-    """Return the same columns for the findings of another detector, sorted by document."""
+    """Return the same columns for findings, which are sorted by document."""
     n = len(findings)
     columns: Columns = {
         "part": np.array([one.part for one in findings], np.int32),
@@ -124,7 +130,8 @@ def tile_of(
 ) -> pa.Table:
     """Return the tile of one benchmark; `labels` loads its record table if there are matches."""
     # Sorted by detector, then document, so that the split into blocks does not change a tile.
-    batches = sorted(batches, key=lambda columns: RULES.index(columns["detector"][0]))
+    order = in_order({columns["detector"][0] for columns in batches})
+    batches = sorted(batches, key=lambda columns: order.index(columns["detector"][0]))
     rows_of = [np.flatnonzero(columns["part"] == number) for columns in batches]
     n = sum(rows.size for rows in rows_of)
     if not n:

@@ -9,7 +9,7 @@ from dagster import AssetKey
 
 from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_core.config.policy import RULES
+from decon_core.config.detectors import BUILT_IN
 
 DATA = Path(__file__).parents[2] / "data"
 COMMAND = [
@@ -38,7 +38,7 @@ def recall(card, rule, transformation, grade=None):
     return share
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", BUILT_IN)
 def test_every_rule_finds_what_is_planted_as_it_is(card, rule):
     assert recall(card, rule, "verbatim") == 1.0
 
@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(card, tmp_p
 
 def test_the_page_names_every_rule_and_how_it_was_made(card):
     page = (card / "docs" / "card.md").read_text()
-    for rule in RULES:
+    for rule in BUILT_IN:
         assert f"| `{rule}` |" in page
         assert re.search(rf"- \*\*.*`{rule}`\.\*\*", page), rule
     for told in ("--per-transformation 6", "--seed 3", "harbor_mc", "`ngram_any` 13", "Python 3"):
@@ -150,7 +150,7 @@ def test_the_asset_shows_what_each_rule_finds_of_the_registered_benchmarks(world
     (event,) = result.get_asset_materialization_events()
     assert event.asset_key == AssetKey("scorecard")
     metadata = event.materialization.metadata
-    for rule in RULES:
+    for rule in BUILT_IN:
         assert f"| {rule} |" in metadata["rules"].value
     assert "| verbatim |  | 1 | 100 | 100 | 100 | 100 | 100 |" in metadata["recall"].value
     assert "data:image/svg+xml;base64," in metadata["plot"].value

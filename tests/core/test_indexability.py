@@ -8,7 +8,8 @@ import pytest
 
 from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import save_records
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.detectors import BUILT_IN
+from decon_core.config.policy import Policy
 from decon_core.decisions.leaks import entries_of_shard
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.index.idf import freeze
@@ -17,7 +18,7 @@ from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS
 
-ALL = Policy(tokenizer_str="words", detectors=RULES, hot_ngram_records=10)
+ALL = Policy(tokenizer_str="words", detectors=BUILT_IN, hot_ngram_records=10)
 TEMPLATE = "which one of the following four statements is true of the thing named above"
 
 
@@ -35,7 +36,7 @@ FILLER = [(words(("filler", n), 30), None, None) for n in range(4)]
 
 def rows_of(bench, items, *rules, **settings):
     """What is said of benchmark b of these items, by item and rule; b2 is there for idf."""
-    chosen = {"detectors": rules or RULES, **settings}
+    chosen = {"detectors": rules or BUILT_IN, **settings}
     bench.policy = Policy(tokenizer_str="words", **chosen)
     versions = bench.prepare({"b": items, "b2": FILLER})
     table = indexability(bench.store, versions, bench.policy)
@@ -74,7 +75,7 @@ def as_document(item, number):
 def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
     items = mixed_items()
     bench.policy = Policy(
-        tokenizer_str="words", detectors=RULES, hot_ngram_records=10, normalize=normalize
+        tokenizer_str="words", detectors=BUILT_IN, hot_ngram_records=10, normalize=normalize
     )
     versions = bench.prepare({"b": items})
     pack = bench.pack({"a.jsonl": [as_document(item, n) for n, item in enumerate(items)]})
@@ -93,7 +94,7 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
         "only hot n-grams",
         "empty question",
     }
-    for rule in RULES:
+    for rule in BUILT_IN:
         found = {
             entry["instance_index"]
             for entry in entries
@@ -229,7 +230,7 @@ def test_counts_are_those_of_the_table(bench):
     versions = bench.prepare({"b": items, "a": items[:20]})
     rows = indexability(bench.store, versions, ALL).to_pylist()
     counts = visible_items(bench.store, versions, ALL)
-    assert list(counts) == [(name, rule) for name in ("a", "b") for rule in RULES]
+    assert list(counts) == [(name, rule) for name in ("a", "b") for rule in BUILT_IN]
     for (name, rule), n in counts.items():
         own = [row for row in rows if (row["benchmark"], row["rule"]) == (name, rule)]
         assert n == sum(row["is_visible"] for row in own)

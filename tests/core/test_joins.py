@@ -6,9 +6,13 @@ line break behind it is one token. Counts by `tokenize("Which of ...")` alone mi
 
 import pytest
 
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.detectors import BUILT_IN
+from decon_core.config.policy import Policy
 from decon_core.decisions.leaks import entries_of_shard
 from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.detectors.longest_match import LongestMatch
+from decon_core.detectors.ratcliff import Ratcliff
+from decon_core.detectors.sharing import COMPARISON
 from decon_core.quality.canaries import run_canaries
 from decon_core.quality.visibility import indexability
 from decon_core.scan.scanner import scan_packs
@@ -133,7 +137,7 @@ def test_an_answer_that_stands_whole_is_found_by_longest_match(bench):
 
 
 def test_canaries_of_eight_tokens_are_found(bench):
-    policy = Policy(detectors=RULES, eval_min_token_length=1, exact_threshold=0.01)
+    policy = Policy(detectors=BUILT_IN, eval_min_token_length=1, exact_threshold=0.01)
     bench.policy = policy
     versions = bench.prepare({"b": [(text, None, None) for text in EIGHT_TOKENS]})
     flight = run_canaries(bench.store, versions, policy)
@@ -145,10 +149,15 @@ def test_only_rules_that_compare_tokens_are_scanned_again_when_the_comparison_ch
     def fingerprints():
         return {
             rule: Policy(detectors=(rule,)).scan_fingerprint(tokenizer="t", snapshot="s")
-            for rule in RULES
+            for rule in BUILT_IN
         }
 
     before = fingerprints()
-    monkeypatch.setattr("decon_core.config.policy._COMPARED_VERSION", 1_000)
+    for kind in (LongestMatch, Ratcliff):
+        assert kind.versions == COMPARISON
+        monkeypatch.setattr(kind, "versions", (("compared", 1_000),))
     after = fingerprints()
-    assert {rule for rule in RULES if before[rule] != after[rule]} == {"ratcliff", "longest_match"}
+    assert {rule for rule in BUILT_IN if before[rule] != after[rule]} == {
+        "ratcliff",
+        "longest_match",
+    }

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from decon_core.config.detectors import BUILT_IN
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Leaks, Licenses, Mixture
-from decon_core.config.policy import DECISION_FIELDS, RULES, Policy
+from decon_core.config.policy import Policy, decision_fields
 from decon_core.corpus.formats import lines as lines_module
 from decon_core.corpus.packs import Pack, find_shards, hash_file
 from decon_core.corpus.shard_file import ShardFile
@@ -675,9 +676,9 @@ def test_a_shard_that_is_gone_or_cut_off_blocks_what_needs_it_and_nothing_else(l
 def test_whoever_moves_a_decision_is_not_told_that_all_is_today_s(leaky, make_words, name, value):
     place, _ = leaky
     pack = place.put({"s.jsonl": [clean_text(make_words, 0)]})
-    place.bench.policy = replace(place.bench.policy, detectors=RULES)
+    place.bench.policy = replace(place.bench.policy, detectors=BUILT_IN)
     before = place.builder().fingerprint(CLEAN, pack)
-    assert name in DECISION_FIELDS
+    assert name in decision_fields()
     place.bench.policy = replace(place.bench.policy, **{name: value})
     assert place.builder().fingerprint(CLEAN, pack) != before
 

@@ -10,7 +10,8 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.sharing import Sharing
-from decon_core.index.verbatim import QUESTION, Verbatim, _arrays, _of_arrays, _Pool
+from decon_core.index.record_texts import QUESTION, Pool
+from decon_core.index.verbatim import Verbatim, _arrays, _of_arrays
 from decon_core.kernels import screen
 from decon_core.text.tokenizers import load_tokenizer
 
@@ -48,7 +49,7 @@ def grams_of(text: str, size: int) -> list[bytes]:
 
 
 def verbatim_of(texts: list[str], policy: Policy) -> Verbatim:
-    pool, versions = _Pool(), [Version("one", "", len(texts), len(texts))]
+    pool, versions = Pool(), [Version("one", "", len(texts), len(texts))]
     for number, text in enumerate(texts):
         pool.add(text, 0, number, QUESTION)
     arrays = _arrays(pool, np.empty(0, np.int64), versions, CL100K, policy)

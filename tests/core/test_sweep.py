@@ -7,7 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.detectors import BUILT_IN
+from decon_core.config.policy import Policy
 from decon_core.decisions.decide import judge
 from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.schemas import MATCHES
@@ -32,7 +33,7 @@ def matches(draw):
         st.lists(
             st.fixed_dictionaries(
                 {
-                    "detector": st.sampled_from(RULES),
+                    "detector": st.sampled_from(BUILT_IN),
                     "base_score": shares,
                     "question_overlap": shares,
                     "n_matched": st.integers(8, 40),
@@ -48,7 +49,7 @@ def matches(draw):
 
 @given(matches(), st.sampled_from([0.6, 0.8, 0.805, 0.9]))
 def test_a_match_is_a_leak_up_to_there_and_not_beyond(found, threshold):
-    policy = Policy(detectors=RULES, contamination_score_threshold=threshold)
+    policy = Policy(detectors=BUILT_IN, contamination_score_threshold=threshold)
     highest = highest_thresholds(found, policy)
     for at, row in enumerate(found.to_pylist()):
         one = found.slice(at, 1)

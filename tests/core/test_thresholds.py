@@ -7,8 +7,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from decon_core.config.detectors import BUILT_IN
 from decon_core.config.mixtures import Leaks, Mixture
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.policy import Policy
 from decon_core.decisions.decide import judge
 from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.errors import ConfigError
@@ -140,7 +141,7 @@ def matches(*rows):
 def test_every_rule_s_matches_are_decided_by_the_threshold_of_their_benchmark(
     rule, setting, threshold, values
 ):
-    policy = Policy(detectors=RULES, benchmark={"b": {setting: threshold}})
+    policy = Policy(detectors=BUILT_IN, benchmark={"b": {setting: threshold}})
     found = matches(*({"detector": rule, "benchmark": name, **values} for name in ("a", "b", "c")))
     judged = judge(found, policy)
     assert judged.is_leak.tolist() == [False, True, False]

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
-from decon_core.index.verbatim import NAMES, _gather, _Pool, followed, last_sentence
+from decon_core.index.record_texts import NAMES, Pool, followed, gather, last_sentence
 from decon_core.scan.scanner import scan_packs
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle import rules as reference_rules
@@ -24,8 +24,8 @@ TEXTS = st.lists(st.sampled_from(SIGNS), max_size=20).map("".join)
 
 
 def looked_for(record, policy=POLICY):
-    pool = _Pool()
-    _gather(pool, 0, [{"is_correct": None, **record}], policy)
+    pool = Pool()
+    gather(pool, 0, [{"is_correct": None, **record}], policy)
     texts = pool.texts
     return {NAMES[kind]: texts[number] for number, _, _, kind in pool.uses}
 

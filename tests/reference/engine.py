@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from decon_core.config.policy import Policy
-from decon_core.detectors.decon import Detector
+from decon_core.detectors.decon import ClusterSearch
 from decon_core.index.entries import NOTHING, Entries, Field, count_entries
 from decon_core.index.ngram_counts import KINDS
 from decon_core.index.parts import weigh
@@ -45,7 +45,7 @@ def found(start: int, stop: int, overlap: float) -> NearMatch:
 
 def detect_all(documents: Sequence[Tokens], search: Search, policy: Policy) -> list[list[Match]]:
     """What the engine finds in each document, as the oracle would say it."""
-    matches = Detector(search, policy).detect(ragged(documents, search.ids))
+    matches = ClusterSearch(search, policy).detect(ragged(documents, search.ids))
     out: list[list[Match]] = [[] for _ in documents]
     for whole, scores in zip(matches.whole.tolist(), matches.scores.tolist(), strict=True):
         out[whole[clusters.DOCUMENT]].append(

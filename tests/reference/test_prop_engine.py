@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
-from decon_core.detectors.decon import Detector
+from decon_core.detectors.decon import ClusterSearch
 from decon_core.index.entries import count_entries
 from decon_core.index.ngram_counts import total
 from decon_core.index.parts import weigh
@@ -131,7 +131,7 @@ def test_a_detector_can_be_used_again_and_again():
     policy = Policy()
     known = [entry(run(0, 40)), entry(run(500, 40))]
     search = engine.search_for(known, policy)
-    detector = Detector(search, policy)
+    detector = ClusterSearch(search, policy)
     batch = engine.ragged([noise(10) + known[0].question], search.ids)
     first, second = (detector.detect(batch) for _ in range(2))
     assert first.whole.tolist() == second.whole.tolist()

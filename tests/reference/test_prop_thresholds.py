@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.policy import RULES, Policy, exceeds
+from decon_core.config.detectors import BUILT_IN
+from decon_core.config.policy import Policy, exceeds
 from decon_core.decisions.common_ngrams import _are_common
 from decon_core.decisions.decide import judge
 from decon_core.decisions.thresholds import highest_thresholds
@@ -252,7 +253,7 @@ def test_no_share_equal_to_a_threshold_exceeds_it(n):
     for rule in ("ratcliff", "longest_match", "exact"):
         names = {"exact": "exact_threshold"}.get(rule, f"{rule}_threshold")
         floors = {"ratcliff_floor": 0.01, "longest_match_floor": 0.01}
-        policy = dataclasses.replace(Policy(detectors=RULES, **floors), **{names: n / 100})
+        policy = dataclasses.replace(Policy(detectors=BUILT_IN, **floors), **{names: n / 100})
         own = row.set_column(MATCHES.get_field_index("detector"), "detector", pa.array([rule]))
         assert judge(own, policy)[1].tolist() == [rule != "longest_match"]
 

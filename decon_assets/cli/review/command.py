@@ -21,7 +21,7 @@ from decon_assets.cli.options import (
 from decon_assets.cli.review.session import Choice, Order, open_session, say_queue
 from decon_assets.cli.review.status import say_status, status_of
 from decon_assets.cli.terminal.output import say
-from decon_core.config.policy import RULES
+from decon_core.config import detectors as registry
 from decon_core.config.verdicts import TAKEN_BACK, VERDICTS
 from decon_core.decisions.verdicts import append_verdicts, read_lines
 from decon_core.errors import InputError, Problem
@@ -33,8 +33,8 @@ review_group = command_group()
 
 
 def _detector(text: str) -> str:
-    if text not in RULES:
-        raise typer.BadParameter(f"{text!r} is not one of {', '.join(RULES)}")
+    if text not in registry.names():
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(registry.names())}")
     return text
 
 
@@ -59,7 +59,11 @@ Sources = Annotated[list[str], repeatable("only pairs in this source", "NAME")]
 Documents = Annotated[list[str], repeatable("only pairs found in the document with this id", "ID")]
 Detectors = Annotated[
     list[str],
-    repeatable(f"only pairs found by this detector: {', '.join(RULES)}", "NAME", parser=_detector),
+    repeatable(
+        f"only pairs found by this detector: {', '.join(registry.names())}",
+        "NAME",
+        parser=_detector,
+    ),
 ]
 Sample = Annotated[int | None, option("draw a random sample of N calls", "N", min=1)]
 Stratify = Annotated[

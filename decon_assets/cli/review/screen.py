@@ -17,7 +17,7 @@ from typing import Any
 
 from decon_assets.cli.review.session import Session
 from decon_assets.cli.terminal.output import say
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.policy import Policy
 from decon_core.decisions.verdicts import Verdict
 from decon_core.errors import InputError, Problem
 from decon_core.report.review.found import PairSummary
@@ -105,7 +105,7 @@ def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
 
 def _headline(pair: PairSummary, policy: Policy) -> str:
     """Return the pair's item, call, score, thresholds and number of documents."""
-    detectors = [name for name in pair.rules.split(", ") if name in RULES]
+    detectors = [*filter(None, pair.rules.split(", "))]
     applied = policy.for_benchmark(pair.benchmark)
     thresholds = " or ".join(f"{applied.threshold_of(name):g} ({name})" for name in detectors)
     return (

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from decon_core.config.detectors import get
 from decon_core.quality.scorecard.advice import advice
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
@@ -59,11 +60,22 @@ def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
 def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     """Group rows by the named columns, in the order of the table.
 
-    A group has the columns of its first row, and its rows by detector in `by_rule`.
+    A group has the columns of its first row, its rows by detector in `by_rule`, and the row of the
+    detector that finds question-only items, or None, in `question_only`.
     """
     groups = frame.group_by(names, maintain_order=True)
-    rows = (group.to_dicts() for _, group in groups)
-    return [{**one[0], "by_rule": {row["rule"]: row for row in one}} for one in rows]
+    return [
+        {
+            **rows[0],
+            "by_rule": {row["rule"]: row for row in rows},
+            "question_only": next((row for row in rows if _finds_question_only(row)), None),
+        }
+        for rows in (group.to_dicts() for _, group in groups)
+    ]
+
+
+def _finds_question_only(row: Row) -> bool:
+    return get(row["rule"]).finds_question_only
 
 
 def _changes(tallies: Sequence[Tally]) -> list[Row]:

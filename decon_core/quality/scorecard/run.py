@@ -23,6 +23,7 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, save_records
+from decon_core.config.detectors import names_where
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
 from decon_core.decisions.match_reader import MatchReader
@@ -201,12 +202,13 @@ def _calls(
 
 
 def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
-    is_ngram_any = pl.col("detector") == "ngram_any"
+    by_length = names_where(lambda one: one.threshold.is_length)
+    is_by_length = pl.col("detector").is_in(by_length)
     return pl.DataFrame(entries).select(
         pl.col("detector").alias("rule"),
         pl.lit(shard).alias("shard"),
         *("row", "benchmark", "split", "instance_index"),
-        pl.when(is_ngram_any).then(pl.col("n_matched")).otherwise("score").alias("score"),
+        pl.when(is_by_length).then(pl.col("n_matched")).otherwise("score").alias("score"),
         "is_contaminated",
         "is_question_only",
         *(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from decon_core.config.detectors import get
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 
 Row = Mapping[str, Any]
@@ -53,7 +54,7 @@ class Facts:
 
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """Thresholds by detector; that of `ngram_any` is a number of tokens."""
+        """Thresholds by detector; some are a number of tokens."""
         return dict(json.loads(self.run.get("thresholds") or "{}"))
 
     @property
@@ -87,13 +88,14 @@ class Facts:
         }
 
     def threshold(self, detector: str, benchmark: str | None = None) -> float | None:
-        """Return the threshold for a benchmark; that of `ngram_any` is a number of tokens."""
+        """Return the threshold for a benchmark; some are a number of tokens."""
         own = self._thresholds_by_benchmark.get(benchmark, {}) if benchmark else {}
         return own.get(detector, self.thresholds.get(detector))
 
     def score_threshold(self, detector: str, benchmark: str | None = None) -> float | None:
-        """Return the lowest score of a leak: for `ngram_any` always 1, its full length."""
-        return 1.0 if detector == "ngram_any" else self.threshold(detector, benchmark)
+        """Return the lowest score of a leak: always 1, the full length, of a number of tokens."""
+        is_length = get(detector).threshold.is_length
+        return 1.0 if is_length else self.threshold(detector, benchmark)
 
 
 def gather(report: Path, *, most_pairs: int = MOST_PAIRS) -> Facts:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from decon_core.config.detectors import get
 from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import beginning
 
@@ -51,7 +52,7 @@ def columns(facts: Facts) -> dict[str, Any]:
         "own_thresholds": {
             name: dict(facts.own_thresholds(name))
             for name in facts.thresholds
-            if name != "ngram_any"  # scores 1 at its full length, whatever the threshold
+            if not get(name).threshold.is_length  # scores 1 at its full length
         },
         "names": {name: _dictionary(pairs[name]) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},
@@ -72,7 +73,7 @@ def doubts(facts: Facts) -> list[float | None]:
     """
 
     def doubt(detectors: str | None, score: float, benchmark: str | None) -> float | None:
-        names = (detectors or "").split(", ")
+        names = filter(None, (detectors or "").split(", "))
         thresholds = (facts.score_threshold(name, benchmark) for name in names)
         return min((abs(score - one) for one in thresholds if one is not None), default=None)
 

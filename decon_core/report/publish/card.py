@@ -10,18 +10,11 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+from decon_core.config.detectors import get
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
 from decon_core.templates import render
-
-_MEANINGS = {
-    "decon": "idf-weighted overlap of question, answer and passage n-grams",
-    "ratcliff": "similarity of strings, by Ratcliff and Obershelp",
-    "longest_match": "longest contiguous match, as a share of the field",
-    "exact": "the exact text, if it is informative enough",
-    "ngram_any": "any run of that many tokens of the benchmark",
-}
 
 
 def card_of(report: Path) -> str:
@@ -37,7 +30,7 @@ def card_from(summary: Summary) -> str:
         **summary,
         notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings=_MEANINGS,
+        meanings={one["rule"]: get(one["rule"]).summary for one in summary["rules"]},
         settings=_settings(policy) if policy else "",
     )
 

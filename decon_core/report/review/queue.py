@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from decon_core.config.policy import RULES, Policy
+from decon_core.config.policy import Policy
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.review.found import Call, PairSummary
 
@@ -25,7 +25,7 @@ def sort_pairs(pairs: Iterable[PairSummary], order: Order, policy: Policy) -> li
 
 def doubt(pair: PairSummary, policy: Policy) -> float:
     """Return the distance of the score to the nearest threshold of the pair's detectors."""
-    names = [name for name in pair.rules.split(", ") if name in RULES]
+    names = filter(None, pair.rules.split(", "))
     limits = policy.for_benchmark(pair.benchmark)
     # Rounded: differences beyond a few digits are rounding errors and would break ties.
     return min((round(abs(pair.score - limits.threshold_of(name)), 9) for name in names), default=1)

@@ -1,0 +1,157 @@
+"""What the settings must know of each detector, and the registry of all detectors.
+
+A detector is one file in `decon_core/detectors`, whose class (a `Detector` there) states the
+attributes below and is registered under its name. Settings are validated before anything is
+scanned, so this half of a detector is below the policy in the layers; the registry imports the
+files of the built-in detectors when it is first asked about one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, TypeVar
+
+from decon_core.errors import InputError, Problem
+
+Setting = bool | int | float | str
+
+_BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
+
+# In the order of tiles, tables and pages.
+BUILT_IN = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
+
+
+class Reads(Enum):
+    """What a detector searches in a document, and so what must be prepared for it."""
+
+    INDEX = "canonical tokens, with the index of idf-weighted n-grams"
+    CANONICAL = "canonical tokens, with the index of texts"
+    TEXTS = "bytes of the text in the form `normalize`, with the index of texts"
+    TOKENS = "tokens of that text, with the index of texts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """Which matches of a detector are leaks, by settings of the policy."""
+
+    setting: str
+    floor: str | None = None  # setting: matches are kept from here on
+    is_exclusive: bool = False  # a leak has more than the threshold, not the same
+    is_length: bool = False  # a number of tokens; the score is the matched share of it, at most 1
+
+
+class Declaration:
+    """The attributes of a detector that settings, reports and help ask for."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]  # what it compares, in one line
+    reads: ClassVar[Reads]
+    threshold: ClassVar[Threshold]
+
+    # Settings that change its matches: they enter the fingerprint of tiles if it is chosen. Those
+    # that the policy has no field for are in `own_settings`, with their defaults.
+    scan_settings: ClassVar[tuple[str, ...]] = ()
+    own_settings: ClassVar[tuple[tuple[str, Setting], ...]] = ()
+    # Increased when the same settings give other matches: only its own tiles are then made anew.
+    versions: ClassVar[tuple[tuple[str, int], ...]] = ()
+
+    advice: ClassVar[str] = ""  # when to choose it, in Markdown, for the scorecard
+    finds_question_only: ClassVar[bool] = False
+    finds_every_place: ClassVar[bool] = False  # else one match per document and text
+    compares_fields: ClassVar[bool] = False  # question and answer each have a score
+
+    def setting(self, policy: Any, name: str) -> Any:
+        """Return a setting of the policy, or its default if the policy has no such field."""
+        return getattr(policy, name, dict(self.own_settings).get(name))
+
+    def configured_threshold(self, policy: Any) -> float:
+        """Return the threshold as configured: a score, or a number of tokens."""
+        value: float = self.setting(policy, self.threshold.setting)
+        return value
+
+    def score_threshold(self, policy: Any) -> float:
+        """Return the lowest score of a leak."""
+        return 1.0 if self.threshold.is_length else self.configured_threshold(policy)
+
+    def setting_problems(self, policy: Any) -> Iterator[Problem]:
+        """Yield the problems of its settings in a policy, whose types are right."""
+        setting, floor = self.threshold.setting, self.threshold.floor
+        if floor is None:
+            return
+        least, threshold = self.setting(policy, floor), self.configured_threshold(policy)
+        if not 0 < least <= threshold:
+            expected = f"above 0 and at most the threshold ({threshold})"
+            yield Problem(f"policy.{floor}", repr(least), expected, _BELOW_FLOOR)
+        for benchmark, table in policy.benchmark.items():
+            if (value := table.get(setting, least)) < least:
+                where = f"policy.benchmark.{benchmark}.{setting}"
+                yield Problem(where, repr(value), f"{floor} ({least}) or more", _BELOW_FLOOR)
+
+
+_registered: dict[str, Declaration] = {}
+
+_D = TypeVar("_D", bound=Declaration)
+
+
+def register(kind: type[_D]) -> type[_D]:
+    """Register a class of detectors under its name."""
+    other = _registered.get(kind.name)
+    if other is not None and type(other).__qualname__ != kind.__qualname__:
+        found = f"a second detector {kind.name!r}"
+        raise InputError(Problem(f"{kind.__module__}.{kind.__qualname__}", found, "another name"))
+    _registered[kind.name] = kind()
+    return kind
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all detectors, the built-in ones first."""
+    return (*BUILT_IN, *(name for name in _registered if name not in BUILT_IN))
+
+
+def get(name: str) -> Declaration:
+    """Return a detector; raise InputError with the known names if there is none of this name."""
+    if name in BUILT_IN and name not in _registered:
+        importlib.import_module(f"decon_core.detectors.{name}")
+    if name not in _registered:
+        close = difflib.get_close_matches(name, names(), n=1)
+        remedy = f"Did you mean {close[0]!r}?" if close else "docs/detectors.md describes them"
+        expected = f"one of {', '.join(names())}"
+        raise InputError(Problem("detector", repr(name), expected, remedy))
+    return _registered[name]
+
+
+def declarations() -> Iterator[Declaration]:
+    """Yield all detectors in order."""
+    return map(get, names())
+
+
+def names_where(condition: Callable[[Declaration], bool]) -> list[str]:
+    """Return the names of the detectors that satisfy a condition."""
+    return [one.name for one in declarations() if condition(one)]
+
+
+def in_order(chosen: Iterable[str]) -> list[str]:
+    """Sort names in the order of the registry; raise InputError for unknown ones."""
+    order = {name: place for place, name in enumerate(names())}
+    return sorted((get(name).name for name in chosen), key=order.__getitem__)
+
+
+def threshold_settings() -> dict[str, type[float]]:
+    """Return the settings that are thresholds, the keys of [policy.benchmark.NAME], with types."""
+    thresholds = [one.threshold for one in declarations()]
+    return {one.setting: int if one.is_length else float for one in thresholds}
+
+
+def setting_problems(policy: Any) -> Iterator[Problem]:
+    """Yield the problems of the settings of all detectors in a policy."""
+    for one in declarations():
+        yield from one.setting_problems(policy)
+
+
+def own_settings() -> tuple[tuple[str, Setting], ...]:
+    """Return the settings that only a detector knows, and their defaults."""
+    return tuple(pair for one in declarations() for pair in one.own_settings)

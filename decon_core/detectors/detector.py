@@ -1,0 +1,160 @@
+"""What a detector is: its declaration, its search, its decisions, and what it can see.
+
+Each other file here that is named like a detector holds one, complete: a subclass of `Detector`,
+registered under its name. A subclass states the attributes of `Declaration` and implements
+`search` and `visibility`; what is usual of the rest is inherited. docs/detectors.md shows how to
+add one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config import detectors as registry
+from decon_core.config.detectors import Declaration
+from decon_core.config.policy import Policy, exceeds, reaches
+from decon_core.detectors.finding import Finding
+from decon_core.detectors.visibility import RecordTexts, Unmet
+
+if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
+    import pyarrow as pa
+
+    from decon_core.detectors.decon import Matches
+    from decon_core.detectors.sharing import BatchTexts
+    from decon_core.index.union import Search as GramIndex
+    from decon_core.index.verbatim import Verbatim
+    from decon_core.text.word_cache import Ragged
+
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+
+_STEPS = 100  # from 0 to 1
+
+
+@dataclass(frozen=True, eq=False)
+class Indexes:
+    """What a scan searches for."""
+
+    grams: GramIndex
+    verbatim: Verbatim | None  # None if no chosen detector reads texts
+    policy: Policy
+
+    @property
+    def texts(self) -> Verbatim:
+        if self.verbatim is None:
+            raise RuntimeError("no index of texts: the detector reads only the n-gram index")
+        return self.verbatim
+
+
+class Search:
+    """A detector at work in one thread: it may hold scratch arrays."""
+
+    def find(self, texts: BatchTexts) -> list[Finding] | Matches:
+        """Return the matches in a batch, in order of documents."""
+        raise NotImplementedError
+
+    def compile(self, documents: Ragged) -> None:
+        """Compile the kernels that run only for some documents, except the judging one."""
+
+    def compile_judging(self, documents: Ragged) -> None:
+        """Compile the kernel that takes longest, in a process of its own."""
+
+    @property
+    def is_ready_to_judge(self) -> bool:
+        """Whether that kernel is compiled."""
+        return True
+
+    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+        """Return indexed n-grams and their document counts since the last call, and reset them."""
+        return np.empty(0, np.uint32), np.empty(0, np.int64)
+
+
+class Judged(NamedTuple):
+    """Score and class of each match, by score alone, without verdicts."""
+
+    score: Floats
+    is_leak: Booleans
+    is_question_only: Booleans  # never together with `is_leak`
+
+
+class Detector(Declaration):
+    """A detector: one instance for each name."""
+
+    def search(self, indexes: Indexes) -> Search:
+        """Return a search for use in one thread."""
+        raise NotImplementedError
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        """Return why the detector cannot find the records of a benchmark, whatever the documents.
+
+        It can find a record if a document with its unchanged texts would be a leak at the policy's
+        threshold.
+        """
+        raise NotImplementedError
+
+    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
+        """Score and classify matches of this detector."""
+        scores = column(matches, "base_score")
+        if self.threshold.is_length:
+            scores = np.minimum(
+                column(matches, "n_matched") / self.configured_threshold(policy), 1.0
+            )
+        is_leak = self.reaches_threshold(scores, self.score_threshold(policy))
+        return Judged(scores, is_leak, np.zeros(scores.size, np.bool_))
+
+    def reaches_threshold(self, scores: Floats, threshold: float) -> Booleans:
+        return (exceeds if self.threshold.is_exclusive else reaches)(scores, threshold)
+
+    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
+        """Return for each match the highest threshold at which it is a leak; nan if there is none.
+
+        Of lengths the number of matched tokens, of scores one of `steps`.
+        """
+        if self.threshold.is_length:
+            return column(matches, "n_matched")
+        scores = column(matches, "base_score")
+        highest = np.full(scores.size, np.nan)
+        for step in steps(0.0, self.score_threshold(policy)):
+            highest[self.reaches_threshold(scores, step)] = step
+        return highest
+
+    def missing(
+        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
+    ) -> Iterator[str]:
+        """Yield what an entry that is no leak by its score lacks, in words."""
+        del record  # needed by detectors that look for several texts of a record
+        yield self.missing_score(entry, policy)
+
+    def missing_score(self, entry: Mapping[str, Any], policy: Policy) -> str:
+        more = "more than " if self.threshold.is_exclusive else ""
+        return f"score {of_needed(entry['score'], self.score_threshold(policy), more)}"
+
+
+def detector(name: str) -> Detector:
+    """Return a detector; raise InputError with the known names if there is none of this name."""
+    found = registry.get(name)
+    if not isinstance(found, Detector):
+        raise TypeError(f"{name} is registered, but no Detector: {type(found).__qualname__}")
+    return found
+
+
+def column(matches: pa.Table, name: str) -> Floats:
+    return np.asarray(matches[name].to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def steps(floor: float, threshold: float) -> list[float]:
+    """Return the thresholds that a sweep tries: hundredths from the floor, and the current one."""
+    hundredths = np.arange(1, _STEPS + 1) / _STEPS
+    every = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
+    return [*map(float, every)]
+
+
+def of_needed(value: float, needed: float, more: str = "") -> str:
+    """Format a value and the needed one, with enough decimals to differ."""
+    decimals = next((n for n in (2, 3, 4) if f"{value:.{n}f}" != f"{needed:.{n}f}"), 6)
+    return f"{value:.{decimals}f} of {more}{needed:.{decimals}f} needed"
