@@ -1,4 +1,4 @@
-"""The resource that assets share: the configuration file and the store that it names.
+"""The resource that assets share: the configuration file, the store that it names, and the gates.
 
 The resource holds only the path, so it cannot disagree with the content of the file.
 """
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dagster import ConfigurableResource
+from pydantic import Field
 
 from decon_core.config.load import CONFIG_VARIABLE, DEFAULT_CONFIG, Config, load_config
 from decon_core.config.open_store import open_store, writable_store
@@ -20,6 +21,8 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     """The pipeline's configuration: a decon.toml."""
 
     config_path: str = ""
+    # The blocking checks upstream of each asset (`asset:check`), from the asset graph.
+    gates: dict[str, list[str]] = Field(default={})
 
     def config(self) -> Config:
         """Load the file; it is read on every call, so edits apply to the next materialization."""

@@ -300,6 +300,14 @@ def status(options: argparse.Namespace, say: Say) -> int:
         say(f"  {line}")
     run = active_run(options.config)
     is_complete &= _status_of_products(config, store, packs, say, is_running=run is not None)
+    if is_complete:  # what has no line of its own above
+        from decon_assets import graph
+        from decon_assets.planning import missing_stages
+        from decon_core.plan import Plan
+
+        for name in missing_stages(Plan(config, store, tuple(packs)), graph.GRAPH):
+            say(f"  {name}: missing or outdated")
+            is_complete = False
     remedy = run or "`decon-assets run` builds what is missing"
     say("complete" if is_complete else f"incomplete: {remedy}")
     return 0 if is_complete else 1
