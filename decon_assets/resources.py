@@ -42,6 +42,19 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
             )
         return path
 
+    def gates_of(self, asset: str) -> list[str]:
+        """Return the blocking checks upstream of an asset, as `asset:check`."""
+        if asset not in self.gates:
+            raise ConfigError(
+                Problem(
+                    f"resource `decon`, asset `{asset}`",
+                    "no list of the checks that block it",
+                    "the list that follows from the asset graph",
+                    "make the resource with `decon_assets.graph.GRAPH.resource(path)`",
+                )
+            )
+        return self.gates[asset]
+
     def open_store(self) -> tuple[Config, Store]:
         """Load the configuration and open its store for reading."""
         config = self.config()

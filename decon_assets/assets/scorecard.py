@@ -79,7 +79,7 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
     from decon_core.quality.scorecard.run import run_scorecard
 
     with dagster_failures(), decon.writable_store() as (settings, store):
-        require_unblocked(context.instance, decon.gates["scorecard"], settings, store)
+        require_unblocked(context.instance, decon.gates_of("scorecard"), settings, store)
         versions = current_versions(settings, store)
         folder = store.scorecard
         card = run_scorecard(

@@ -93,7 +93,7 @@ def stage(
 
         def execute(context: AssetExecutionContext, decon: Decon) -> None:
             with dagster_failures(), decon.writable_store() as (config, store):
-                require_unblocked(context.instance, decon.gates[name], config, store)
+                require_unblocked(context.instance, decon.gates_of(name), config, store)
                 if metadata := body(context, config, store):
                     context.add_asset_metadata(metadata)
 

@@ -1,11 +1,12 @@
 """What a failed check holds back: in the run that failed, in the next one, and in a backfill."""
 
 import pytest
-from dagster import AssetCheckKey, AssetKey
+from dagster import AssetCheckKey, AssetKey, materialize
 
 from decon_assets.definitions import build_definitions
 from decon_assets.graph import GRAPH
 from decon_assets.planning import Materialized, State, next_requests
+from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
@@ -41,6 +42,15 @@ def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
         held_by = {f"{check.asset_key.to_user_string()}:{check.name}" for check in blocking
                    if check.asset_key in ancestors}  # fmt: skip
         assert held_by == {*GRAPH.gates[key.to_user_string()]}, key
+
+
+def test_an_asset_without_a_list_of_its_gates_is_refused(world):
+    world.write_config()
+    resources = {"decon": Decon(config_path=str(world.config_path))}
+    selection = {"selection": ["idf_snapshot"], "raise_on_error": False}
+    result = materialize(GRAPH.assets, instance=world.instance, resources=resources, **selection)
+    (failure,) = result.get_step_failure_events()
+    assert "GRAPH.resource" in failure.step_failure_data.user_failure_data.description
 
 
 def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):
