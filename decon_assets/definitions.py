@@ -6,17 +6,21 @@ from dagster import Definitions, LoggerDefinition
 
 from decon_assets.assets.scorecard import scorecard_job
 from decon_assets.everything import EVERYTHING_MISSING
-from decon_assets.graph import build_graph
-from decon_assets.sensors import JOBS, keep_up
+from decon_assets.graph import GRAPH, Graph, build_graph
+from decon_assets.sensors import build_sensor
 
 
 def build_definitions(
-    *, config_path: str = "", loggers: Mapping[str, LoggerDefinition] | None = None
+    *,
+    config_path: str = "",
+    loggers: Mapping[str, LoggerDefinition] | None = None,
+    graph: Graph = GRAPH,
 ) -> Definitions:
     """Build the production definitions; tests pass the path of their own configuration."""
     return Definitions.merge(
-        build_graph(config_path=config_path, loggers=loggers),
-        Definitions(jobs=[EVERYTHING_MISSING, scorecard_job, *JOBS.values()], sensors=[keep_up]),
+        build_graph(config_path=config_path, loggers=loggers, graph=graph),
+        build_sensor(graph),
+        Definitions(jobs=[EVERYTHING_MISSING, scorecard_job]),
     )
 
 

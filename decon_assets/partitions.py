@@ -18,20 +18,6 @@ from dagster import (
     MultiPartitionsDefinition,
 )
 
-# The assets that a run brings up to date, upstream first.
-STAGES = (
-    "records",
-    "idf_snapshot",
-    "index",
-    "scan",
-    "common_ngrams",
-    "mixture",
-    "blend",
-    "clean_benchmark",
-    "report",
-    "report_page",
-)
-
 # Per run. A run that dies starts again at its first cell: existing tiles are kept, which takes
 # seconds, and existing mixtures after hashing their bytes; events are written a second time.
 MOST_CELLS = 1_000

@@ -1,4 +1,4 @@
-"""The resource that assets share: the configuration file and the store that it names.
+"""The resource that assets share: the configuration file, the store that it names, and the gates.
 
 The resource holds only the path, so it cannot disagree with the content of the file.
 """
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dagster import ConfigurableResource
+from pydantic import Field
 
 from decon_core.config.load import Config, load_config
 from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
@@ -21,6 +22,8 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     """The pipeline's configuration: a decon.toml."""
 
     config_path: str = ""
+    # The blocking checks upstream of each asset (`asset:check`), from the asset graph.
+    gates: dict[str, list[str]] = Field(default={})
 
     def config(self) -> Config:
         """Load the file; it is read on every call, so edits apply to the next materialization."""
@@ -39,6 +42,19 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
                 )
             )
         return path
+
+    def gates_of(self, asset: str) -> list[str]:
+        """Return the blocking checks upstream of an asset, as `asset:check`."""
+        if asset not in self.gates:
+            raise ConfigError(
+                Problem(
+                    f"resource `decon`, asset `{asset}`",
+                    "no list of the checks that block it",
+                    "the list that follows from the asset graph",
+                    "make the resource with `decon_assets.graph.GRAPH.resource(path)`",
+                )
+            )
+        return self.gates[asset]
 
     def open_store(self) -> tuple[Config, Store]:
         """Load the configuration and open its store for reading."""

@@ -10,12 +10,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from dagster import (
     AssetKey,
     AssetSelection,
+    DagsterInstance,
     DagsterRunStatus,
+    Definitions,
     RunRequest,
     RunsFilter,
     SensorEvaluationContext,
@@ -25,15 +26,13 @@ from dagster import (
     sensor,
 )
 
-from decon_assets.partitions import STAGES
+from decon_assets.graph import GRAPH, Graph
+from decon_assets.planning import Materialized, Request, State, next_requests
 from decon_assets.resources import Decon
 from decon_core.config.load import Config
 from decon_core.errors import DeconError, format_problems
-from decon_core.storage.store import Store
+from decon_core.inventory import input_files, list_packs
 from decon_core.wording import counted
-
-if TYPE_CHECKING:  # importing it takes too long for a code location
-    from decon_assets.planning import Request, State
 
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every requested run: the state of the files at that time
@@ -41,16 +40,6 @@ FILES_TAG = "decon/files"  # on every requested run: the state of the files at t
 _SECONDS_BETWEEN_TICKS = 10
 
 _INVENTORY = AssetKey("inventory")
-
-# One per asset: Dagster does not accept a job of assets with different partitions.
-JOBS = {
-    asset: define_asset_job(
-        f"{NAME}_{asset}",
-        AssetSelection.assets(asset),
-        description=f"Materialize `{asset}`. Requested by the sensor `{NAME}`.",
-    )
-    for asset in ("inventory", *STAGES)
-}
 
 _UNFINISHED = [
     DagsterRunStatus.QUEUED,
@@ -102,7 +91,7 @@ class Step:
     """The result of a tick: runs to request or the reason for none, and the new cursor."""
 
     cursor: Cursor
-    requests: tuple["Request", ...] = ()
+    requests: tuple[Request, ...] = ()
     skip_reason: str = ""
 
 
@@ -113,11 +102,9 @@ def step(
     instance_state: str,
     n_unfinished: int,
     refusal: str,
-    load_state: "Callable[[], State]",
+    load_state: Callable[[], State],
 ) -> Step:
     """Decide what to do next; `load_state` is called only if the store has to be read."""
-    from decon_assets.planning import Request, next_requests
-
     if files != cursor.seen:
         # Files may still be being copied: wait until they are unchanged for a tick.
         return Step(
@@ -147,22 +134,47 @@ def _settled_reason(cursor: Cursor) -> str:
     )
 
 
-@sensor(
-    name=NAME,
-    jobs=[*JOBS.values()],
-    minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
-    description="Keeps everything up to date: when benchmark files, shards, decon.toml or the "
-    "verdicts file are new or changed, it requests a run of `inventory`, then runs for whatever "
-    "is missing, one asset after the other. Off until it is switched on.",
-)
-def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
+def job_name(asset: str) -> str:
+    """Return the name of the job of an asset.
+
+    There is one per asset: Dagster does not accept a job of assets with different partitions.
+    """
+    return f"{NAME}_{asset}"
+
+
+def build_sensor(graph: Graph = GRAPH) -> Definitions:
+    """Build the sensor for the stages of a graph, and the jobs that it requests."""
+    jobs = [
+        define_asset_job(
+            job_name(asset),
+            AssetSelection.assets(asset),
+            description=f"Materialize `{asset}`. Requested by the sensor `{NAME}`.",
+        )
+        for asset in ("inventory", *(stage.name for stage in graph.stages))
+    ]
+
+    @sensor(
+        name=NAME,
+        jobs=jobs,
+        minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
+        description="Keeps everything up to date: when benchmark files, shards, decon.toml or the "
+        "verdicts file are new or changed, it requests a run of `inventory`, then runs for "
+        "whatever is missing, one asset after the other. Off until it is switched on.",
+    )
+    def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
+        return tick(context, decon, graph)
+
+    return Definitions(jobs=jobs, sensors=[keep_up])
+
+
+def tick(context: SensorEvaluationContext, decon: Decon, graph: Graph) -> SensorResult:
     """Request runs for new and changed input files.
 
     `inventory` comes first, then one stage after the other; a stage waits until all runs before it
     ended. A failed run is requested again when files or upstream assets change, or when the cursor
     is reset.
     """
-    cursor = Cursor.from_json(context.cursor)
+    cursor, instance = Cursor.from_json(context.cursor), context.instance
     files = ""
     try:
         config = decon.config()
@@ -170,16 +182,16 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
         result = step(
             cursor,
             files,
-            instance_state=_state_of_instance(context),
-            n_unfinished=context.instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
-            refusal=_refusal(context, files),
-            load_state=lambda: _load_state(context, config, decon.open_store()[1]),
+            instance_state=_state_of_instance(instance),
+            n_unfinished=instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
+            refusal=_refusal(instance, files),
+            load_state=lambda: _load_state(config, decon, Materialized(instance, graph)),
         )
     except DeconError as error:  # a problem of the inputs is no failure of the tick
         result = Step(cursor, skip_reason=format_problems(error.problems))
     return SensorResult(
         run_requests=[
-            RunRequest(job_name=JOBS[request.asset].name, tags={**request.tags, FILES_TAG: files})
+            RunRequest(job_name=job_name(request.asset), tags={**request.tags, FILES_TAG: files})
             for request in result.requests
         ],
         skip_reason=SkipReason(result.skip_reason) if result.skip_reason else None,
@@ -189,43 +201,39 @@ def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
 
 def state_of_files(config: Config) -> str:
     """Return a digest of names, sizes and times of all input files."""
-    from decon_core.inventory import input_files
-
     digest = sha256()
     for file in input_files(config):
         digest.update(repr(file).encode())
     return digest.hexdigest()[:16]
 
 
-def _state_of_instance(context: SensorEvaluationContext) -> str:
+def _state_of_instance(instance: DagsterInstance) -> str:
     """Return a text that changes when a run ends or partitions are registered."""
-    ended = context.instance.get_run_records(
+    ended = instance.get_run_records(
         RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )
     last = [f"{one.dagster_run.run_id} {one.update_timestamp.timestamp()}" for one in ended]
-    return " ".join([*last, str(_registered_at(context))])
+    return " ".join([*last, str(_registered_at(instance))])
 
 
-def _refusal(context: SensorEvaluationContext, files: str) -> str:
+def _refusal(instance: DagsterInstance, files: str) -> str:
     """Return why the requested `inventory` of these files did not succeed; empty if it did."""
-    runs = context.instance.get_run_records(
-        RunsFilter(job_name=JOBS["inventory"].name, tags={FILES_TAG: files}), limit=1
+    runs = instance.get_run_records(
+        RunsFilter(job_name=job_name("inventory"), tags={FILES_TAG: files}), limit=1
     )
     for run in runs:
         reason = _REFUSALS.get(run.dagster_run.status)
-        if reason and _registered_at(context) <= (run.end_time or 0.0):
+        if reason and _registered_at(instance) <= (run.end_time or 0.0):
             return reason
     return ""
 
 
-def _registered_at(context: SensorEvaluationContext) -> float:
+def _registered_at(instance: DagsterInstance) -> float:
     """Return the time of the last materialization of `inventory`; 0 if there was none."""
-    event = context.instance.get_latest_materialization_event(_INVENTORY)
+    event = instance.get_latest_materialization_event(_INVENTORY)
     return event.timestamp if event else 0.0
 
 
-def _load_state(context: SensorEvaluationContext, config: Config, store: Store) -> "State":
-    from decon_assets.planning import Materialized, State
-    from decon_core.inventory import list_packs
-
-    return State(config, store, tuple(list_packs(store)), Materialized(context.instance))
+def _load_state(config: Config, decon: Decon, known: Materialized) -> State:
+    _, store = decon.open_store()
+    return State(config, store, tuple(list_packs(store)), known)

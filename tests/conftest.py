@@ -38,7 +38,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files that take minutes first: begun last, they would keep one core busy, and one idle."""
+    """Put files that take minutes first: begun last, they would leave the other cores idle."""
     items.sort(key=lambda item: not {"ui", "assets"}.intersection(item.path.parent.parts))
 
 

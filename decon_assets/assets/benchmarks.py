@@ -3,27 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetExecutionContext,
-    AssetKey,
-    BackfillPolicy,
-    Config,
-    asset,
-)
+from dagster import AllPartitionMapping, AssetDep, AssetExecutionContext, AssetKey
+from dagster import Config as RunConfig
 from pydantic import Field
 
 from decon_assets.assets.findings import report_for_other_asset, result_of
-from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import benchmark_files
-from decon_assets.assets.lineage import columns
-from decon_assets.assets.metadata import OWNERS, PartitionReporter, preview, record_preview
-from decon_assets.failures import dagster_failures
+from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
+from decon_assets.assets.stage import stage
 from decon_assets.partitions import benchmarks, sorted_keys
-from decon_assets.resources import Decon
 from decon_core.benchmarks.records import Version, current_version, save_records
-from decon_core.config.load import Config as Settings
+from decon_core.config.load import Config
 from decon_core.index.idf import (
     current_snapshot,
     current_snapshot_fingerprint,
@@ -35,59 +25,64 @@ from decon_core.index.idf import (
 )
 from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.inventory import benchmark_of, benchmarks_of
+from decon_core.plan import (
+    missing_index_parts,
+    missing_records,
+    needs_snapshot,
+    outdated_in_snapshot,
+)
+from decon_core.quality.requirements import required_shortfalls
 from decon_core.quality.visibility import visibilities
+from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 GROUP = "benchmarks"
 
 
-@asset(
+@stage(
+    missing=missing_records,
+    is_required=True,
+    priority=5,
     deps=[benchmark_files],
     partitions_def=benchmarks,
-    backfill_policy=BackfillPolicy.single_run(),
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet"},
-    code_version="1",
-    metadata=columns("records"),
+    group=GROUP,
+    kind="parquet",
+    schema=RECORDS,
 )
-def records(context: AssetExecutionContext, decon: Decon) -> None:
+def records(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """Normalized records of a benchmark: question, answer and passage, one row per record.
 
     Every version of a benchmark has its own table. A benchmark is stale if its recipe or one of
     its files changed since it was normalized.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        reporter = PartitionReporter(context)
-        n_items = 0
-        for name in sorted_keys(context):
-            benchmark = benchmark_of(config, name)
-            # Before reading, so that a file that changes in between makes the records stale.
-            origin = benchmark.origin()
-            table = benchmark.normalized()
-            version = save_records(store, name, table, origin=origin)
-            context.log.debug(
-                f"{name}: {counted(version.n_items, 'item')}, version {version.fingerprint}"
-            )
-            n_items += version.n_items
-            metadata = {
-                "dagster/row_count": version.n_records,
-                "items": version.n_items,
-                "splits": preview(_splits(table)),
-                "version": version.fingerprint,
-                "preview": record_preview(table),
-            }
-            reporter.report(name, metadata)
-        if store.current_snapshot.is_file():
-            # A changed benchmark does not rematerialize the snapshot, so its check would not run.
-            check = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
-            report_for_other_asset(
-                context, *check, result_of(outdated_members(store), is_warning=True)
-            )
-        context.log.info(
-            f"{counted(len(context.partition_keys), 'benchmark')}, {counted(n_items, 'item')}"
+    reporter = PartitionReporter(context)
+    n_items = 0
+    for name in sorted_keys(context):
+        benchmark = benchmark_of(config, name)
+        # Before reading, so that a file that changes in between makes the records stale.
+        origin = benchmark.origin()
+        table = benchmark.normalized()
+        version = save_records(store, name, table, origin=origin)
+        context.log.debug(
+            f"{name}: {counted(version.n_items, 'item')}, version {version.fingerprint}"
         )
+        n_items += version.n_items
+        metadata = {
+            "dagster/row_count": version.n_records,
+            "items": version.n_items,
+            "splits": preview(_splits(table)),
+            "version": version.fingerprint,
+            "preview": record_preview(table),
+        }
+        reporter.report(name, metadata)
+    if store.current_snapshot.is_file():
+        # A changed benchmark does not rematerialize the snapshot, so its check would not run.
+        check = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
+        report_for_other_asset(context, *check, result_of(outdated_members(store), is_warning=True))
+    context.log.info(
+        f"{counted(len(context.partition_keys), 'benchmark')}, {counted(n_items, 'item')}"
+    )
 
 
 def _splits(table: pa.Table) -> list[dict[str, object]]:
@@ -102,8 +97,8 @@ def _splits(table: pa.Table) -> list[dict[str, object]]:
     ]
 
 
-class FreezeConfig(Config):
-    """Run configuration of `idf.benchmarks`."""
+class FreezeConfig(RunConfig):
+    """Run configuration of `idf_snapshot`."""
 
     refreeze: bool = Field(
         default=False,
@@ -112,54 +107,54 @@ class FreezeConfig(Config):
     )
 
 
-@asset(
+@stage(
+    missing=needs_snapshot,
+    remarks=outdated_in_snapshot,
+    is_required=True,
+    priority=5,
     deps=[AssetDep(records, partition_mapping=AllPartitionMapping())],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"arrow"},
-    code_version="1",
-    metadata=columns("idf_snapshot"),
+    run_config=FreezeConfig,
+    group=GROUP,
+    kind="arrow",
+    schema=FREQUENCIES,
 )
-def idf_snapshot(context: AssetExecutionContext, decon: Decon, config: FreezeConfig) -> None:
+def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Frozen document frequencies of all n-grams, from which idf weights are computed.
 
     They are counted once over the benchmarks in `idf.benchmarks` (default: all). Adding or changing
     a benchmark later does not move them, so the scores of other benchmarks stay the same.
     Materializing this asset again keeps the snapshot unless `refreeze` is set.
     """
-    with dagster_failures(), decon.writable_store() as (settings, store):
-        require_unblocked(context, settings, store)
-        members = settings.snapshot or tuple(benchmarks_of(settings))
-        if config.refreeze or not store.current_snapshot.is_file():
-            versions = [current_version(store, name) for name in members]
-            if not config.refreeze:
-                require_no_other(store, versions, settings.policy)
-            before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
-            frozen = freeze(store, versions, settings.policy)
-            names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
-            state = f"frozen {_format_change(before, frozen.fingerprint)}"
-            context.log.debug(f"{state} from {names}")
-        else:
-            current_snapshot(store, settings.policy)  # raises if counted under other settings
-            require_frozen_from(store, settings.snapshot)
-            state = "existing snapshot kept"
-            context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
-        outdated = outdated_members(store)
-        for problem in outdated:
-            context.log.warning(str(problem))
-        snapshot = read_current(store)
-        n_members = counted(len(snapshot["members"]), "benchmark")
-        context.log.info(f"{state}, from {n_members}, {counted(snapshot['n_records'], 'record')}")
-        context.add_asset_metadata(
-            {
-                "fingerprint": snapshot["fingerprint"],
-                "records": snapshot["n_records"],
-                "members": preview(
-                    [{"benchmark": k, "version": v} for k, v in snapshot["members"].items()]
-                ),
-                "members_of_other_versions": len(outdated),
-            }
-        )
+    members = config.snapshot or tuple(benchmarks_of(config))
+    refreeze = context.op_execution_context.op_config["refreeze"]
+    if refreeze or not store.current_snapshot.is_file():
+        versions = [current_version(store, name) for name in members]
+        if not refreeze:
+            require_no_other(store, versions, config.policy)
+        before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
+        frozen = freeze(store, versions, config.policy)
+        names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
+        state = f"frozen {_format_change(before, frozen.fingerprint)}"
+        context.log.debug(f"{state} from {names}")
+    else:
+        current_snapshot(store, config.policy)  # raises if counted under other settings
+        require_frozen_from(store, config.snapshot)
+        state = "existing snapshot kept"
+        context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
+    outdated = outdated_members(store)
+    for problem in outdated:
+        context.log.warning(str(problem))
+    snapshot = read_current(store)
+    n_members = counted(len(snapshot["members"]), "benchmark")
+    context.log.info(f"{state}, from {n_members}, {counted(snapshot['n_records'], 'record')}")
+    return {
+        "fingerprint": snapshot["fingerprint"],
+        "records": snapshot["n_records"],
+        "members": preview(
+            [{"benchmark": k, "version": v} for k, v in snapshot["members"].items()]
+        ),
+        "members_of_other_versions": len(outdated),
+    }
 
 
 def _format_change(before: str, now: str) -> str:
@@ -169,48 +164,45 @@ def _format_change(before: str, now: str) -> str:
     return f"again: {now}, " + ("unchanged" if before == now else f"instead of {before}")
 
 
-@asset(
+@stage(
+    missing=missing_index_parts,
+    unmet=required_shortfalls,
+    is_required=True,
+    priority=5,
     deps=[records, idf_snapshot],
     partitions_def=benchmarks,
-    backfill_policy=BackfillPolicy.single_run(),
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"arrow"},
-    code_version="1",
-    metadata=columns("index"),
+    group=GROUP,
+    kind="arrow",
+    schema=INDEX,
+    origins={name: ("records", name.partition(".")[0]) for name in INDEX.names if "." in name},
 )
-def index(context: AssetExecutionContext, decon: Decon) -> None:
+def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """Index of a benchmark for the scan: tokens and document frequencies of its records.
 
     Records that cannot be indexed, such as very short ones, are counted in `dropped` by reason.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        snapshot = current_snapshot(store, config.policy)
-        versions = [current_version(store, name) for name in sorted_keys(context)]
-        dropped = {}
-        n_indexed = 0
-        for version in versions:
-            name = version.benchmark
-            summary = build_part(store, version, snapshot, config.policy)
-            context.log.debug(
-                f"{name}: {summary.n_indexed} of {counted(version.n_records, 'record')}"
-            )
-            n_indexed += summary.n_indexed
-            if not summary.n_indexed:
-                context.log.warning(f"{name}: no indexable record; dropped: {summary.dropped}")
-            dropped[name] = summary.dropped
-        n_records = sum(version.n_records for version in versions)
-        context.log.info(
-            f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of "
-            f"{counted(n_records, 'record')}"
-        )
-        _report_index(context, config, store, versions, dropped)
+    snapshot = current_snapshot(store, config.policy)
+    versions = [current_version(store, name) for name in sorted_keys(context)]
+    dropped = {}
+    n_indexed = 0
+    for version in versions:
+        name = version.benchmark
+        summary = build_part(store, version, snapshot, config.policy)
+        context.log.debug(f"{name}: {summary.n_indexed} of {counted(version.n_records, 'record')}")
+        n_indexed += summary.n_indexed
+        if not summary.n_indexed:
+            context.log.warning(f"{name}: no indexable record; dropped: {summary.dropped}")
+        dropped[name] = summary.dropped
+    n_records = sum(version.n_records for version in versions)
+    context.log.info(
+        f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of {counted(n_records, 'record')}"
+    )
+    _report_index(context, config, store, versions, dropped)
 
 
 def _report_index(
     context: AssetExecutionContext,
-    config: Settings,
+    config: Config,
     store: Store,
     versions: Sequence[Version],
     dropped: Mapping[str, Mapping[str, int]],

@@ -1,6 +1,6 @@
 """Check results made from problems, and results reported outside of a check's own run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dagster import (
     AssetCheckEvaluation,
@@ -8,6 +8,7 @@ from dagster import (
     AssetCheckSeverity,
     AssetExecutionContext,
     AssetKey,
+    AssetMaterialization,
     MetadataValue,
 )
 
@@ -22,15 +23,8 @@ def result_of(
     problems: Sequence[Problem], *, is_warning: bool = False, **metadata: MetadataValue | int | str
 ) -> AssetCheckResult:
     """Return a check result that passes if there are no problems and lists them otherwise."""
-    rows = [
-        {
-            "where": problem.where,
-            "found": problem.found,
-            "expected": problem.expected,
-            "remedy": problem.remedy,
-        }
-        for problem in problems
-    ]
+    columns = ("where", "found", "expected", "remedy")
+    rows = [{name: getattr(problem, name) for name in columns} for problem in problems]
     return AssetCheckResult(
         passed=not problems,
         severity=AssetCheckSeverity.WARN if is_warning else AssetCheckSeverity.ERROR,
@@ -52,13 +46,16 @@ def result_of_inspection(inspection: Inspection, *, is_warning: bool = False) ->
 
 
 def report_before_failure(
-    context: AssetExecutionContext, check: str, result: AssetCheckResult
+    context: AssetExecutionContext, complete: Iterable[str], **checks: AssetCheckResult
 ) -> None:
-    """Report a check of the current asset from a step that is about to fail.
+    """Report the complete partitions and the checks of a step that is about to fail.
 
-    Dagster skips the checks of a failed step, so the results it did produce would stay unchecked.
+    Dagster shows all partitions of a failed step as failed, and skips its checks.
     """
-    report_for_other_asset(context, context.asset_key, check, result)
+    for partition in complete:
+        context.log_event(AssetMaterialization(context.asset_key, partition=partition))
+    for name, result in checks.items():
+        report_for_other_asset(context, context.asset_key, name, result)
 
 
 def report_for_other_asset(

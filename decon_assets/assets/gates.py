@@ -1,7 +1,6 @@
-"""Gates: an asset is not made while a blocking check of an upstream asset is failed.
+"""Gates: the blocking checks that an asset waits for, and the last results of them.
 
-Dagster enforces blocking checks only within one run. Here each stage is usually a run of its own
-(command line, sensor, most backfills), so every asset body checks the last results itself.
+A gate is written `asset:check`. Which gates an asset has follows from the asset graph.
 """
 
 from __future__ import annotations
@@ -9,83 +8,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dagster import (
+    AssetCheckEvaluation,
     AssetCheckKey,
     AssetCheckSeverity,
-    AssetExecutionContext,
     AssetKey,
-    OpExecutionContext,
-)
-from dagster import DagsterInstance as Instance
-from dagster._core.storage.asset_check_execution_record import (
-    AssetCheckExecutionRecordStatus as Status,
+    DagsterInstance,
 )
 
-from decon_core.config.load import Config
-from decon_core.errors import IncompleteError, Problem
-from decon_core.quality.requirements import required_shortfalls
-from decon_core.storage.store import Store
-
-BLOCKING = {
-    "records": ("records_are_valid",),
-    "index": ("index_is_complete", "enough_is_indexable"),
-    "scan": ("canaries_are_found", "ledger_is_complete"),
-    "mixture": ("mixture_adds_up",),
-    "blend": ("blend_adds_up",),
-}
-_UP_TO_SCAN = ("records", "index", "scan")
-BEFORE = {
-    "idf_snapshot": ("records",),
-    "index": ("records",),
-    "scan": ("records", "index"),
-    "common_ngrams": _UP_TO_SCAN,
-    "mixture": _UP_TO_SCAN,
-    "clean_benchmark": _UP_TO_SCAN,
-    "blend": (*_UP_TO_SCAN, "mixture"),
-    "report": (*_UP_TO_SCAN, "mixture", "blend"),
-    "report_page": (*_UP_TO_SCAN, "mixture", "blend"),
-    "scorecard": ("records",),
-}
-_REMEDY = "fix the cause, then execute the check in the UI or call `decon-assets run`"
+_PAGE = 20
 
 
-def require_unblocked(
-    context: AssetExecutionContext | OpExecutionContext,
-    config: Config,
-    store: Store,
-    *,
-    asset: str = "",
-) -> None:
-    """Raise IncompleteError if a blocking check of an upstream asset is failed.
-
-    `asset` is needed only in an op; in an asset body the name is taken from the context.
-    """
-    if not asset:
-        (key,) = context.assets_def.keys
-        asset = key.to_user_string()
-    before = BEFORE[asset]
-    problems = [
-        Problem(f"{check.asset_key.to_user_string()}: {check.name}", "failed", "passed", _REMEDY)
-        for check in failed_checks(context.instance, before)
-    ]
-    if "index" in before:  # the required shares may have changed since that check ran
-        problems += required_shortfalls(config, store)
-    if problems:
-        raise IncompleteError(problems)
+def failed_checks(instance: DagsterInstance, gates: Iterable[str]) -> list[AssetCheckKey]:
+    """Return the checks of these gates whose last completed execution failed."""
+    return [key for key in map(check_of, gates) if _has_failed(last_evaluation(instance, key))]
 
 
-def failed_checks(instance: Instance, assets: Iterable[str]) -> list[AssetCheckKey]:
-    """Return the blocking checks of these assets whose last execution failed."""
-    checks = [
-        AssetCheckKey(AssetKey(asset), name) for asset in assets for name in BLOCKING.get(asset, ())
-    ]
-    return [check for check in checks if _has_failed(instance, check)]
+def check_of(gate: str) -> AssetCheckKey:
+    asset, _, check = gate.partition(":")
+    return AssetCheckKey(AssetKey(asset), check)
 
 
-def _has_failed(instance: Instance, check: AssetCheckKey) -> bool:
-    executions = instance.event_log_storage.get_asset_check_execution_history(
-        check, limit=1, status={Status.SUCCEEDED, Status.FAILED}
-    )
-    evaluation = executions[0].evaluation if executions else None
+def _has_failed(evaluation: AssetCheckEvaluation | None) -> bool:
     return bool(
         evaluation and not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
     )
+
+
+def last_evaluation(instance: DagsterInstance, check: AssetCheckKey) -> AssetCheckEvaluation | None:
+    """Return the last result of a check; executions that never completed have none."""
+    storage, cursor = instance.event_log_storage, None
+    while records := storage.get_asset_check_execution_history(check, _PAGE, cursor):
+        for record in records:
+            if isinstance(record.evaluation, AssetCheckEvaluation):
+                return record.evaluation
+        cursor = records[-1].id
+    return None

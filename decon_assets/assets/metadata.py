@@ -12,6 +12,8 @@ from dagster import (
     TableSchema,
 )
 
+Metadata = Mapping[str, Any]
+
 OWNERS = ["team:decontamination"]  # shown by the UI for every asset
 
 # Metadata per partition takes Dagster quadratic time: 20 to 35 s for 1,000 partitions.

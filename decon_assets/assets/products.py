@@ -3,33 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from dagster import (
     AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
-    AssetMaterialization,
-    BackfillPolicy,
     DimensionPartitionMapping,
     IdentityPartitionMapping,
     MetadataValue,
     MultiPartitionMapping,
     MultiToSingleDimensionPartitionMapping,
-    asset,
 )
 
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.findings import report_before_failure, result_of_inspection
-from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.lineage import columns
-from decon_assets.assets.metadata import OWNERS, PartitionReporter, preview
+from decon_assets.assets.lineage import ITEM, same
+from decon_assets.assets.metadata import Metadata, PartitionReporter, preview
 from decon_assets.assets.plots import leak_rates, scores
 from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
-from decon_assets.failures import dagster_failures
+from decon_assets.assets.stage import stage
 from decon_assets.partitions import (
     BENCHMARK,
-    MOST_CELLS,
     PACK,
     benchmarks,
     blends,
@@ -38,7 +34,6 @@ from decon_assets.partitions import (
     shares,
     sorted_keys,
 )
-from decon_assets.resources import Decon
 from decon_core.benchmarks.records import current_version
 from decon_core.blends.build import BlendSummary, build_blends
 from decon_core.blends.verify import inspect_changed_blends
@@ -58,10 +53,18 @@ from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.manifest import REMOVED_FILE, Summary
 from decon_core.mixtures.verify import inspect_changed_mixtures
+from decon_core.plan import (
+    missing_blends,
+    missing_clean_benchmarks,
+    missing_shares,
+    needs_page,
+    needs_report,
+)
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
 from decon_core.scan.workers import wanted_workers
+from decon_core.schemas import BLENDED, RECORDS, REMOVED
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -74,13 +77,22 @@ _RATES = (
     *("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high"),
     *("n_question_only", "n_not_indexable"),
 )
+# The report has some 200 columns: shown are the tables used most, which have upstream columns.
+_REPORT_SCHEMA = pa.schema(
+    [
+        column.with_name(f"{name}.{column.name}")
+        for name in ("items", "removed")
+        for column in TABLES[name].schema
+    ]
+)
 _MIXTURE_COLUMNS = (
     *("mixture", "is_current", "n_documents_in", "n_documents_out"),
     *("n_cut", "n_tokens_out"),
 )
 
 
-@asset(
+@stage(
+    missing=missing_shares,
     deps=[
         AssetDep(
             scan,
@@ -93,14 +105,16 @@ _MIXTURE_COLUMNS = (
         AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
     ],
     partitions_def=shares,
-    backfill_policy=BackfillPolicy.multi_run(MOST_CELLS),
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"file"},
+    group=GROUP,
+    kind="file",
     code_version="2",
-    metadata=columns("mixture"),
+    schema=REMOVED,
+    origins={
+        **same("scan", "row", "doc_id", *ITEM, "detector"),
+        "score": ("scan", "base_score"),
+    },
 )
-def mixture(context: AssetExecutionContext, decon: Decon) -> None:
+def mixture(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """Filtered variants of the corpus, as declared in decon.toml, with a manifest of every row.
 
     One partition is the share that a mixture takes from a pack. A share is refused while a shard
@@ -108,49 +122,45 @@ def mixture(context: AssetExecutionContext, decon: Decon) -> None:
     could not be read (unless the policy drops such rows); the share of a control, while this holds
     for any pack of its source. A refused share does not stop the others of the run.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        builder = builder_of(config, store)
-        keys = [pack_and_mixture(key) for key in sorted_keys(context)]
-        packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
-        wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
-        errors: list[DeconError] = []
-        built: list[str] = []
-        reporter = PartitionReporter(context)
-        summaries: list[Summary] = []
-        for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
-            try:
-                summary = future.result()
-            except DeconError as error:
-                errors.append(error)
-                continue
-            summaries.append(summary)
-            context.log.debug(
-                f"{one.name}, {pack.name}: {summary.n_documents_out} of {summary.n_documents_in} "
-                f"documents, {summary.n_cut} of them cut"
-            )
-            key = share(pack=pack.name, mixture=one.name)
-            made_from = {
-                "policy": config.policy.thresholds,
-                "scan": builder.reader.scan,
-                "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
-            }
-            reporter.report(key, {**_share_metadata(summary), **made_from})
-            built.append(key)
-        n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
-        scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
-        if errors:
-            scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
-        context.log.info(f"{scope}, {_format_kept(summaries)}")
-        if errors:
-            for done in built:  # or Dagster shows all partitions of the failed step as failed
-                context.log_event(AssetMaterialization(context.asset_key, partition=done))
-            inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
-            report_before_failure(context, "mixture_adds_up", result_of_inspection(inspection))
-        if len(errors) == 1:
-            raise errors[0]
-        if errors:
-            raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
+    builder = builder_of(config, store)
+    keys = [pack_and_mixture(key) for key in sorted_keys(context)]
+    packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
+    wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
+    errors: list[DeconError] = []
+    built: list[str] = []
+    reporter = PartitionReporter(context)
+    summaries: list[Summary] = []
+    for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
+        try:
+            summary = future.result()
+        except DeconError as error:
+            errors.append(error)
+            continue
+        summaries.append(summary)
+        context.log.debug(
+            f"{one.name}, {pack.name}: {summary.n_documents_out} of {summary.n_documents_in} "
+            f"documents, {summary.n_cut} of them cut"
+        )
+        key = share(pack=pack.name, mixture=one.name)
+        made_from = {
+            "policy": config.policy.thresholds,
+            "scan": builder.reader.scan,
+            "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
+        }
+        reporter.report(key, {**_share_metadata(summary), **made_from})
+        built.append(key)
+    n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
+    scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
+    if errors:
+        scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
+    context.log.info(f"{scope}, {_format_kept(summaries)}")
+    if errors:
+        inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
+        report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
 
 
 def _format_kept(summaries: Sequence[Summary]) -> str:
@@ -176,61 +186,54 @@ def _share_metadata(summary: Summary) -> dict[str, object]:
     }
 
 
-@asset(
+@stage(
+    missing=missing_blends,
     deps=[
         AssetDep(mixture, partition_mapping=AllPartitionMapping()),
         AssetDep(records, partition_mapping=AllPartitionMapping()),  # for inserted test items
     ],
     partitions_def=blends,
-    backfill_policy=BackfillPolicy.single_run(),
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"file"},
-    code_version="1",
-    metadata=columns("blend"),
+    group=GROUP,
+    kind="file",
+    schema=BLENDED,
+    origins=same("records", *ITEM, "sub_index"),
 )
-def blend(context: AssetExecutionContext, decon: Decon) -> None:
+def blend(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """Weighted streams of documents drawn from the mixtures, with test items if asked for.
 
     A blend fixes the order of the documents, how often each is repeated, and where test items are
     inserted. It is refused while a share of its mixture is missing, or if the test items do not
     fit. A refused blend does not stop the others of the run.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        blender = blender_of(config, store)
-        wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
-        problems: list[Problem] = []
-        built: list[BlendSummary] = []
-        reporter = PartitionReporter(context)
-        for one, result in build_blends(blender, wanted, workers=wanted_workers()):
-            if isinstance(result, DeconError):
-                problems += [
-                    replace(each, where=f"blend {one.name!r}: {each.where}")
-                    for each in result.problems
-                ]
-                continue
-            built.append(result)
-            context.log.debug(
-                f"{one.name}: {counted(result.n_documents, 'document')}, "
-                f"{counted(result.n_tokens, 'token')}, "
-                f"{result.n_test_texts} test items; at most {result.most_passes:g} passes "
-                "through a source"
-            )
-            reporter.report(one.name, _blend_metadata(result))
-        context.log.info(
-            f"{counted(len(built), 'blend')}, "
-            f"{counted(sum(one.n_documents for one in built), 'document')}, "
-            f"{counted(sum(one.n_tokens for one in built), 'token')}, "
-            f"{sum(one.n_test_texts for one in built):,} test items"
+    blender = blender_of(config, store)
+    wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
+    problems: list[Problem] = []
+    built: list[BlendSummary] = []
+    reporter = PartitionReporter(context)
+    for one, result in build_blends(blender, wanted, workers=wanted_workers()):
+        if isinstance(result, DeconError):
+            problems += [
+                replace(each, where=f"blend {one.name!r}: {each.where}") for each in result.problems
+            ]
+            continue
+        built.append(result)
+        context.log.debug(
+            f"{one.name}: {counted(result.n_documents, 'document')}, "
+            f"{counted(result.n_tokens, 'token')}, "
+            f"{result.n_test_texts} test items; at most {result.most_passes:g} passes "
+            "through a source"
         )
-        if problems:
-            report_before_failure(
-                context,
-                "blend_adds_up",
-                result_of_inspection(inspect_changed_blends(store, config.blends)),
-            )
-            raise IncompleteError(dict.fromkeys(problems))
+        reporter.report(one.name, _blend_metadata(result))
+    context.log.info(
+        f"{counted(len(built), 'blend')}, "
+        f"{counted(sum(one.n_documents for one in built), 'document')}, "
+        f"{counted(sum(one.n_tokens for one in built), 'token')}, "
+        f"{sum(one.n_test_texts for one in built):,} test items"
+    )
+    if problems:
+        inspection = inspect_changed_blends(store, config.blends)
+        report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
+        raise IncompleteError(dict.fromkeys(problems))
 
 
 def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
@@ -246,116 +249,114 @@ def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
     }
 
 
-@asset(
+@stage(
+    missing=missing_clean_benchmarks,
     deps=[
         AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK)),
         common_ngrams,
     ],
     partitions_def=benchmarks,
-    backfill_policy=BackfillPolicy.single_run(),
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"file"},
-    code_version="1",
-    metadata=columns("clean_benchmark"),
+    group=GROUP,
+    kind="file",
+    schema=RECORDS,
+    origins=same("records", *RECORDS.names),
 )
-def clean_benchmark(context: AssetExecutionContext, decon: Decon) -> None:
+def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """A benchmark without its leaked items, and the evidence for each removed item.
 
     Refused while any shard is not scanned against the benchmark, or has rows that could not be
     read.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        builder = builder_of(config, store)
-        reporter = PartitionReporter(context)
-        n_items = n_left = n_questions = 0
-        versions = (current_version(builder.store, name) for name in sorted_keys(context))
-        for summary in build_clean_benchmarks(builder, versions):
-            name = summary.benchmark
-            context.log.debug(
-                f"{name}: {summary.n_items_left} of {counted(summary.n_items, 'item')} left"
-            )
-            n_items += summary.n_items
-            n_left += summary.n_items_left
-            n_questions += summary.n_question_only
-            metadata = {
-                "items": summary.n_items,
-                "items_left": summary.n_items_left,
-                "was_there_already": summary.was_there,
-                "folder": MetadataValue.path(summary.folder),
-            }
-            reporter.report(name, metadata)
-        n_benchmarks = counted(len(context.partition_keys), "benchmark")
-        context.log.info(
-            f"{n_benchmarks}, {n_left:,} of {counted(n_items, 'item')} left, {n_questions:,} "
-            "question-only"
+    builder = builder_of(config, store)
+    reporter = PartitionReporter(context)
+    n_items = n_left = n_questions = 0
+    versions = (current_version(builder.store, name) for name in sorted_keys(context))
+    for summary in build_clean_benchmarks(builder, versions):
+        name = summary.benchmark
+        context.log.debug(
+            f"{name}: {summary.n_items_left} of {counted(summary.n_items, 'item')} left"
         )
+        n_items += summary.n_items
+        n_left += summary.n_items_left
+        n_questions += summary.n_question_only
+        metadata = {
+            "items": summary.n_items,
+            "items_left": summary.n_items_left,
+            "was_there_already": summary.was_there,
+            "folder": MetadataValue.path(summary.folder),
+        }
+        reporter.report(name, metadata)
+    n_benchmarks = counted(len(context.partition_keys), "benchmark")
+    context.log.info(
+        f"{n_benchmarks}, {n_left:,} of {counted(n_items, 'item')} left, {n_questions:,} "
+        "question-only"
+    )
 
 
-@asset(
+@stage(
+    missing=needs_report,
+    priority=1,
     deps=[
         AssetDep(scan, partition_mapping=AllPartitionMapping()),
         AssetDep(mixture, partition_mapping=AllPartitionMapping()),
         AssetDep(blend, partition_mapping=AllPartitionMapping()),
     ],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"duckdb"},
-    code_version="1",
-    metadata=columns("report"),
+    group=GROUP,
+    kind="duckdb",
+    schema=_REPORT_SCHEMA,
+    origins={
+        **same("mixture", *REMOVED.names[1:], prefix="removed."),
+        "removed.shard_name": ("mixture", "shard"),
+        **same("records", *ITEM, "config", "question", prefix="items."),
+    },
 )
-def report(context: AssetExecutionContext, decon: Decon) -> None:
+def report(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """All matches, decisions and removed documents in one DuckDB file.
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        versions = current_versions(config, store)
-        packs = list_packs(store)
-        summary = build_report(
-            store,
-            packs,
-            versions,
-            config.policy,
-            config.mixtures,
-            config.blends,
-            config.showing,
-            verdicts_of(config),
-        )
-        context.log.info(
-            f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
-            f"{summary.n_question_only:,} question-only; "
-            f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
-            f"{summary.n_question_only_documents:,} question-only"
-        )
-        if summary.gaps:
-            n_shards = sum(len(pack.shards) for pack in packs)
-            context.log.warning(incomplete_notice(len(summary.gaps), n_shards))
-        context.add_asset_metadata(
-            {
-                "dagster/row_count": summary.n_items,
-                "is_complete": not summary.gaps,
-                "not_scanned": preview(
-                    [
-                        {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
-                        for one in summary.gaps
-                    ],
-                    width=_REASON_WIDTH,
-                ),
-                "database": MetadataValue.path(store.report),
-                "items": summary.n_items,
-                "leaked_items": summary.n_leaked,
-                "contaminated_documents": summary.n_contaminated_documents,
-                "question_only_items": summary.n_question_only,
-                "question_only_documents": summary.n_question_only_documents,
-                "leaks": summary.n_matches,
-                "unreadable_rows": summary.n_unreadable,
-                "shards_without_mixture": summary.n_shards_without_mixture,
-                **_report_metadata(store, config),
-            }
-        )
+    versions = current_versions(config, store)
+    packs = list_packs(store)
+    summary = build_report(
+        store,
+        packs,
+        versions,
+        config.policy,
+        config.mixtures,
+        config.blends,
+        config.showing,
+        verdicts_of(config),
+    )
+    context.log.info(
+        f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
+        f"{summary.n_question_only:,} question-only; "
+        f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
+        f"{summary.n_question_only_documents:,} question-only"
+    )
+    if summary.gaps:
+        n_shards = sum(len(pack.shards) for pack in packs)
+        context.log.warning(incomplete_notice(len(summary.gaps), n_shards))
+    return {
+        "dagster/row_count": summary.n_items,
+        "is_complete": not summary.gaps,
+        "not_scanned": preview(
+            [
+                {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
+                for one in summary.gaps
+            ],
+            width=_REASON_WIDTH,
+        ),
+        "database": MetadataValue.path(store.report),
+        "items": summary.n_items,
+        "leaked_items": summary.n_leaked,
+        "contaminated_documents": summary.n_contaminated_documents,
+        "question_only_items": summary.n_question_only,
+        "question_only_documents": summary.n_question_only_documents,
+        "leaks": summary.n_matches,
+        "unreadable_rows": summary.n_unreadable,
+        "shards_without_mixture": summary.n_shards_without_mixture,
+        **_report_metadata(store, config),
+    }
 
 
 def _report_metadata(store: Store, config: Config) -> dict[str, object]:
@@ -386,24 +387,20 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
     }
 
 
-@asset(deps=[report], group_name=GROUP, owners=OWNERS, kinds={"html"}, code_version="1")
-def report_page(context: AssetExecutionContext, decon: Decon) -> None:
+@stage(missing=needs_page, priority=1, deps=[report], group=GROUP, kind="html")
+def report_page(context: AssetExecutionContext, _: Config, store: Store) -> Metadata:
     """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page
     from decon_core.report.publish.files import CARD, SUMMARY, write_published
     from decon_core.report.publish.summary import summary_of
 
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        folder = store.report.parent
-        write_page(store.report, store.report_page)
-        write_published(summary_of(store.report), folder)
-        context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}")
-        context.add_asset_metadata(
-            {
-                "page": MetadataValue.path(store.report_page),
-                "link": MetadataValue.url(link_to(store.report_page)),
-                "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
-                "summary": MetadataValue.path(folder / SUMMARY),
-            }
-        )
+    folder = store.report.parent
+    write_page(store.report, store.report_page)
+    write_published(summary_of(store.report), folder)
+    context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}")
+    return {
+        "page": MetadataValue.path(store.report_page),
+        "link": MetadataValue.url(link_to(store.report_page)),
+        "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
+        "summary": MetadataValue.path(folder / SUMMARY),
+    }

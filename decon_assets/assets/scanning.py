@@ -7,31 +7,19 @@ from dagster import (
     AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
-    AssetMaterialization,
-    BackfillPolicy,
     MetadataValue,
     MultiToSingleDimensionPartitionMapping,
-    asset,
 )
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.findings import report_before_failure
-from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.inspections import inspect_canaries, inspect_ledgers
-from decon_assets.assets.lineage import columns
-from decon_assets.assets.metadata import OWNERS, RATE, PartitionReporter, preview
+from decon_assets.assets.lineage import ITEM, same
+from decon_assets.assets.metadata import RATE, Metadata, PartitionReporter, preview
 from decon_assets.assets.plots import scores
-from decon_assets.failures import dagster_failures
-from decon_assets.partitions import (
-    BENCHMARK,
-    MOST_CELLS,
-    PACK,
-    cells,
-    pack_and_benchmark,
-    sorted_keys,
-)
-from decon_assets.resources import Decon
+from decon_assets.assets.stage import stage
+from decon_assets.partitions import BENCHMARK, PACK, cells, pack_and_benchmark, sorted_keys
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack
@@ -42,6 +30,7 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.mixtures.preconditions import require_scanned
+from decon_core.plan import missing_cells, needs_common_ngrams
 from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.scan.tiles import (
     count_cell,
@@ -51,6 +40,7 @@ from decon_core.scan.tiles import (
     scan_fingerprint,
 )
 from decon_core.scan.workers import wanted_workers
+from decon_core.schemas import COMMON, MATCHES
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -59,9 +49,11 @@ GROUP = "scan"
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _MAX_NGRAMS_SHOWN = 20
 _MAX_SHARDS_PLOTTED = 500
+_TEXTS = ("question", "answer", "passage")
 
 
-@asset(
+@stage(
+    missing=missing_cells,
     deps=[
         AssetDep(
             index,
@@ -70,15 +62,18 @@ _MAX_SHARDS_PLOTTED = 500
         AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
     ],
     partitions_def=cells,
-    backfill_policy=BackfillPolicy.multi_run(MOST_CELLS),
     pool="scan",  # limits concurrent runs: each one uses all cores
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet"},
-    code_version="1",
-    metadata=columns("scan"),
+    group=GROUP,
+    kind="parquet",
+    schema=MATCHES,
+    origins={
+        **same("records", *ITEM, "config", "is_correct", "fingerprint"),
+        **{f"{text}_overlap": ("index", f"{text}.tokens") for text in _TEXTS},
+        "question_tokens": ("index", "question.offsets"),
+        "matched": ("index", "question.df_offsets"),
+    },
 )
-def scan(context: AssetExecutionContext, decon: Decon) -> None:
+def scan(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """Matches of every shard with every benchmark, stored as tiles.
 
     A tile holds the matches of one shard with one benchmark version; existing tiles are kept. A
@@ -86,54 +81,52 @@ def scan(context: AssetExecutionContext, decon: Decon) -> None:
     only once, however Dagster splits a backfill into runs. A cell without an index fails and never
     counts as clean. A failed cell does not stop the others.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        total = ScanSummary()
-        problems: list[Problem] = []
-        for names, benchmarks in _groups(_benchmarks_by_pack(context)):
-            try:
-                part = _scan_group(context, config, store, packs_of(store, names), benchmarks)
-            except CorpusError as error:
-                problems += error.problems
-                continue
-            total.n_shards_read += part.n_shards_read
-            total.n_tiles_written += part.n_tiles_written
-            total.n_tiles_present += part.n_tiles_present
-            total.n_bytes += part.n_bytes
-            total.seconds += part.seconds
-        if problems:
-            _report_complete_cells(context, config, store)
-            report_before_failure(context, "canaries_are_found", inspect_canaries(config, store))
-            report_before_failure(context, "ledger_is_complete", inspect_ledgers(config, store))
-            raise CorpusError(dict.fromkeys(problems))
-        _describe(context, config, store, total)
+    total = ScanSummary()
+    problems: list[Problem] = []
+    for benchmarks, names in _groups(context).items():
+        try:
+            part = _scan_group(context, config, store, packs_of(store, names), benchmarks)
+        except CorpusError as error:
+            problems += error.problems
+            continue
+        total.n_shards_read += part.n_shards_read
+        total.n_tiles_written += part.n_tiles_written
+        total.n_tiles_present += part.n_tiles_present
+        total.n_bytes += part.n_bytes
+        total.seconds += part.seconds
+    if problems:
+        report_before_failure(
+            context,
+            _complete_cells(context, config, store),
+            canaries_are_found=inspect_canaries(config, store),
+            ledger_is_complete=inspect_ledgers(config, store),
+        )
+        raise CorpusError(dict.fromkeys(problems))
+    _describe(context, config, store, total)
 
 
-def _report_complete_cells(context: AssetExecutionContext, config: Config, store: Store) -> None:
-    """Materialize the complete cells of a failing run, or Dagster shows all its cells as failed."""
+def _complete_cells(context: AssetExecutionContext, config: Config, store: Store) -> list[str]:
+    """Return the cells of a failing run that have all their tiles."""
     packs = {pack.name: pack for pack in list_packs(store)}
     fingerprint = scan_fingerprint(store, config.policy)
-    for key in sorted_keys(context):
+
+    def is_complete(key: str) -> bool:
         pack, benchmark = pack_and_benchmark(key)
         version = current_version(store, benchmark)
-        if not missing_tiles(store, [packs[pack]], [version], fingerprint):
-            context.log_event(AssetMaterialization(context.asset_key, partition=key))
+        return not missing_tiles(store, [packs[pack]], [version], fingerprint)
+
+    return [key for key in sorted_keys(context) if is_complete(key)]
 
 
-def _benchmarks_by_pack(context: AssetExecutionContext) -> dict[str, set[str]]:
+def _groups(context: AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
+    """Return the packs of a run by the benchmarks that are requested for them."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for key in sorted_keys(context):
-        pack, benchmark = pack_and_benchmark(key)
+    for pack, benchmark in map(pack_and_benchmark, context.partition_keys):
         wanted[pack].add(benchmark)
-    return wanted
-
-
-def _groups(wanted: dict[str, set[str]]) -> list[tuple[list[str], list[str]]]:
-    """Group the packs for which the same benchmarks are requested."""
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for pack in sorted(wanted):
         groups[tuple(sorted(wanted[pack]))].append(pack)
-    return [(packs, list(benchmarks)) for benchmarks, packs in groups.items()]
+    return groups
 
 
 def _scan_group(
@@ -141,7 +134,7 @@ def _scan_group(
     config: Config,
     store: Store,
     packs: list[Pack],
-    benchmarks: list[str],
+    benchmarks: Collection[str],
 ) -> ScanSummary:
     logged_at = -_SECONDS_BETWEEN_LOG_LINES
 
@@ -231,47 +224,43 @@ def _plot_of_scores(
     return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
 
 
-@asset(
+@stage(
+    missing=needs_common_ngrams,
     deps=[AssetDep(scan, partition_mapping=AllPartitionMapping())],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet"},
-    code_version="1",
-    metadata=columns("common_ngrams"),
+    group=GROUP,
+    kind="parquet",
+    schema=COMMON,
+    origins={"benchmark": ("records", "benchmark"), "text": ("records", "question")},
 )
-def common_ngrams(context: AssetExecutionContext, decon: Decon) -> None:
+def common_ngrams(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Benchmark n-grams that are in too many documents of a source to be evidence of a leak.
 
     The list is frozen here. With `leave_out_common` in the policy, these n-grams are ignored when
     leaks are decided. Shards that could not be read are not counted.
     """
-    with dagster_failures(), decon.writable_store() as (config, store):
-        require_unblocked(context, config, store)
-        versions = current_versions(config, store)
-        fingerprint = scan_fingerprint(store, config.policy)
-        reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
-        gaps = gaps_of(store, list_packs(store), versions, fingerprint)
-        for gap in gaps:
-            if not gap.is_refused:  # a later scan of it would change the counts
-                require_scanned(reader, gap.pack, versions)
-        table = freeze_common(
-            store,
-            list_packs(store),
-            versions,
-            config.policy,
-            index=index_fingerprint(store, config.policy),
-            scan=fingerprint,
-            missing=missing_by_shard(gaps),
-        )
-        most = table.sort_by([("share", "descending")]).slice(0, _MAX_NGRAMS_SHOWN)
-        context.log.info(f"{table.num_rows} common n-grams")
-        context.add_asset_metadata(
-            {
-                "dagster/row_count": table.num_rows,
-                "share": config.policy.common_share,
-                "are_left_out": config.policy.leave_out_common,
-                "most_common": preview(
-                    most.select(["source", "benchmark", "text", "n_documents"]).to_pylist()
-                ),
-            }
-        )
+    versions = current_versions(config, store)
+    fingerprint = scan_fingerprint(store, config.policy)
+    reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
+    gaps = gaps_of(store, list_packs(store), versions, fingerprint)
+    for gap in gaps:
+        if not gap.is_refused:  # a later scan of it would change the counts
+            require_scanned(reader, gap.pack, versions)
+    table = freeze_common(
+        store,
+        list_packs(store),
+        versions,
+        config.policy,
+        index=index_fingerprint(store, config.policy),
+        scan=fingerprint,
+        missing=missing_by_shard(gaps),
+    )
+    most = table.sort_by([("share", "descending")]).slice(0, _MAX_NGRAMS_SHOWN)
+    context.log.info(f"{table.num_rows} common n-grams")
+    return {
+        "dagster/row_count": table.num_rows,
+        "share": config.policy.common_share,
+        "are_left_out": config.policy.leave_out_common,
+        "most_common": preview(
+            most.select(["source", "benchmark", "text", "n_documents"]).to_pylist()
+        ),
+    }

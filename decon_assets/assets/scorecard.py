@@ -18,10 +18,10 @@ from dagster import (
 from pydantic import Field
 
 from decon_assets.assets.benchmarks import records
-from decon_assets.assets.gates import require_unblocked
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import OWNERS, preview
 from decon_assets.assets.products import GROUP
+from decon_assets.assets.stage import require_unblocked
 from decon_assets.failures import dagster_failures
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import load_records
@@ -79,7 +79,7 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
     from decon_core.quality.scorecard.run import run_scorecard
 
     with dagster_failures(), decon.writable_store() as (settings, store):
-        require_unblocked(context, settings, store, asset="scorecard")
+        require_unblocked(context.instance, decon.gates_of("scorecard"), settings, store)
         versions = current_versions(settings, store)
         folder = store.scorecard
         card = run_scorecard(

@@ -124,6 +124,15 @@ def status(
     running = active_run(config)
     is_scanned = _status_of_scan(loaded, store)
     is_complete = _status_of_products(loaded, store, is_running=running is not None) and is_scanned
+    if is_complete:  # what has no line of its own above
+        from decon_assets import graph
+        from decon_assets.planning import missing_stages
+        from decon_core.inventory import list_packs
+        from decon_core.plan import Plan
+
+        for name in missing_stages(Plan(loaded, store, tuple(list_packs(store))), graph.GRAPH):
+            say(f"  {name}: missing or outdated")
+            is_complete = False
     remedy = running or "`decon-assets run` builds what is missing"
     say("complete" if is_complete else f"incomplete: {remedy}")
     return 0 if is_complete else 1

@@ -52,8 +52,8 @@ def scan(
         "verdicts of a manual review (docs/review.md), which override scores", "FILE", default=None
     ),
     detectors: str | None = option(
-        f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, decon); "
-        "docs/detectors.md helps to choose",
+        f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, "
+        "decon); docs/detectors.md helps to choose",
         "NAMES",
         default=None,
     ),
@@ -206,7 +206,7 @@ def _say_table(outcome: Outcome) -> None:
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:
-    from decon_core.folder_scan.run import (
+    from decon_core.folder_scan.results import (
         COMMON_FILE,
         INDEXABILITY_FILE,
         LEDGER_FILE,

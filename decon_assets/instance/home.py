@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
 
-from decon_assets.instance.sqlite_history import has_own_storage, make_history, needs_history
+from decon_assets.instance.sqlite_history import make_history, needs_history, storage_settings
 from decon_core.storage.store import atomic_path
 
 HOME_VARIABLE = "DAGSTER_HOME"
@@ -77,8 +77,8 @@ def ensure_home(home: Path) -> Path:
 
 def ensure_history(home: Path) -> None:
     """Create the history of a home if there is none, or if its creation was interrupted."""
-    if has_own_storage(home) or not needs_history(home):
-        return
+    if storage_settings(home) != {} or not needs_history(home):
+        return  # in a storage of its own, unreadable settings, or complete
     with _locked(home):
         if needs_history(home):  # another process may have created it meanwhile
             make_history(home)

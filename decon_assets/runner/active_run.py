@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for
+from decon_assets.instance.sqlite_history import storage_settings
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config, load_config
 from decon_core.errors import DeconError
@@ -97,11 +98,11 @@ def _started(
 
 def _has_runs(home: Path) -> bool:
     """Return whether the history has runs, without opening one that is being created."""
-    settings, path = home / "dagster.yaml", home / "history" / "runs.db"
-    if not settings.is_file():
+    path = home / "history" / "runs.db"
+    if not (home / "dagster.yaml").is_file():
         return False
     if not path.is_file():
-        return "postgres" in settings.read_text(encoding="utf-8")
+        return bool(storage_settings(home))  # in a storage of its own, such as Postgres
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
             return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from dagster import (
-    AssetCheckKey,
     AssetCheckSeverity,
     AssetKey,
     DagsterExecutionInterruptedError,
@@ -22,16 +21,15 @@ from dagster import (
     logger,
 )
 
-from decon_assets.assets.gates import BLOCKING, failed_checks
+from decon_assets.assets.gates import check_of, failed_checks
 from decon_assets.assets.registration import Registration, register_outside
-from decon_assets.graph import build_graph
+from decon_assets.assets.stage import Stage
+from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, show_in_timeline
 from decon_assets.instance.sqlite_history import write_quickly
 from decon_assets.planning import Materialized, Request, State, grid_requests, requests
 from decon_assets.runner.interrupts import watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
-from decon_core.index.idf import current_snapshot, outdated_members, require_frozen_from
-from decon_core.quality.requirements import required_shortfalls
 
 Echo = Callable[[str], None]
 
@@ -52,14 +50,17 @@ class Pipeline:
         echo: Echo,
         *,
         lines: StageLines | None = None,
+        graph: Graph = GRAPH,
     ) -> None:
         write_quickly()  # thousands of events are written before a run begins
         self._config_path = config_path
         self._instance = instance
         self._lines = lines or StageLines(echo)
+        self._graph = graph
         definitions = build_graph(
             config_path=str(config_path.resolve()),
             loggers={"console": _console_logger(self._lines, instance)},
+            graph=graph,
         )
         self._job = definitions.resolve_implicit_global_asset_job_def()
 
@@ -69,14 +70,10 @@ class Pipeline:
         Raises PipelineError, after all stages that can still run, if any failed.
         """
         registered = self._register(may_retire=may_retire)
-        self._prepare(registered, refreeze=refreeze)
-        failures = self._materialize(registered, "scan")  # other shards' products are still built
-        for asset in ("common_ngrams", "mixture", "blend", "clean_benchmark"):
-            failures += self._materialize(registered, asset)
-        failures += self._materialize(registered, "report")  # lists the shards it lacks
-        failures += self._materialize(registered, "report_page")
-        if failures:
-            raise PipelineError("\n".join(failures))
+        settings: Mapping[str, dict[str, object]] = (
+            {"idf_snapshot": {"refreeze": True}} if refreeze else {}
+        )
+        self._run_stages(registered, self._graph.stages, settings)
         return registered
 
     def scan(
@@ -88,11 +85,11 @@ class Pipeline:
     ) -> int:
         """Scan the cells that `wanted` returns, by pack; return the number of runs."""
         registered = self._register(may_retire=may_retire)
-        self._prepare(registered)
+        before = self._graph.upstream["scan"]
+        self._run_stages(registered, [one for one in self._graph.stages if one.name in before])
         state = self._state(registered)
         todo = grid_requests(state, "scan", wanted(state), most_cells=most_cells)
-        failures = self._execute(todo)
-        if failures:
+        if failures := self._execute(todo):
             raise PipelineError("\n".join(failures))
         return len(todo)
 
@@ -101,49 +98,50 @@ class Pipeline:
             self._config_path, self._instance, may_retire=may_retire, echo=self._lines.line
         )
 
-    def _prepare(self, registered: Registration, *, refreeze: bool = False) -> None:
-        """Build records, idf and indexes; raise PipelineError if any fails, as all are needed."""
-        config, store = registered.config, registered.store
-        self._require(registered, "records")
-        if refreeze:
-            self._stage(Request("idf_snapshot"), config={"refreeze": True})
-        else:
-            self._require(registered, "idf_snapshot")
-            self._warn_of_outdated_members(registered)
-        current_snapshot(store, config.policy)
-        require_frozen_from(store, config.snapshot)
-        self._require(registered, "index")
-
-    def _warn_of_outdated_members(self, registered: Registration) -> None:
-        """List benchmarks that changed since the idf snapshot, which is kept on purpose."""
-        for problem in outdated_members(registered.store):
-            self._lines.line(f"  {problem}")
-
     def _state(self, registered: Registration) -> State:
-        return State(
-            registered.config, registered.store, registered.packs, Materialized(self._instance)
-        )
+        known = Materialized(self._instance, self._graph)
+        return State(registered.config, registered.store, registered.packs, known)
 
-    def _require(self, registered: Registration, asset: str) -> None:
-        if failures := self._materialize(registered, asset):
+    def _run_stages(
+        self,
+        registered: Registration,
+        stages: Sequence[Stage],
+        settings: Mapping[str, dict[str, object]] | None = None,
+    ) -> None:
+        """Bring stages up to date; `settings` are run configurations of stages to run anyway.
+
+        After a failed stage, those that do not require it still run: a shard that cannot be
+        scanned does not hold back the products of the others.
+        """
+        failures: list[str] = []
+        for stage in stages:
+            if settings and stage.name in settings:
+                self._stage(Request(stage.name), config=settings[stage.name])
+            else:
+                failures += self._materialize(registered, stage)
+            if failures and stage.is_required:
+                break
+        if failures:
             raise PipelineError("\n".join(failures))
 
-    def _materialize(self, registered: Registration, asset: str) -> list[str]:
-        """Materialize what is missing of an asset; return the failures of all its runs."""
-        todo = requests(self._state(registered), asset)
-        if not todo:
-            return self._check_again(registered, asset)
-        return self._execute(todo)
+    def _materialize(self, registered: Registration, stage: Stage) -> list[str]:
+        """Materialize what is missing of a stage; return the failures of all its runs."""
+        todo = requests(self._state(registered), stage.name)
+        failures = self._execute(todo) if todo else self._check_again(registered, stage)
+        if not failures:
+            for problem in stage.remarks(registered.config, registered.store):
+                self._lines.line(f"  {problem}")
+        return failures
 
-    def _check_again(self, registered: Registration, asset: str) -> list[str]:
-        """Run checks of a complete asset that failed before or would fail now; return failures."""
-        checks = failed_checks(self._instance, [asset])
-        if asset == "index" and required_shortfalls(registered.config, registered.store):
-            checks.append(AssetCheckKey(AssetKey("index"), "enough_is_indexable"))
+    def _check_again(self, registered: Registration, stage: Stage) -> list[str]:
+        """Run checks of a complete stage that failed before or would fail now; return failures."""
+        gates = self._graph.blocking[stage.name]
+        is_unmet = bool(stage.unmet(registered.config, registered.store))
+        checks = [*map(check_of, gates)] if is_unmet else failed_checks(self._instance, gates)
         if not checks:
-            is_outdated = asset == "idf_snapshot" and outdated_members(registered.store)
+            is_outdated = stage.remarks(registered.config, registered.store)
             self._lines.line(
-                f"{asset}: {'kept, from earlier versions' if is_outdated else 'up to date'}"
+                f"{stage.name}: {'kept, from earlier versions' if is_outdated else 'up to date'}"
             )
             return []
         job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
@@ -155,9 +153,9 @@ class Pipeline:
                 raise_on_error=False,
             )
             interrupts.check()
-        self._lines.line(f"{asset}: checked again")
+        self._lines.line(f"{stage.name}: checked again")
         is_passed = result.success and not _failed_checks(result)
-        return [] if is_passed else [_reason(asset, result)]
+        return [] if is_passed else [_reason(stage.name, result)]
 
     def _execute(self, todo: Sequence[Request]) -> list[str]:
         """Run all requests; return the failures."""
@@ -230,7 +228,7 @@ def _failed_checks(result: ExecuteInProcessResult) -> list[str]:
         f"{evaluation.check_name}: {evaluation.metadata['problems'].value}"
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
-        if evaluation.check_name in BLOCKING.get(evaluation.asset_key.to_user_string(), ())
+        if evaluation.blocking
     ]
 
 

@@ -27,6 +27,7 @@ from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
 from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products, read_manifest
 from decon_core.mixtures.verify import Verification, scan_output, scanned_counts
+from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
 from decon_core.storage.verification import Inspection
@@ -52,7 +53,9 @@ class BlendVerification(Verification):
     n_given_away: int = 0  # unseen items that are found in the text of another item
 
 
-def verify_blend(blender: Blender, blend: Blend, *, workers: int = 1) -> BlendVerification:
+def verify_blend(
+    blender: Blender, blend: Blend, *, workers: int = 1, on_progress: Progress | None = None
+) -> BlendVerification:
     """Verify a blend: it exists, is intact and current, and has the content of its manifest."""
     builder, folder = blender.builder, blender.builder.store.blend(blend.name)
     result = BlendVerification(problems=_check_files(blender, blend, folder))
@@ -62,7 +65,7 @@ def verify_blend(blender: Blender, blend: Blend, *, workers: int = 1) -> BlendVe
     names = [part["file"] for part in read_json(folder / MANIFEST)["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
-    problems = scan_output(builder, [pack], workers=workers)
+    problems = scan_output(builder, [pack], workers=workers, on_progress=on_progress)
     if problems:
         result.problems += problems
         return result

@@ -30,7 +30,7 @@ from decon_core.mixtures.manifest import (
     inspect_products,
     manifest_faults,
 )
-from decon_core.scan.scanner import scan_packs
+from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.store import Store, read_json, read_parquet
 from decon_core.storage.verification import Inspection
 
@@ -74,7 +74,13 @@ class MixtureVerification(Verification):
     n_question_only: int = 0  # documents with a question without its answer, and no leak
 
 
-def verify(builder: Builder, mixture: Mixture, *, workers: int = 1) -> MixtureVerification:
+def verify(
+    builder: Builder,
+    mixture: Mixture,
+    *,
+    workers: int = 1,
+    on_progress: Progress | None = None,
+) -> MixtureVerification:
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
     valid: list[Pack] = []
@@ -88,7 +94,7 @@ def verify(builder: Builder, mixture: Mixture, *, workers: int = 1) -> MixtureVe
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [pack for pack in valid if pack.shards]
-    problems = scan_output(builder, packs, workers=workers)
+    problems = scan_output(builder, packs, workers=workers, on_progress=on_progress)
     if problems:
         result.problems += problems
         return result
@@ -109,10 +115,19 @@ def inspect_changed_mixtures(
     return inspect_products(store, "mixtures", folders, manifest_faults)
 
 
-def scan_output(builder: Builder, packs: Sequence[Pack], *, workers: int) -> list[Problem]:
+def scan_output(
+    builder: Builder, packs: Sequence[Pack], *, workers: int, on_progress: Progress | None
+) -> list[Problem]:
     """Scan written shards like those of a corpus; return a problem for each unreadable one."""
     try:
-        scan_packs(builder.store, packs, builder.versions, builder.policy, workers=workers)
+        scan_packs(
+            builder.store,
+            packs,
+            builder.versions,
+            builder.policy,
+            workers=workers,
+            on_progress=on_progress,
+        )
     except CorpusError as error:
         return list(error.problems)
     return []

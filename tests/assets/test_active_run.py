@@ -16,7 +16,7 @@ from decon_assets.instance.home import (
     home_for,
     open_instance,
 )
-from decon_assets.runner.active_run import active_run
+from decon_assets.runner.active_run import _has_runs, active_run
 from decon_assets.runner.pipeline import Pipeline
 from decon_assets.runner.stage_lines import StageLines
 
@@ -102,6 +102,22 @@ def test_a_history_that_is_being_created_is_not_opened(at_home, monkeypatch):
     with (home / LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert str(active_run(at_home.config_path)).startswith("a run is active: preparing;")
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_runs"),
+    [
+        ("# postgres: not yet\ntelemetry:\n  enabled: false\n", False),
+        ("storage:\n  postgres:\n    postgres_db: {}\n", True),
+        ("- no mapping", False),
+        ("storage: [", False),
+    ],
+)
+def test_a_storage_of_its_own_is_found_in_the_settings_not_in_a_comment(
+    settings, has_runs, tmp_path
+):
+    (tmp_path / "dagster.yaml").write_text(settings)
+    assert _has_runs(tmp_path) is has_runs
 
 
 def test_a_run_whose_process_died_is_not_at_work(at_home):

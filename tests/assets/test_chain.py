@@ -12,9 +12,8 @@ import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
 from decon_assets.assets.registration import register
-from decon_assets.graph import ASSETS
-from decon_assets.partitions import STAGES, cell
-from decon_assets.resources import Decon
+from decon_assets.graph import GRAPH
+from decon_assets.partitions import cell
 from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
@@ -41,11 +40,11 @@ def found(world) -> set[tuple[str, int, str]]:
 def press(world, asset, partition_key):
     """Materialize one partition of one asset, as the button in the UI does."""
     return materialize(
-        [*ASSETS],
+        [*GRAPH.assets],
         selection=[asset],
         instance=world.instance,
         partition_key=partition_key,
-        resources={"decon": Decon(config_path=str(world.config_path))},
+        resources={"decon": GRAPH.resource(str(world.config_path))},
         raise_on_error=False,
     )
 
@@ -221,7 +220,7 @@ def test_a_second_run_materializes_nothing_that_is_there(world):
     world.run()
     world.run()
     assert [line for line in world.said if not line.startswith(" ")] == [
-        f"{asset}: up to date" for asset in STAGES
+        f"{asset}: up to date" for asset in [stage.name for stage in GRAPH.stages]
     ]
 
 

@@ -12,22 +12,26 @@ import pytest
 from dagster import AssetCheckSeverity, AssetKey, AssetRecordsFilter
 
 from decon_assets.assets.registration import register
-from decon_assets.checks import (
-    CHECKS,
+from decon_assets.checks.benchmarks import (
+    enough_is_indexable,
+    index_is_complete,
+    records_are_valid,
+)
+from decon_assets.checks.products import (
     blend_adds_up,
-    canaries_are_found,
     controls_match,
     coverage_is_complete,
-    enough_is_indexable,
-    every_row_was_read,
-    index_is_complete,
     leak_rate_is_steady,
-    ledger_is_complete,
     mixture_adds_up,
-    records_are_valid,
     report_is_todays,
+)
+from decon_assets.checks.scanning import (
+    canaries_are_found,
+    every_row_was_read,
+    ledger_is_complete,
     text_is_utf8,
 )
+from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.benchmarks.records import current_version, save_records
@@ -49,7 +53,7 @@ def run_check(check, world):
     return check(Decon(config_path=str(world.config_path)))
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.check_key.name)
+@pytest.mark.parametrize("check", GRAPH.checks, ids=lambda check: check.check_key.name)
 def test_passes_on_a_world_that_ran(world, check):
     world.start()
     assert run_check(check, world).passed

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from dagster import DagsterInstance
 
+from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
 from decon_assets.cli.terminal.output import say_table
-from decon_assets.partitions import STAGES
 
 
 def test_run_says_where_report_and_mixture_are(at_home, capsys):

@@ -6,11 +6,11 @@ import sys
 
 from dagster import AssetKey
 
-from decon_assets.assets.lineage import FROM, SCHEMAS
 from decon_assets.assets.metadata import OWNERS
-from decon_assets.checks import CHECKS
+from decon_assets.assets.stage import STAGES
 from decon_assets.definitions import definitions
-from decon_assets.partitions import MOST_CELLS, STAGES
+from decon_assets.graph import GRAPH
+from decon_assets.partitions import MOST_CELLS
 
 _SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match)(_[a-z0-9]+)*"
 
@@ -109,7 +109,7 @@ def test_a_grid_is_filled_in_runs_of_so_many_cells_and_all_else_in_one_run():
 def test_names_are_words_with_underscores_and_every_check_says_what_must_hold():
     graph = definitions.resolve_asset_graph()
     checks = [graph.get(key) for key in graph.asset_check_keys]
-    assert {check.key.name for check in checks} == {one.check_key.name for one in CHECKS}
+    assert {check.key.name for check in checks} == {one.check_key.name for one in GRAPH.checks}
     for name in [*(key.to_user_string() for key in graph.get_all_asset_keys())]:
         assert re.fullmatch(r"[a-z]+(_[a-z]+)*", name)
     for check in checks:
@@ -135,12 +135,20 @@ def test_wrong_data_does_not_flow_on_and_news_does_not_stop_anything():
 
 def test_every_column_that_comes_from_another_is_one_of_both_assets():
     graph = definitions.resolve_asset_graph()
-    for asset, came in FROM.items():
-        upstream = graph.get_ancestor_asset_keys(AssetKey(asset))
-        for name, (other, column) in came.items():
-            assert name in SCHEMAS[asset].names, (asset, name)
-            assert column in SCHEMAS[other].names, (other, column)
-            assert AssetKey(other) in upstream, (asset, other)
+    columns, lineage = {}, {}
+    for key in graph.materializable_asset_keys:
+        metadata = graph.get(key).metadata
+        if schema := metadata.get("dagster/column_schema"):
+            columns[key] = {column.name for column in schema.columns}
+        if came := metadata.get("dagster/column_lineage"):
+            lineage[key] = came.deps_by_column
+    assert len(lineage) == 7
+    for asset, came in lineage.items():
+        upstream = graph.get_ancestor_asset_keys(asset)
+        for name, (dep,) in came.items():
+            assert name in columns[asset], (asset, name)
+            assert dep.column_name in columns[dep.asset_key], dep
+            assert dep.asset_key in upstream, (asset, dep)
 
 
 def test_columns_name_in_the_ui_where_they_come_from():

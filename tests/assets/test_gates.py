@@ -1,12 +1,12 @@
 """What a failed check holds back: in the run that failed, in the next one, and in a backfill."""
 
 import pytest
-from dagster import AssetCheckKey, AssetKey
+from dagster import AssetCheckKey, AssetKey, materialize
 
-from decon_assets.assets.gates import BEFORE, BLOCKING
-from decon_assets.checks import CHECKS
 from decon_assets.definitions import build_definitions
+from decon_assets.graph import GRAPH
 from decon_assets.planning import Materialized, State, next_requests
+from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
@@ -35,16 +35,22 @@ def made(world) -> set[str]:
 
 def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
     graph = build_definitions().resolve_asset_graph()
-    blocking: dict[str, set[str]] = {}
-    for check in CHECKS:
-        for spec in check.check_specs:
-            if spec.blocking:
-                blocking.setdefault(spec.asset_key.to_user_string(), set()).add(spec.name)
-    assert {asset: set(names) for asset, names in BLOCKING.items()} == blocking
-    for key in graph.materializable_asset_keys:
-        ancestors = {one.to_user_string() for one in graph.get_ancestor_asset_keys(key)}
-        held_by = {*BLOCKING} & ancestors
-        assert held_by == {*BEFORE.get(key.to_user_string(), ())}, key
+    blocking = {key for key in graph.asset_check_keys if graph.get(key).blocking}
+    assert len(blocking) == 7
+    for key in graph.get_all_asset_keys():
+        ancestors = graph.get_ancestor_asset_keys(key)
+        held_by = {f"{check.asset_key.to_user_string()}:{check.name}" for check in blocking
+                   if check.asset_key in ancestors}  # fmt: skip
+        assert held_by == {*GRAPH.gates[key.to_user_string()]}, key
+
+
+def test_an_asset_without_a_list_of_its_gates_is_refused(world):
+    world.write_config()
+    resources = {"decon": Decon(config_path=str(world.config_path))}
+    selection = {"selection": ["idf_snapshot"], "raise_on_error": False}
+    result = materialize(GRAPH.assets, instance=world.instance, resources=resources, **selection)
+    (failure,) = result.get_step_failure_events()
+    assert "GRAPH.resource" in failure.step_failure_data.user_failure_data.description
 
 
 def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):

@@ -153,16 +153,15 @@ def press(world, asset, partition=None):
     from dagster import materialize
 
     from decon_assets.assets.registration import register
-    from decon_assets.graph import ASSETS
-    from decon_assets.resources import Decon
+    from decon_assets.graph import GRAPH
 
     register(world.config_path, world.instance, echo=world.said.append)
     return materialize(
-        [*ASSETS],
+        [*GRAPH.assets],
         selection=[asset],
         instance=world.instance,
         partition_key=partition,
-        resources={"decon": Decon(config_path=str(world.config_path))},
+        resources={"decon": GRAPH.resource(str(world.config_path))},
         raise_on_error=False,
     )
 

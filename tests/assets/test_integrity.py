@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from decon_assets.assets.scorecard import scorecard_job
-from decon_assets.resources import Decon
+from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError
@@ -76,7 +76,7 @@ def test_a_flipped_bit_in_any_file_of_a_store_is_noticed_and_named(world):
 def make_scorecard(world) -> None:
     result = scorecard_job.execute_in_process(
         instance=world.instance,
-        resources={"decon": Decon(config_path=str(world.config_path))},
+        resources={"decon": GRAPH.resource(str(world.config_path))},
         run_config={"ops": {"plant_and_scan": {"config": SMALL}}},
     )
     assert result.success

@@ -7,7 +7,8 @@ import pytest
 from dagster import AssetKey, DagsterRunStatus
 
 from decon_assets.assets.registration import register_outside
-from decon_assets.sensors import Cursor, keep_up, state_of_files
+from decon_assets.definitions import definitions
+from decon_assets.sensors import Cursor, state_of_files
 from decon_core.config.load import load_config
 from decon_core.report.open import coverage_of
 from tests.assets.ticks import ALL_DONE, Daemon
@@ -250,4 +251,5 @@ def test_the_state_of_a_hundred_thousand_files_takes_seconds_of_a_processor(worl
 
 
 def test_the_sensor_is_off_until_somebody_switches_it_on():
+    keep_up = definitions.get_repository_def().get_sensor_def("keep_up")
     assert keep_up.default_status.value == "STOPPED"

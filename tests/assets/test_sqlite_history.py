@@ -7,6 +7,7 @@ import sys
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from decon_assets.instance.home import open_instance
 from decon_assets.instance.sqlite_history import _MOST_OPEN, _open, write_quickly
 
 
@@ -40,3 +41,25 @@ def test_no_more_files_stay_open_than_are_at_work(tmp_path):
         engine.connect().close()
     assert len(_open) == _MOST_OPEN
     assert all(isinstance(held, sqlite3.Connection) for held in _open.values())
+
+
+def test_the_file_of_a_later_run_has_the_tables_that_dagster_gives_the_first(tmp_path):
+    def content(path):
+        with sqlite3.connect(path) as connection:
+            return [
+                sorted(connection.execute("SELECT type, name, sql FROM sqlite_master")),
+                connection.execute("SELECT version_num FROM alembic_version").fetchall(),
+                connection.execute("PRAGMA journal_mode").fetchall(),
+            ]
+
+    with open_instance(tmp_path) as instance:
+        for run in ("first", "second", "third"):
+            with instance.event_log_storage.run_connection(run) as connection:
+                connection.exec_driver_sql("SELECT 1 FROM event_logs")
+    first, second, third = (
+        content(tmp_path / "history" / "runs" / f"{name}.db")
+        for name in ("first", "second", "third")
+    )
+    assert first == second == third
+    assert len(first[0]) > 10
+    assert first[1]

@@ -2,11 +2,11 @@
 
 from dagster import AssetKey, build_sensor_context
 
+from decon_assets.assets.stage import STAGES
 from decon_assets.definitions import build_definitions
-from decon_assets.partitions import STAGES
+from decon_assets.graph import GRAPH
 from decon_assets.planning import Materialized, Request, State, requests
 from decon_assets.resources import Decon
-from decon_assets.sensors import keep_up
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
 
@@ -18,11 +18,11 @@ SETTLED = (ALL_DONE, "requested but still missing")
 class Daemon:
     """Ticks the sensor, and executes what it asks for, as Dagster's daemon does."""
 
-    def __init__(self, world, instance=None):
+    def __init__(self, world, instance=None, graph=GRAPH):
         world.write_config()
         self.world = world
         self.instance = instance or world.instance
-        definitions = build_definitions(config_path=str(world.config_path))
+        definitions = build_definitions(config_path=str(world.config_path), graph=graph)
         self.jobs = definitions.get_repository_def()
         self.cursor = None
         self.asked = []
@@ -38,7 +38,7 @@ class Daemon:
             resources={"decon": Decon(config_path=str(self.world.config_path))},
         )
         with context:
-            result = keep_up(context)
+            result = self.jobs.get_sensor_def("keep_up")(context)
         self.cursor = result.cursor
         if result.skip_reason:
             return result.skip_reason.skip_message

@@ -1,0 +1,149 @@
+"""A stage: an asset that `decon-assets run` keeps up to date, declared in one place.
+
+Beside what Dagster needs, `stage` takes the function that tells what is missing. The order of the
+stages, their gates, the plan, the status and the sensor follow from the asset graph
+(`decon_assets/graph.py`): a new asset is a new function under `stage`, and nothing else.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import cleandoc
+
+import pyarrow as pa
+from dagster import (
+    AssetDep,
+    AssetExecutionContext,
+    AssetsDefinition,
+    AssetSpec,
+    BackfillPolicy,
+    DagsterInstance,
+    DynamicPartitionsDefinition,
+    MultiPartitionsDefinition,
+    asset,
+)
+from dagster import Config as RunConfig
+
+from decon_assets.assets.gates import failed_checks
+from decon_assets.assets.lineage import Column, columns
+from decon_assets.assets.metadata import OWNERS, Metadata
+from decon_assets.failures import dagster_failures
+from decon_assets.partitions import MOST_CELLS, PACK
+from decon_assets.resources import Decon
+from decon_core.config.load import Config
+from decon_core.errors import IncompleteError, Problem
+from decon_core.plan import Plan
+from decon_core.storage.store import Store
+
+# Whether a whole asset is missing; or the keys of its missing partitions; or, for a grid, those of
+# each pack.
+Missing = bool | Collection[str] | Mapping[str, Collection[str]]
+Partitions = DynamicPartitionsDefinition | MultiPartitionsDefinition
+Body = Callable[[AssetExecutionContext, Config, Store], Metadata | None]
+Problems = Callable[[Config, Store], Sequence[Problem]]
+
+
+def _no_problems(_: Config, __: Store) -> Sequence[Problem]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a plan needs to know of an asset."""
+
+    name: str
+    missing: Callable[[Plan], Missing]
+    dimensions: tuple[str, ...]  # of its partitions; of a grid, the pack comes first
+    is_required: bool  # whether later stages wait until nothing of it is missing
+    priority: int  # in the queue: assets that others depend on, and quick ones, first
+    remarks: Problems  # on a stage that is kept as it is; may raise
+    unmet: Problems  # demands of the present settings, which no check may have seen yet
+
+
+STAGES: dict[str, Stage] = {}  # by the name of the asset
+
+
+def stage(
+    *,
+    missing: Callable[[Plan], Missing],
+    group: str,
+    kind: str,
+    deps: Sequence[AssetDep | AssetsDefinition | AssetSpec] = (),
+    partitions_def: Partitions | None = None,
+    schema: pa.Schema | None = None,
+    origins: Mapping[str, Column] | None = None,
+    code_version: str = "1",
+    pool: str | None = None,
+    run_config: type[RunConfig] | None = None,
+    is_required: bool = False,
+    priority: int = 0,
+    remarks: Problems = _no_problems,
+    unmet: Problems = _no_problems,
+) -> Callable[[Body], AssetsDefinition]:
+    """Declare an asset of the pipeline.
+
+    Its function is called with the run's context, the configuration and the open store, when no
+    upstream check blocks it; what it returns is the metadata of an unpartitioned asset.
+    """
+
+    def declare(body: Body) -> AssetsDefinition:
+        name = body.__name__
+        STAGES[name] = Stage(
+            name, missing, _dimensions(partitions_def), is_required, priority, remarks, unmet
+        )
+
+        def execute(context: AssetExecutionContext, decon: Decon) -> None:
+            with dagster_failures(), decon.writable_store() as (config, store):
+                require_unblocked(context.instance, decon.gates_of(name), config, store)
+                if metadata := body(context, config, store):
+                    context.add_asset_metadata(metadata)
+
+        return asset(
+            name=name,
+            description=cleandoc(body.__doc__ or ""),
+            deps=[one if isinstance(one, AssetDep) else AssetDep(one) for one in deps],
+            partitions_def=partitions_def,
+            backfill_policy=_backfill_policy(partitions_def),
+            pool=pool,
+            group_name=group,
+            owners=OWNERS,
+            kinds={kind},
+            code_version=code_version,
+            config_schema=run_config.to_fields_dict() if run_config else None,
+            metadata=columns(schema, origins or {}) if schema else None,
+        )(execute)
+
+    return declare
+
+
+def _dimensions(partitions: Partitions | None) -> tuple[str, ...]:
+    if isinstance(partitions, MultiPartitionsDefinition):
+        return PACK, *sorted({*partitions.partition_dimension_names} - {PACK})
+    return (partitions.name or "",) if partitions else ()
+
+
+def _backfill_policy(partitions: Partitions | None) -> BackfillPolicy | None:
+    """Return the policy for a backfill; without one, each partition would be a run of its own."""
+    if isinstance(partitions, MultiPartitionsDefinition):
+        return BackfillPolicy.multi_run(MOST_CELLS)
+    return BackfillPolicy.single_run() if partitions else None
+
+
+def require_unblocked(
+    instance: DagsterInstance, gates: Sequence[str], config: Config, store: Store
+) -> None:
+    """Raise IncompleteError if a blocking check of an upstream asset is failed, or a demand unmet.
+
+    Dagster enforces blocking checks only within one run. Here each stage is usually a run of its
+    own (command line, sensor, most backfills), so every asset looks at the last results itself.
+    """
+    problems = [
+        Problem(f"{check.asset_key.to_user_string()}: {check.name}", "failed", "passed", _REMEDY)
+        for check in failed_checks(instance, gates)
+    ]
+    for asset_name in dict.fromkeys(gate.partition(":")[0] for gate in gates):
+        problems += STAGES[asset_name].unmet(config, store)
+    if problems:
+        raise IncompleteError(problems)
+
+
+_REMEDY = "fix the cause, then execute the check in the UI or call `decon-assets run`"

@@ -1,0 +1,130 @@
+"""What the store of a configuration holds today, and what is missing or outdated in it.
+
+One plan answers `run`, `status`, `backfill` and the sensor. Each asset names the function that
+tells what is missing of it: whether it is, or the keys of its missing partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from decon_core.benchmarks.records import Version, current_version
+from decon_core.blends.build import Blender
+from decon_core.config.load import Config
+from decon_core.corpus.packs import Pack
+from decon_core.decisions.common_ngrams import has_common
+from decon_core.errors import Problem
+from decon_core.index.idf import current_snapshot, outdated_members, require_frozen_from
+from decon_core.index.parts import has_part, index_fingerprint
+from decon_core.inventory import benchmarks_of, blender_of, current_versions, stale_benchmarks
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.clean_evals import has_clean_benchmark
+from decon_core.report.build import is_current
+from decon_core.scan.tiles import gaps_of, missing_by_shard, missing_tiles, scan_fingerprint
+from decon_core.storage.store import Store
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A configuration with its registered packs and its store; what is read is kept."""
+
+    config: Config
+    store: Store
+    packs: tuple[Pack, ...]
+
+    @cached_property
+    def benchmarks(self) -> tuple[str, ...]:
+        return tuple(benchmarks_of(self.config))
+
+    @cached_property
+    def versions(self) -> list[Version]:
+        return [current_version(self.store, name) for name in self.benchmarks]
+
+    @cached_property
+    def scan(self) -> str:
+        return scan_fingerprint(self.store, self.config.policy)
+
+    @cached_property
+    def blender(self) -> Blender:
+        return blender_of(self.config, self.store)
+
+    @property
+    def builder(self) -> Builder:
+        return self.blender.builder
+
+
+def missing_records(plan: Plan) -> list[str]:
+    return stale_benchmarks(plan.config, plan.store)
+
+
+def needs_snapshot(plan: Plan) -> bool:
+    return not plan.store.current_snapshot.is_file()
+
+
+def outdated_in_snapshot(config: Config, store: Store) -> list[Problem]:
+    """Return the benchmarks that changed since the idf snapshot, which is kept on purpose.
+
+    Raises StaleError if it was counted under other settings.
+    """
+    current_snapshot(store, config.policy)
+    require_frozen_from(store, config.snapshot)
+    return outdated_members(store)
+
+
+def missing_index_parts(plan: Plan) -> list[str]:
+    index = index_fingerprint(plan.store, plan.config.policy)
+    return [
+        version.benchmark
+        for version in current_versions(plan.config, plan.store)
+        if not has_part(plan.store, version, index)
+    ]
+
+
+def missing_cells(plan: Plan) -> dict[str, set[str]]:
+    """Return, for each pack, the benchmarks for which any of its shards has no tile."""
+    missing: dict[str, set[str]] = {}
+    for pack, _, absent in missing_tiles(plan.store, plan.packs, plan.versions, plan.scan):
+        missing.setdefault(pack.name, set()).update(one.benchmark for one in absent)
+    return missing
+
+
+def needs_common_ngrams(plan: Plan) -> bool:
+    """Whether the list of common n-grams is missing and can be made.
+
+    It cannot be made while a shard waits for its scan; shards whose scan failed are left out.
+    """
+    gaps = gaps_of(plan.store, plan.packs, plan.versions, plan.scan)
+    return all(gap.is_refused for gap in gaps) and not has_common(
+        *(plan.store, plan.packs, plan.versions, plan.config.policy, plan.scan),
+        missing_by_shard(gaps),
+    )
+
+
+def missing_shares(plan: Plan) -> Mapping[str, set[str]]:
+    """Return, for each pack, the mixtures whose share of it is missing or outdated."""
+    builder = plan.builder
+    return {
+        pack.name: {one.name for one in builder.mixtures if not builder.is_current(one, pack)}
+        for pack in plan.packs
+    }
+
+
+def missing_blends(plan: Plan) -> list[str]:
+    return [one.name for one in plan.blender.blends if not plan.blender.is_current(one)]
+
+
+def missing_clean_benchmarks(plan: Plan) -> list[str]:
+    builder = plan.builder
+    return [one.benchmark for one in builder.versions if not has_clean_benchmark(builder, one)]
+
+
+def needs_report(plan: Plan) -> bool:
+    return not is_current(plan.blender, plan.config.showing)
+
+
+def needs_page(plan: Plan) -> bool:
+    """Whether there is a report without its page or its other derived files."""
+    report, files = plan.store.report, plan.store.report_files
+    return report.is_file() and not all(path.is_file() for path in files)
