@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.index.union import Search, thresholds_of
-from decon_core.kernels import clusters
+from decon_core.kernels import clusters, sampled
 from decon_core.kernels.jit import is_ready
 from decon_core.text.word_cache import Ragged
 
@@ -138,7 +138,7 @@ class Detector:
 
     @property
     def _judging(self) -> Callable[..., tuple[int, int]]:
-        return clusters.judge_exhaustive if self._is_exhaustive else clusters.judge_sampled
+        return clusters.judge_exhaustive if self._is_exhaustive else sampled.judge_sampled
 
     def _judge(
         self,

@@ -12,7 +12,8 @@ import numpy as np
 from decon_core.config.policy import Policy
 from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.index.verbatim import QUESTION, Verbatim
-from decon_core.kernels import runs, screen
+from decon_core.kernels import runs
+from decon_core.kernels.grams import screen_runs
 from decon_core.text.word_cache import Ragged
 
 
@@ -33,7 +34,7 @@ class NgramAny:
     def _findings(self, documents: Ragged) -> Iterator[Finding]:
         verbatim, texts = self._verbatim, self._verbatim.canonical
         shares = np.zeros(len(documents), np.uint8)
-        screen.screen_runs(
+        screen_runs(
             documents.values,
             documents.offsets,
             self._size,

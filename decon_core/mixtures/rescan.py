@@ -15,8 +15,9 @@ from decon_core.corpus.documents import Document
 from decon_core.decisions.leaks import entries_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.index.parts import index_fingerprint
+from decon_core.scan.blocks import Scanner
 from decon_core.scan.matches import Columns
-from decon_core.scan.scanner import Scanner, build_search_files, sort_versions
+from decon_core.scan.scanner import build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
 from decon_core.storage.store import Store
 
@@ -56,7 +57,7 @@ class Rescan:
         if not documents:
             return RescanResult(ENTRIES.empty_table(), {})
         scanned = self._scanner.scan(Block(lambda: _batch(documents), 0))
-        self._scanner.take_counts()
+        self._scanner.detectors.take_counts()
         rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
         by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
         return RescanResult(self._entries(scanned.matches), by_row)
