@@ -187,7 +187,7 @@ def _grid(options: argparse.Namespace, folder: Path, say: Say) -> str:
 
 @dataclass(frozen=True)
 class _Work:
-    """One run of the command, in a folder that goes afterwards."""
+    """One run of the command, in a temporary folder."""
 
     options: argparse.Namespace
     folder: Path
@@ -223,7 +223,7 @@ class _Work:
         return page
 
     def measure_mixtures(self) -> Page:
-        """All rounds in one process, so that copies and mixtures take turns."""
+        """Measure mixtures, all rounds in one process, so that copies and mixtures alternate."""
         corpus, made = self._corpus()
         job = {**self._job(corpus), "cores": 1, "workers": 1, "rounds": self._n_rounds}
         index = _run_ours({**job, "job": "index"})
@@ -247,7 +247,7 @@ class _Work:
         return page
 
     def measure_report(self) -> Page:
-        """Of what a large scan leaves behind: rounds from nothing, the one in the middle."""
+        """Measure the report of a large scan; the median of several rounds."""
         job = {"store": str(self.folder / "store"), "sizes": _LARGE, "cores": usable_cores()}
         self.say("making up tiles …")
         _run_ours({**job, "job": "large store"})
@@ -286,7 +286,7 @@ class _Work:
         return corpus, f" {told}, {made.n_hidden:,} benchmark items hidden in it"
 
     def _scan(self, page: Page, job: dict[str, Any], workers: int, n_bytes: int) -> float:
-        """Lines for the whole and for what comes after start-up; the rate of the latter."""
+        """Add lines for the whole scan and for the time after start-up; return the later rate."""
         found = self._median("scan", {**job, "workers": workers}, "seconds", cores=workers)
         plural = f"{workers} workers" if workers > 1 else "1 worker"
         if "detectors" in job:
@@ -313,7 +313,7 @@ class _Work:
         return rate
 
     def _one_shard_lines(self, job: dict[str, Any], corpus: Path, n_bytes: int) -> Iterator[Line]:
-        """The command on one shard and on a large one: what memory does as shards grow."""
+        """Run the command on one shard and on a large one, to see how memory grows with shards."""
         shards = sorted(path for path in corpus.iterdir() if path.name.endswith(_JOINABLE))
         n_bytes_each = n_bytes // max(len(shards), 1)
         if not shards or len({path.suffixes[-1] for path in shards}) > 1:
@@ -386,7 +386,7 @@ class _Work:
         page.versions = versions
 
     def _write_for_peers(self, job: dict[str, Any]) -> tuple[Path, Path]:
-        """The documents and items as lines, for programs that know none of our formats."""
+        """Write documents and items as JSON lines, for programs that cannot read our formats."""
         from bench.stages import pack_texts
         from decon_core.benchmarks.folder import records_in
 
@@ -408,7 +408,7 @@ class _Work:
     def _median(
         self, name: str, job: dict[str, Any], by: str | None, *, cores: int = 1
     ) -> dict[str, Any]:
-        """The round in the middle."""
+        """Return the median of several rounds."""
         self.say(f"{name} {job.get('workers', '')}…".replace(" …", " …"))
         rounds = [_run_ours({**job, "job": name, "cores": cores}) for _ in range(self._n_rounds)]
         if by is None:
@@ -432,7 +432,7 @@ def _data(read: dict[str, Any], index: dict[str, Any], made: str) -> str:
 
 
 def _command() -> str:
-    """As it was typed, but for a password."""
+    """Return the command line without its password."""
     return re.sub(r"://[^@/ ]*@", "://…@", shlex.join(["python", "-m", "bench", *sys.argv[1:]]))
 
 

@@ -52,7 +52,7 @@ _DISGUISES: dict[str, bool | None] = {
 
 @dataclass(frozen=True)
 class Made:
-    """What was written."""
+    """The size of a corpus that was made."""
 
     n_documents: int
     n_text_bytes: int
@@ -126,7 +126,7 @@ def _shelves(texts: Path) -> list[_Shelf]:
 
 
 def _text_files(texts: Path) -> dict[str, list[str]]:
-    """Of a shard, all documents as one file: each by itself would be too short."""
+    """Join all documents of a shard into one file; single documents would be too short."""
     return {
         found.name: ["\n".join(found.texts)] if found.has_documents else list(found.texts)
         for found in texts_below(texts)
@@ -134,7 +134,7 @@ def _text_files(texts: Path) -> dict[str, list[str]]:
 
 
 def _sentences(text: str) -> list[str]:
-    """Never longer than a paragraph: text without full stops is cut at words."""
+    """Split a text into sentences; text without full stops is cut at words."""
     found: list[str] = []
     for sentence in _SENTENCE_END.split(text):
         words = sentence.split()
@@ -150,7 +150,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _items(evals: Path, n: int, rng: np.random.Generator) -> list[_Item]:
-    """Different items, long enough to be looked for; of several choices the correct one."""
+    """Draw different items that are long enough to be found; of several choices the correct one."""
     found: dict[tuple[str, str, int], _Item] = {}
     for name, table in records_in(evals).items():
         columns = ("split", "instance_index", "is_correct", "passage", "question", "answer")
@@ -183,7 +183,7 @@ def _disguised(item: _Item, disguise: str, rng: np.random.Generator) -> str:
 
 
 class _Shard:
-    """One file of documents on its way to the disk."""
+    """Writes one file of documents."""
 
     def __init__(
         self, path: Path, rng: np.random.Generator, shelves: Sequence[_Shelf], size: int
@@ -237,7 +237,7 @@ class _Shard:
         return json.dumps(line, ensure_ascii=False) + "\n"
 
     def _document(self, shelf: int) -> list[str]:
-        """Runs of sentences of one file, at most half as many as it has."""
+        """Return runs of sentences of one file, at most half of its sentences."""
         rng, weights = self._rng, self._weights[shelf]
         file = int(np.searchsorted(weights, rng.random() * weights[-1], side="right"))
         sentences = self._shelves[shelf][file]

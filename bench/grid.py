@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Step:
-    """One command, and what it cost."""
+    """A command and its cost."""
 
     name: str
     seconds: float
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass
 class Grid:
-    """A world of these sizes, its home, and what was measured."""
+    """A generated corpus, its Dagster home, and the measurements."""
 
     folder: Path
     sizes: GridSizes
@@ -76,7 +76,7 @@ class Grid:
 
 
 def measure_grid(folder: Path, sizes: GridSizes, *, postgres: str | None, say: Say) -> str:
-    """Make the world, fill its grid, add a benchmark, open the pages; the page of Markdown."""
+    """Fill a grid, add a benchmark and open the pages; return a page of Markdown."""
     grid = Grid(folder, sizes, postgres, say)
     say(f"making {sizes.n_benchmarks} benchmarks and {sizes.n_shards_in_all:,} shards …")
     make_world(folder / "world", sizes)
@@ -94,7 +94,7 @@ def measure_grid(folder: Path, sizes: GridSizes, *, postgres: str | None, say: S
 
 
 def _make_home(grid: Grid) -> None:
-    """The home as the command line makes it; with Postgres, which has to be empty."""
+    """Make the Dagster home as the command line does; a Postgres database must be empty."""
     from dagster import DagsterInstance
 
     from decon_assets.instance.home import ensure_home
@@ -113,7 +113,7 @@ def _make_home(grid: Grid) -> None:
 
 
 def _step(grid: Grid, name: str, command: Sequence[str]) -> None:
-    """Run a command, and keep what it took and what its runs left behind."""
+    """Run a command; record its time and the events of its runs."""
     from dagster import DagsterInstance
 
     grid.say(f"{name} …")
@@ -155,7 +155,7 @@ def _look_at_pages(grid: Grid) -> None:
 
 
 def markdown(grid: Grid) -> str:
-    """What was measured, as a page."""
+    """Return the measurements as a page."""
     parts = [
         "# A grid of many cells",
         _INTRODUCTION,
@@ -248,7 +248,7 @@ def _ms_per_cell(cost: Cost) -> float:
 
 
 def _projection(grid: Grid) -> list[str]:
-    """To packs of more text, by the seconds of Dagster's for each cell that were measured."""
+    """Project the measured Dagster time per cell to packs of more text."""
     first = grid.steps[0].costs.get("scan", Cost())
     later = grid.steps[-1].costs.get("scan", Cost())
     benchmarks = grid.sizes.n_benchmarks

@@ -25,7 +25,7 @@ _VOCABULARY = 4_000
 
 @dataclass(frozen=True)
 class GridSizes:
-    """How many of each; a grid has benchmarks times packs cells."""
+    """The size of a grid: it has benchmarks times packs cells."""
 
     n_benchmarks: int = 20
     n_packs: int = 500
@@ -46,7 +46,7 @@ class GridSizes:
 
 
 def make_world(folder: Path, sizes: GridSizes) -> Path:
-    """Benchmarks, shards with a leak in each, and the configuration, whose path is returned."""
+    """Write benchmarks, shards with a leak in each, and the configuration; return its path."""
     names = [benchmark_name(number) for number in range(sizes.n_benchmarks)]
     for number in range(sizes.n_benchmarks):
         _write_lines(folder / f"{names[number]}.jsonl", _items(number))
@@ -60,7 +60,7 @@ def make_world(folder: Path, sizes: GridSizes) -> Path:
 
 
 def add_benchmark(folder: Path, sizes: GridSizes) -> str:
-    """One more benchmark, as when somebody drops a file and a recipe; its name."""
+    """Add a benchmark: its file and its recipe; return its name."""
     names = [benchmark_name(number) for number in range(sizes.n_benchmarks + 1)]
     _write_lines(folder / f"{names[-1]}.jsonl", _items(sizes.n_benchmarks))
     _write_recipes(folder, names)
@@ -72,7 +72,7 @@ def benchmark_name(number: int) -> str:
 
 
 def _configuration(names: list[str], sizes: GridSizes) -> str:
-    """One mixture, the default; idf is frozen from the benchmarks of the first day."""
+    """Return a configuration with the default mixture; idf is frozen from the first benchmarks."""
     return f"""\
 [evals]
 recipes = ["evals.yaml"]
@@ -113,7 +113,7 @@ def _items(benchmark: int) -> list[dict[str, str]]:
 
 
 def _leak(shard: int, sizes: GridSizes) -> str:
-    """The item that stands in a shard: every benchmark has its turn."""
+    """Return the item that a shard contains; the benchmarks alternate."""
     item = _items(shard % sizes.n_benchmarks)[shard // sizes.n_benchmarks % _ITEMS]
     return f"{item['question']} {item['answer']}"
 

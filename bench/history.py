@@ -20,7 +20,7 @@ _WORK_ENDS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Some runs, summed up."""
+    """The total cost of some runs."""
 
     n_runs: int = 0
     n_cells: int = 0
@@ -35,7 +35,7 @@ class Cost:
 
 
 def cost_since(instance: DagsterInstance, known: Iterable[str]) -> dict[str, Cost]:
-    """By asset, the cost of all runs but those that are known already."""
+    """Return the cost of all runs that are not yet known, by asset."""
     left_out = set(known)
     costs: dict[str, Cost] = {}
     for record in instance.get_run_records():
@@ -47,7 +47,7 @@ def cost_since(instance: DagsterInstance, known: Iterable[str]) -> dict[str, Cos
 
 
 def cost_of(record: RunRecord, events: Sequence[EventLogEntry]) -> Cost:
-    """One run: from its creation, before which nothing of it is written, to its last event."""
+    """Return the cost of one run, from its creation to its last event."""
     read = [_READ.search(event.user_message) for event in events]
     work = _work_seconds(events)
     alive = max(event.timestamp for event in events) - record.create_timestamp.timestamp()
@@ -63,7 +63,7 @@ def cost_of(record: RunRecord, events: Sequence[EventLogEntry]) -> Cost:
 
 
 def _work_seconds(events: Sequence[EventLogEntry]) -> float:
-    """From the start of each step to the first thing that comes out of it."""
+    """Sum the time from the start of each step to its first output."""
     begun: dict[str, float] = {}
     seconds = 0.0
     for event in sorted(events, key=lambda event: event.timestamp):

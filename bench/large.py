@@ -38,7 +38,7 @@ _FORMS_OF_ITEM = 3  # different passages in which an item stands: so many pairs 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much there is of everything."""
+    """The sizes of the store."""
 
     n_matches: int = 1_000_000
     n_items: int = 100_000
@@ -46,7 +46,7 @@ class Sizes:
 
 
 def make_store(root: Path, sizes: Sizes) -> None:
-    """Records, idf and index for real; tiles and ledgers as a scan would have written them."""
+    """Make real records, idf and index, and generated tiles and ledgers as a scan writes them."""
     store, policy = Store(root), Policy()
     versions = [_records(store, number, sizes) for number in range(_BENCHMARKS)]
     snapshot = freeze(store, versions, policy)
@@ -82,7 +82,7 @@ def _records(store: Store, number: int, sizes: Sizes) -> Version:
 
 
 def packs_of(sizes: Sizes) -> Iterator[Pack]:
-    """The packs of a corpus of which there is nothing but the names."""
+    """Return the packs of a corpus whose shards do not exist."""
     per_source = -(-sizes.n_shards // len(_SOURCES))
     for number, name in enumerate(_SOURCES):
         source = Source(name=name, path=f"{name}/*.jsonl", text="text")
@@ -112,7 +112,7 @@ def _fingerprint(shard: int) -> str:
 
 @dataclass(frozen=True)
 class _Job:
-    """A stretch of shards, whose tiles and ledgers are to be written."""
+    """A range of shards whose tiles and ledgers are to be written."""
 
     root: Path
     versions: tuple[Version, ...]
@@ -142,7 +142,7 @@ def _ledger(shard: int) -> dict[str, object]:
 
 
 def _tile(rng: np.random.Generator, n: int, shard: int, number: int, job: _Job) -> pa.Table:
-    """Matches of one benchmark in a shard: some items everywhere, most of them hardly anywhere."""
+    """Generate the matches of one benchmark in a shard: few items are frequent, most are rare."""
     n_items = job.versions[number].n_items
     item = (rng.zipf(1.3, n) * 7_919 % n_items).astype(np.int64)
     form = rng.integers(0, _FORMS_OF_ITEM, n)

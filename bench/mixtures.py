@@ -42,13 +42,13 @@ class Timed:
     builds: dict[str, list[float]]
 
     def ratio(self, variant: str) -> float:
-        """Build over copy, of each round; the one in the middle."""
+        """Return the median of build time over copy time."""
         pairs = zip(self.builds[variant], self.copy, strict=True)
         return statistics.median(build / copy for build, copy in pairs)
 
 
 def timed(store: Store, versions: Sequence[Version], pack: Pack, *, rounds: int) -> Timed:
-    """Copy a scanned pack and build every variant of it, in turns."""
+    """Copy a scanned pack and build every variant of it, alternately."""
     builder = Builder(store, (pack,), tuple(versions), Policy(), tuple(VARIANTS.values()))
     found = Timed([], {name: [] for name in VARIANTS})
     for number in range(rounds + 1):
@@ -75,7 +75,7 @@ def _copy(pack: Pack, folder: Path) -> None:
 
 
 def _build(builder: Builder, mixture: Mixture, pack: Pack) -> float:
-    """From nothing: what stands would only be looked at, and a draw be read."""
+    """Build a mixture from nothing: an existing one would only be verified, and a draw be read."""
     for folder in (builder.store.mixtures(mixture.name), builder.store.draw("any").parent):
         remove(folder)
     return _seconds(partial(builder.build, mixture, pack))

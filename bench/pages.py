@@ -24,7 +24,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def why_no_pages() -> str | None:
-    """What is missing to look at pages, if anything is."""
+    """Return why pages cannot be opened; None if they can."""
     try:
         import playwright.sync_api  # noqa: F401 - only whether it is there
     except ImportError:
@@ -35,7 +35,7 @@ def why_no_pages() -> str | None:
 def seconds_until_shown(
     pages: Mapping[str, tuple[str, str]], environment: Mapping[str, str], log: Path
 ) -> dict[str, tuple[float, float]]:
-    """Of each page, by name its path and a text to wait for: the first time, and once more."""
+    """Measure pages, given by name as a path and a text to wait for: the first time and again."""
     from playwright.sync_api import sync_playwright
 
     with _webserver(environment, log) as url, sync_playwright() as playwright:
@@ -51,7 +51,7 @@ def seconds_until_shown(
 
 
 def _seconds(browser: Browser, url: str, text: str) -> float:
-    """In a window of its own, with nothing kept from the one before; endless when it never shows.
+    """Measure a page in a new browser context; infinite if the text does not appear.
 
     A page that fails must not take with it what was measured for half an hour.
     """
@@ -76,7 +76,7 @@ def _chromium() -> str | None:
 
 @contextmanager
 def _webserver(environment: Mapping[str, str], log: Path) -> Iterator[str]:
-    """The UI, for looking only, on loopback, on a port of its own."""
+    """Run the UI, read-only, on a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])

@@ -78,7 +78,7 @@ PEERS: dict[str, Callable[[list[str], dict[str, Any]], tuple[Look, str]]] = {
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Rate over as many documents as fit into the time that is given."""
+    """Measure the rate over as many documents as fit into the given time."""
     items = [str(item) for item in _lines(job["items"])][: job["most_items"]]
     started = time.perf_counter()
     try:
@@ -115,7 +115,7 @@ def _lines(path: str) -> Iterator[str]:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process held. `ru_maxrss` may be that of whoever started it."""
+    """Return the peak memory of this process; `ru_maxrss` may be that of its parent."""
     status = Path("/proc/self/status")
     if status.is_file():
         for line in status.read_text(encoding="ascii").splitlines():

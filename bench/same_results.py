@@ -54,14 +54,14 @@ of = "decontaminated"
 
 @dataclass(frozen=True)
 class Products:
-    """What a run left behind: digests of files by path, and rows of tables by name."""
+    """The products of a run: digests of files by path, and rows of tables by name."""
 
     files: Mapping[str, str]
     tables: Mapping[str, tuple[tuple[str, ...], list[tuple[object, ...]]]]
 
 
 def compare(before: Path, after: Path, world: Path) -> list[str]:
-    """Run both checkouts in a world, and list what differs."""
+    """Run both checkouts on the same inputs, and list the differences."""
     old, new = run(before, world), run(after, world)
     return [*_differing_files(old, new), *_differing_tables(old, new)]
 
@@ -122,7 +122,7 @@ def _differing_tables(old: Products, new: Products) -> Iterator[str]:
 
 
 def make_worlds(work: Path, after: Path, evals: Path, texts: Path, mb: float) -> list[Path]:
-    """The sample world, and one of real benchmarks and texts."""
+    """Make the inputs: the sample data, and real benchmarks and texts."""
     sample, real = work / "sample", work / "real"
     for folder in (sample, real):
         shutil.rmtree(folder, ignore_errors=True)

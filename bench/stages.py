@@ -36,7 +36,7 @@ Result = dict[str, Any]
 
 
 def index(job: Job) -> Result:
-    """Build what a scan needs of all benchmarks, from nothing."""
+    """Build the index of all benchmarks from nothing."""
     from decon_core.benchmarks.folder import records_in
     from decon_core.benchmarks.records import save_records
     from decon_core.index.idf import freeze
@@ -71,7 +71,7 @@ def index(job: Job) -> Result:
 
 
 def stages(job: Job) -> Result:
-    """What reading, words and search each take, block after block of the same documents."""
+    """Measure reading, words and search separately, block by block, on the same documents."""
     from decon_core.corpus.shards import read_blocks
     from decon_core.detectors.decon import ClusterSearch
     from decon_core.index.union import open_search
@@ -125,7 +125,7 @@ def stages(job: Job) -> Result:
 
 
 def read(job: Job) -> Result:
-    """Shards to documents, and nothing else."""
+    """Read shards to documents, and nothing else."""
     from decon_core.corpus.shards import read_blocks
 
     pack = _pack(job)
@@ -147,7 +147,7 @@ def read(job: Job) -> Result:
 
 
 def scan(job: Job) -> Result:
-    """Shards in, tiles out, as every caller runs it."""
+    """Run a whole scan, from shards to tiles."""
     store, versions = _prepared(job)
     remove(store.root / "tiles")
     pack = _pack(job)
@@ -164,7 +164,7 @@ def scan(job: Job) -> Result:
 
 
 def command(job: Job) -> Result:
-    """`decon-assets scan` of some shards as a single one, when the index is there already."""
+    """Run `decon-assets scan` on some shards, joined to one, when the index exists."""
     shard, out = Path(job["shard"]), Path(job["out"])
     with shard.open("wb") as joined:  # of what compressors write, one after the other is a whole
         for part in job["parts"]:
@@ -187,7 +187,7 @@ _SILENT = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
 
 
 def _at_work(store: Store, pack: Pack, policy: Policy, workers: int) -> Result:
-    """Time and share of the corpus after each worker got through a shard: all have started up."""
+    """Return time and share of the corpus after each worker has finished a first shard."""
     name = scan_fingerprint(store, policy)
     done = sorted(
         (store.ledger(name, shard.fingerprint).stat().st_mtime, shard.n_bytes)
@@ -203,7 +203,7 @@ def _at_work(store: Store, pack: Pack, policy: Policy, workers: int) -> Result:
 
 
 def mixtures(job: Job) -> Result:
-    """Mixtures of what was scanned, over a plain copy of it."""
+    """Build mixtures of a scanned corpus, and compare with a plain copy."""
     from bench.mixtures import timed
 
     store, versions = _prepared(job)
@@ -218,7 +218,7 @@ def mixtures(job: Job) -> Result:
 
 
 def large_store(job: Job) -> Result:
-    """A store as a large scan leaves it."""
+    """Make a store as after a large scan."""
     from bench.large import Sizes, make_store
 
     started = time.perf_counter()
@@ -227,7 +227,7 @@ def large_store(job: Job) -> Result:
 
 
 def report(job: Job) -> Result:
-    """The report of such a store, and an answer of each of its views."""
+    """Build the report of such a store, and query each of its views."""
     import duckdb
 
     from bench.large import Sizes, packs_of
@@ -273,7 +273,7 @@ def _pack(job: Job) -> Pack:
 
 
 def pack_texts(job: Job) -> Iterator[str]:
-    """The documents of a corpus, for whoever cannot read shards."""
+    """Yield the documents of a corpus, for programs that cannot read shards."""
     return _texts(_pack(job))
 
 

@@ -30,7 +30,7 @@ _PACKAGES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One thing that was measured."""
+    """One measurement."""
 
     name: str
     mb_per_second: float | None = None
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass
 class Page:
-    """Everything that was measured in one run."""
+    """All measurements of one run."""
 
     data: str
     command: str
@@ -57,7 +57,7 @@ class Page:
 
 
 def markdown(page: Page) -> str:
-    """The page, with machine, versions and date."""
+    """Return the page, with machine, versions and date."""
     parts = [
         f"# {page.title}",
         page.introduction,
@@ -107,7 +107,7 @@ def _number(value: float | None) -> str:
 
 
 def machine(peers: Mapping[str, str]) -> str:
-    """Date, machine and versions in a line."""
+    """Return date, machine and versions in one line."""
     date = datetime.now(UTC).date().isoformat()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     names = [f"{name} {found}" for name in _PACKAGES if (found := _version(name))]

@@ -29,7 +29,7 @@ from decon_core.corpus.packs import Pack
 from decon_core.errors import MissingError, Problem
 from decon_core.index.ngram_counts import Grams, grams_of
 from decon_core.index.parts import Part, open_part
-from decon_core.kernels import clusters
+from decon_core.kernels.scores import base_scores
 from decon_core.schemas import COMMON, GRAM_COUNTS
 from decon_core.storage.store import (
     Store,
@@ -294,7 +294,7 @@ def _rescored(
         df = part.df["question"].row(question).tolist()
         overlaps[row, 0] = _share(part.n_records, df, bits.tolist(), is_common[numbers].tolist())
     scores = np.empty(matches.num_rows)
-    clusters.base_scores(
+    base_scores(
         grams.rows.lengths[questions],
         n_different[answers],
         (fields["passage"].of_entry[entries] >= 0).astype(np.uint8),

@@ -34,7 +34,7 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.sharing import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels import clusters
+from decon_core.kernels import clusters, sampled
 from decon_core.kernels.jit import is_ready
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class ClusterSearch(Search):
 
     @property
     def _judging(self) -> Callable[..., tuple[int, int]]:
-        return clusters.judge_exhaustive if self._is_exhaustive else clusters.judge_sampled
+        return clusters.judge_exhaustive if self._is_exhaustive else sampled.judge_sampled
 
     def _judge(
         self,

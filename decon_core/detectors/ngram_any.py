@@ -17,7 +17,8 @@ from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.sharing import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
-from decon_core.kernels import runs, screen
+from decon_core.kernels import runs
+from decon_core.kernels.grams import screen_runs
 
 if TYPE_CHECKING:
     from decon_core.text.word_cache import Ragged
@@ -67,7 +68,7 @@ class _NgramSearch(Search):
     def _findings(self, documents: Ragged) -> Iterator[Finding]:
         verbatim, texts = self._verbatim, self._verbatim.canonical
         shares = np.zeros(len(documents), np.uint8)
-        screen.screen_runs(
+        screen_runs(
             documents.values,
             documents.offsets,
             self._size,

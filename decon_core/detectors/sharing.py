@@ -20,6 +20,7 @@ import numpy.typing as npt
 from decon_core.config.policy import Policy
 from decon_core.detectors.finding import Span
 from decon_core.kernels import runs, screen
+from decon_core.kernels.eights import find_beginnings
 from decon_core.text.forms import formed, original_places
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Sharing:
         found: list[list[Integers]] = [[_NO_PLACES] for _ in sizes]
         for start in range(0, n, screen.STRETCH):
             stop = min(start + screen.STRETCH, n)
-            n_every = screen.find_beginnings(self._eights, start, stop, every)
+            n_every = find_beginnings(self._eights, start, stop, every)
             n_left = screen.sift(self._eights, every[:n_every], verbatim.beginnings, left)
             for rows, (size, windows) in zip(found, sizes, strict=True):
                 n_windows = screen.find_windows(

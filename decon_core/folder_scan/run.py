@@ -50,7 +50,8 @@ from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
 from decon_core.quality.integrity import remove_damaged
 from decon_core.quality.visibility import indexability
 from decon_core.report.rows import ONLY_SOURCE
-from decon_core.scan.scanner import Progress, clear_scanners, scan_packs
+from decon_core.scan.blocks import kept_scanners
+from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.store import Store, atomic_path, write_parquet, write_plain_json
@@ -184,7 +185,7 @@ def _scan_folder(
         scan_packs(store, packs, versions, policy, workers=request.workers, on_progress=on_progress)
     except CorpusError as error:
         failed = error.problems
-    clear_scanners()
+    kept_scanners.cache_clear()
     unread = {shard.name for _, shard, _ in missing_tiles(store, packs, versions, scan)}
     scanned = ScannedFolder(
         store, packs, versions, policy, request.verdicts, scan, unread, unread_fields

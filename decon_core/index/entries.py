@@ -82,12 +82,10 @@ def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries
         kind: column.field(kept) if is_wanted[kind] else _no_field(kept)
         for kind, column in columns.items()
     }
-    order = np.argsort(vocabulary.ids)
-    rank = np.zeros(order.size + 1, np.uint32)
-    rank[order + 1] = np.arange(1, order.size + 1)
+    ids, rank = vocabulary.ranked()
     return Entries(
         dropped,
-        vocabulary.ids[order],
+        ids,
         {
             kind: Field(Ragged(rank[field.texts.values], field.texts.offsets), field.of_entry)
             for kind, field in fields.items()
@@ -176,15 +174,11 @@ def _has_few_words(columns: Mapping[str, _Column], policy: Policy) -> Integers:
     """Return the records with too few distinct words. Most questions alone have enough."""
     minimum = policy.eval_min_unique_word_count
     questions = columns["question"]
-    n_words = [_different_words(text, policy) for text in questions.texts()]
+    n_words = [len(set(canonical(text, policy.form).split(" "))) for text in questions.texts()]
     candidates = np.flatnonzero(questions.count(np.array(n_words, np.int64)) < minimum)
     joined = _joined(columns, policy, candidates)
     is_few = [len(set(text.split(" "))) < minimum for text in joined]
     return candidates[np.array(is_few, np.bool_)]
-
-
-def _different_words(text: str, policy: Policy) -> int:
-    return len(set(canonical(text, policy.form).split(" ")))
 
 
 def _joined(
@@ -216,17 +210,10 @@ def _repeats(fingerprints: pa.ChunkedArray, records: Integers) -> Integers:
 
 def grams_of_fields(entries: Entries, policy: Policy) -> dict[str, Grams]:
     """Return the n-grams of each kind of text. Short answers have none: they match as a run."""
-    sizes = gram_sizes(policy)
-    return {
-        kind: grams_of(searched_by_grams(kind, field.texts, policy), sizes[kind])
-        for kind, field in entries.fields.items()
-    }
-
-
-def searched_by_grams(kind: str, texts: Ragged, policy: Policy) -> Ragged:
-    if kind != "answer":
-        return texts
-    return texts.only(texts.lengths > policy.short_answer_token_threshold)
+    texts = {kind: field.texts for kind, field in entries.fields.items()}
+    answers = texts["answer"]
+    texts["answer"] = answers.only(answers.lengths > policy.short_answer_token_threshold)
+    return {kind: grams_of(texts[kind], size) for kind, size in gram_sizes(policy).items()}
 
 
 def count_entries(entries: Entries, policy: Policy) -> Counts:

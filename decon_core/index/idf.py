@@ -43,30 +43,35 @@ class Snapshot:
 def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
     """Count over these benchmark versions, save the snapshot and make it the current one."""
     tokenizer = load_tokenizer(policy.tokenizer_str)
-    members = {version.benchmark: version.fingerprint for version in versions}
-    counting = policy.index_fingerprint(tokenizer=tokenizer.fingerprint)
+    fingerprint, members = _identity(versions, policy)
     counted = [
         count_entries(entries_of(load_records(store, version), policy, tokenizer), policy)
         for version in sorted(versions, key=lambda version: version.benchmark)
     ]
     counts = total(counted) if counted else no_counts(policy)
-    snapshot = Snapshot(_fingerprint(counting, members), members, counts)
-    write_arrays(store.snapshot(snapshot.fingerprint), _arrays(counts), schema=FREQUENCIES)
+    write_arrays(store.snapshot(fingerprint), _arrays(counts), schema=FREQUENCIES)
     write_json(
         store.current_snapshot,
         {
-            "fingerprint": snapshot.fingerprint,
+            "fingerprint": fingerprint,
             "members": members,
             "n_records": counts.n_records,
-            "counting": counting,
+            "counting": _counting(policy),
         },
     )
-    return snapshot
+    return Snapshot(fingerprint, members, counts)
 
 
-def _fingerprint(counting: str, members: Mapping[str, str]) -> str:
-    identity = orjson.dumps([counting, members], option=orjson.OPT_SORT_KEYS)
-    return sha256(identity).hexdigest()[:16]
+def _counting(policy: Policy) -> str:
+    """Return the fingerprint of the settings that decide how records are counted."""
+    return policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+
+
+def _identity(versions: Sequence[Version], policy: Policy) -> tuple[str, dict[str, str]]:
+    """Return the fingerprint and the members of the snapshot of these versions."""
+    members = {version.benchmark: version.fingerprint for version in versions}
+    identity = orjson.dumps([_counting(policy), members], option=orjson.OPT_SORT_KEYS)
+    return sha256(identity).hexdigest()[:16], members
 
 
 def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) -> None:
@@ -74,10 +79,8 @@ def require_no_other(store: Store, versions: Sequence[Version], policy: Policy) 
 
     All weights would then change silently; only `--refreeze` may do that.
     """
-    counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
-    members = {version.benchmark: version.fingerprint for version in versions}
     frozen = sorted(path.stem for path in store.current_snapshot.parent.glob("[!.]*.arrow"))
-    if frozen and _fingerprint(counting, members) not in frozen:
+    if frozen and _identity(versions, policy)[0] not in frozen:
         raise MissingError(
             Problem(
                 str(store.current_snapshot),
@@ -105,9 +108,7 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
 
 def require_counted_under(store: Store, policy: Policy) -> None:
     """Raise `StaleError` if the snapshot was counted with other indexing settings."""
-    value = read_current(store)
-    counting = policy.index_fingerprint(tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
-    if value["counting"] != counting:
+    if read_current(store)["counting"] != _counting(policy):
         raise StaleError(
             Problem(
                 str(store.current_snapshot),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy
 from decon_core.kernels import grams as kernels
@@ -48,10 +49,14 @@ class Grams:
 
     @property
     def tokens(self) -> Numbers:
-        """Return the tokens of all n-grams, `size` for each."""
-        out = np.empty(self.first.size * self.size, np.uint32)
-        kernels.copy_grams(self.source, self.first, self.size, out)
-        return out
+        """The tokens of all n-grams, `size` for each."""
+        return _tokens_at(self.source, self.first, self.size)
+
+
+def _tokens_at(tokens: Numbers, first: Integers, size: int) -> Numbers:
+    if not first.size:
+        return np.zeros(0, np.uint32)
+    return sliding_window_view(tokens, size)[first].ravel()
 
 
 def grams_of(rows: Ragged, size: int) -> Grams:
@@ -87,9 +92,8 @@ class GramTable:
 
 def frequency(grams: Grams, multiplicity: Integers) -> Integers:
     """Count the records with each n-gram; row i counts `multiplicity[i]` times."""
-    counted = np.zeros(len(grams), np.int64)
-    kernels.add_rows(grams.rows.values, grams.rows.offsets, multiplicity, counted)
-    return counted
+    times = np.repeat(multiplicity, grams.rows.lengths)
+    return np.bincount(grams.rows.values, times, minlength=len(grams)).astype(np.int64)
 
 
 # Counts -------------------------------------------------------------------------------------------
@@ -164,6 +168,4 @@ def _total(kind: str, counts: Sequence[Counts], ids: Integers) -> Counted:
     table = joined.table()
     df = np.zeros(table.first.size, np.int64)
     np.add.at(df, table.numbers[:: joined.size], joined.df)
-    tokens_of_grams = np.empty(table.first.size * joined.size, np.uint32)
-    kernels.copy_grams(tokens, table.first, joined.size, tokens_of_grams)
-    return Counted(joined.size, tokens_of_grams, df)
+    return Counted(joined.size, _tokens_at(tokens, table.first, joined.size), df)

@@ -34,7 +34,7 @@ from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
 from decon_core.schemas import INDEX
 from decon_core.storage.store import Array, Store, map_arrays, write_arrays
 from decon_core.text.tokenizers import load_tokenizer
-from decon_core.text.word_cache import Ragged
+from decon_core.text.word_cache import Ragged, edges_of
 
 _N_RECORDS = "n_records"  # N of idf = ln(N / df)
 
@@ -115,7 +115,7 @@ def _interleaved(first: Ragged, second: Ragged) -> Ragged:
     values = np.empty(int(lengths.sum()), np.uint32)
     is_first = np.repeat(first.lengths > 0, lengths)
     values[is_first], values[~is_first] = first.values, second.values
-    return Ragged(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+    return Ragged(values, edges_of(lengths))
 
 
 def _arrays(part: Part) -> dict[str, Array]:

@@ -23,10 +23,11 @@ from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import NOTHING
 from decon_core.index.ngram_counts import KINDS, Grams, grams_of, renumbered
 from decon_core.index.parts import Part, open_part
-from decon_core.kernels import clusters
 from decon_core.kernels import grams as kernels
+from decon_core.kernels.question_index import Index, bound_grams, fill_table
+from decon_core.kernels.scores import Thresholds
 from decon_core.storage.store import Array, Store, map_arrays, write_arrays
-from decon_core.text.word_cache import Ragged
+from decon_core.text.word_cache import Ragged, edges_of
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -48,7 +49,7 @@ class Search:
 
     versions: tuple[Version, ...]
     ids: Integers  # token ids that occur in them, ascending
-    index: clusters.Index
+    index: Index
     entry_part: Int32s  # per entry: number of the benchmark
     entry_record: Int32s  # per entry: row of its record
     entry_question: Int32s  # per entry: number of its question
@@ -104,7 +105,7 @@ def open_search(
 
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
     values = {name: _read_only(array) for name, array in arrays.items()}
-    index = clusters.Index(**{name: values[name] for name in clusters.Index._fields})
+    index = Index(**{name: values[name] for name in Index._fields})
     of_entry = [values[f"entry_{name}"] for name in ("part", "record", "question")]
     return Search(tuple(versions), values["ids"], index, *of_entry)
 
@@ -116,9 +117,9 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def thresholds_of(policy: Policy) -> clusters.Thresholds:
+def thresholds_of(policy: Policy) -> Thresholds:
     """Return the policy's numbers for kernels, down to the evidence floor, not the threshold."""
-    return clusters.Thresholds(
+    return Thresholds(
         ngram_size=policy.ngram_size,
         answer_ngram_size=policy.answer_ngram_size,
         passage_ngram_size=policy.passage_ngram_size,
@@ -166,7 +167,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         **_bounds(grams, weight_of["question"], weights, need),
         "posting_offsets": posting_offsets.astype(np.uint32),
         "postings": postings,
-        "part_offsets": _edges([len(part.entries.fields["question"].texts) for part in parts]),
+        "part_offsets": edges_of([len(part.entries.fields["question"].texts) for part in parts]),
         "question_gram_offsets": grams.rows.offsets,
         "question_weights": weight_of["question"].values,
         "question_total": total,
@@ -203,10 +204,6 @@ def _require_32_bit_positions(questions: Ragged) -> None:
         )
 
 
-def _edges(lengths: Sequence[int] | Integers) -> Integers:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
-
-
 def _texts(part: Part, kind: str, ids: Integers) -> Ragged:
     texts = part.entries.fields[kind].texts
     return Ragged(renumbered(texts.values, part.entries.ids, ids), texts.offsets)
@@ -214,7 +211,7 @@ def _texts(part: Part, kind: str, ids: Integers) -> Ragged:
 
 def _stacked(parts: Sequence[Ragged]) -> Ragged:
     values = np.concatenate([part.values for part in parts])
-    return Ragged(values, _edges(np.concatenate([part.lengths for part in parts])))
+    return Ragged(values, edges_of(np.concatenate([part.lengths for part in parts])))
 
 
 def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
@@ -276,7 +273,7 @@ def _table(grams: Grams) -> dict[str, Array]:
     in_filter = np.zeros(len(grams) * _FILTER_BITS // 64 + 1, np.uint64)
     pairs = np.zeros(1 << _log2_of_pairs(len(grams)), np.uint64)
     slots = np.zeros(len(grams) * 3 // 2 + 2, np.uint32)
-    clusters.fill_table(grams.source, grams.first, grams.size, pairs, in_filter, slots)
+    fill_table(grams.source, grams.first, grams.size, pairs, in_filter, slots)
     return {
         "pairs": pairs,
         "filter": in_filter,
@@ -295,9 +292,7 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> d
     largest = np.zeros(len(grams))
     minimum = np.full(len(grams), np.inf)
     rows = grams.rows
-    clusters.bound_grams(
-        rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum
-    )
+    bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum)
     weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
     # Needs differ by factors, as lengths do. A question without weight needs 0.
     positive = minimum[minimum > 0]
@@ -315,7 +310,7 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> d
 
 def _inverted(rows: Ragged, n: int) -> tuple[Integers, npt.NDArray[np.uint32]]:
     """Return the rows that contain each number, in ascending order."""
-    offsets = _edges(np.bincount(rows.values, minlength=n))
+    offsets = edges_of(np.bincount(rows.values, minlength=n))
     rows_with = np.empty(rows.values.size, np.uint32)
     kernels.invert(rows.values, rows.offsets, offsets[:-1].copy(), rows_with)
     return offsets, rows_with

@@ -33,6 +33,8 @@ from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION, WHOLE
 from decon_core.index.text_weights import encode_texts, weights_of
 from decon_core.index.union import search_name
 from decon_core.kernels import runs, screen
+from decon_core.kernels.eights import find_beginnings
+from decon_core.kernels.grams import enter_runs
 from decon_core.storage.store import Array, Store, map_arrays, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
 from decon_core.text.word_cache import FixedVocabulary, Ragged
@@ -68,11 +70,11 @@ class Verbatim:
 
     versions: tuple[Version, ...]
     texts: screen.Texts
-    beginnings: screen.Words64  # Bloom filter of the first bytes of all windows
+    beginnings: npt.NDArray[np.uint64]  # Bloom filter of the first bytes of all windows
     long: screen.Windows
     short: screen.Windows
-    canonical_pairs: screen.Words64
-    canonical_filter: screen.Words64
+    canonical_pairs: npt.NDArray[np.uint64]
+    canonical_filter: npt.NDArray[np.uint64]
     is_whole: npt.NDArray[np.uint8]  # per text: whether it can be found as a whole text
     opens: npt.NDArray[np.uint8]  # per token: whether the n-gram from there opens a comparison
     is_screened: bool  # False: every document is tokenized
@@ -361,7 +363,7 @@ def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
     """Return where windows may begin. Works in stretches, to limit the memory."""
     room, found = np.empty(screen.STRETCH + 2, np.int64), [_NONE]
     for start in range(0, n, screen.STRETCH):
-        n_found = screen.find_beginnings(eights, start, min(start + screen.STRETCH, n), room)
+        n_found = find_beginnings(eights, start, min(start + screen.STRETCH, n), room)
         found.append(room[:n_found].copy())
     return np.concatenate(found)
 
@@ -422,7 +424,7 @@ def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
     n_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
     pairs = np.zeros(1 << _log2_of_pairs(rows.values.size), np.uint64)
     in_filter = np.zeros(n_grams * _FILTER_BITS // 64 + 1, np.uint64)
-    screen.enter_runs(rows.values, rows.offsets, size, pairs, in_filter)
+    enter_runs(rows.values, rows.offsets, size, pairs, in_filter)
     return {"canonical_pairs": pairs, "canonical_filter": in_filter}
 
 

@@ -1,12 +1,22 @@
-"""Allocate large arrays that live as long as one block of a shard."""
+"""Types of arrays, and the allocation of large ones that live as long as one block of a shard."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.uint8]  # 0 or 1
+Numbers = npt.NDArray[np.uint32]
+Words64 = npt.NDArray[np.uint64]
+Int32s = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Short = npt.NDArray[np.uint16] | Numbers  # 16 bits where they fit
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -18,4 +28,6 @@ def alloc_array(n: int, kind: type[Number]) -> npt.NDArray[Number]:
     numpy uses, small results of a block fill the memory freed by it, and memory grows with the
     shard.
     """
+    import pyarrow as pa
+
     return np.frombuffer(pa.allocate_buffer(n * np.dtype(kind).itemsize), kind, n)

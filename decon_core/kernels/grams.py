@@ -1,4 +1,4 @@
-"""n-grams of ragged rows of tokens: number them, count rows with each, invert.
+"""n-grams of ragged rows of tokens: number them, invert, and screen documents for them.
 
 A gram is represented by its position in the tokens and compared token by token, so hash collisions
 do no harm. Reference implementation: dictionaries of tuples in `tests/oracle/decon.py`.
@@ -9,33 +9,24 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.kernels.arrays import Flags, Integers, Numbers, Words64
+from decon_core.kernels.hashing import (
+    BASE,
+    ZERO,
+    digest_of,
+    enter_digest,
+    has_bit,
+    may_hold,
+    mixed,
+    pair_digest,
+    scaled,
+    set_bit,
+    shift_for,
+)
 from decon_core.kernels.jit import kernel
-
-Numbers = npt.NDArray[np.uint32]
-Integers = npt.NDArray[np.int64]
+from decon_core.kernels.tables import slot_of_known
 
 NONE = 0xFFFFFFFF
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-
-
-@kernel
-def _slot(tokens: Numbers, at: int, size: int, n_slots: int) -> int:
-    digest = np.uint64(size)
-    for step in range(size):
-        digest = (digest ^ np.uint64(tokens[at + step])) * _MIX
-        digest ^= digest >> _HALF
-    # The upper half, scaled to the table size, which need not be a power of two.
-    return np.int64(((digest >> _HALF) * np.uint64(n_slots)) >> _HALF)
-
-
-@kernel
-def _is_same(tokens: Numbers, at: int, others: Numbers, other: int, size: int) -> bool:
-    n_same = 0
-    while n_same < size and tokens[at + n_same] == others[other + n_same]:
-        n_same += 1
-    return n_same == size
 
 
 @kernel
@@ -51,21 +42,13 @@ def number_grams(
     numbers[:] = np.uint32(NONE)
     for row in range(offsets.size - 1):
         for at in range(offsets[row], offsets[row + 1] - size + 1):
-            slot = _slot(tokens, at, size, slots.size)
-            while True:
-                number = np.int64(slots[slot]) - 1
-                if number < 0:
-                    number = n
-                    first[n] = at
-                    n += 1
-                    slots[slot] = np.uint32(n)
-                    break
-                if _is_same(tokens, at, tokens, first[number], size):
-                    break
-                slot += 1
-                if slot == slots.size:
-                    slot = 0
-            numbers[at] = np.uint32(number)
+            slot = scaled(digest_of(tokens, at, size), slots.size)
+            slot = slot_of_known(tokens, at, size, slot, tokens, first, slots)
+            if not slots[slot]:
+                first[n] = at
+                n += 1
+                slots[slot] = np.uint32(n)
+            numbers[at] = np.uint32(np.int64(slots[slot]) - 1)
     return n
 
 
@@ -81,16 +64,9 @@ def find_grams(
 ) -> None:
     """Look up grams in a table filled by `number_grams`; `NONE` for unknown ones."""
     for at in range(starts.size):
-        slot = _slot(wanted, starts[at], size, slots.size)
-        numbers[at] = np.uint32(NONE)
-        while slots[slot]:
-            number = np.int64(slots[slot]) - 1
-            if _is_same(wanted, starts[at], tokens, first[number], size):
-                numbers[at] = np.uint32(number)
-                break
-            slot += 1
-            if slot == slots.size:
-                slot = 0
+        slot = scaled(digest_of(wanted, starts[at], size), slots.size)
+        slot = slot_of_known(wanted, starts[at], size, slot, tokens, first, slots)
+        numbers[at] = np.uint32(np.int64(slots[slot]) - 1 if slots[slot] else NONE)
 
 
 @kernel
@@ -112,24 +88,6 @@ def unique_in_rows(
                 unique[n] = np.uint32(number)
                 n += 1
         unique_offsets[row + 1] = n
-
-
-@kernel
-def copy_grams(tokens: Numbers, first: Integers, size: int, out: Numbers) -> None:
-    """Write the tokens of all grams, concatenated."""
-    for number in range(first.size):
-        for step in range(size):
-            out[number * size + step] = tokens[first[number] + step]
-
-
-@kernel
-def add_rows(
-    unique: Numbers, unique_offsets: Integers, multiplicity: Integers, frequency: Integers
-) -> None:
-    """Add each row's multiplicity to the frequency of its grams."""
-    for row in range(unique_offsets.size - 1):
-        for at in range(unique_offsets[row], unique_offsets[row + 1]):
-            frequency[np.int64(unique[at])] += multiplicity[row]
 
 
 @kernel
@@ -160,3 +118,51 @@ def sum_in_order(
         for at in range(offsets[row], offsets[row + 1]):
             total += weights[np.int64(weight_of[at])]
         totals[row] = total
+
+
+# Screening ----------------------------------------------------------------------------------------
+
+
+@kernel
+def _tokens_digest(tokens: Numbers, at: int, size: int) -> np.uint64:
+    digest = ZERO
+    for step in range(size):
+        digest = (digest + np.uint64(tokens[at + step])) * BASE
+    return mixed(digest)
+
+
+@kernel
+def enter_runs(
+    tokens: Numbers, offsets: Integers, size: int, pairs: Words64, in_filter: Words64
+) -> None:
+    """Enter the n-grams of all texts, and their adjacent token pairs, into filters."""
+    shift = shift_for(pairs)
+    for text in range(offsets.size - 1):
+        for at in range(offsets[text], offsets[text + 1] - size + 1):
+            for pair in range(at, at + size - 1):
+                set_bit(pairs, pair_digest(tokens[pair], tokens[pair + 1]) >> shift)
+            enter_digest(_tokens_digest(tokens, at, size), in_filter)
+
+
+@kernel
+def screen_runs(
+    tokens: Numbers,
+    offsets: Integers,
+    size: int,
+    pairs: Words64,
+    in_filter: Words64,
+    shares: Flags,
+) -> None:
+    """Mark the documents that may share an n-gram; no false negatives."""
+    shift = shift_for(pairs)
+    for document in range(offsets.size - 1):
+        start, stop = offsets[document], offsets[document + 1]
+        n_pairs = 0
+        for last in range(start + 1, stop):
+            n_pairs += 1
+            n_pairs *= has_bit(pairs, pair_digest(tokens[last - 1], tokens[last]) >> shift)
+            if n_pairs < size - 1:
+                continue
+            if may_hold(in_filter, _tokens_digest(tokens, last - size + 1, size)):
+                shares[document] = 1
+                break

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -62,7 +62,7 @@ def is_ready(kernel: Callable[..., Any]) -> bool:
 
 
 class _NotYetCompiled:
-    """Placeholder of a kernel until it, or another kernel of its file, is called."""
+    """Placeholder of a kernel until it, or a kernel of a file that names it, is called."""
 
     def __init__(self, function: Callable[..., Any], *, is_inlined: bool) -> None:
         self.function = function
@@ -70,12 +70,23 @@ class _NotYetCompiled:
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
-        names: dict[str, Any] = self.function.__globals__
-        # All kernels of a file at once: a compiled kernel can only call compiled ones.
-        for name, value in [*names.items()]:
-            if isinstance(value, _NotYetCompiled):
-                names[name] = _compiler(is_inlined=value.is_inlined)(value.function)
-        return names[self.function.__name__](*arguments)
+        _replace_placeholders(self.function.__globals__)
+        return self.compiled(*arguments)
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        return _compiler(is_inlined=self.is_inlined)(self.function)
+
+
+def _replace_placeholders(names: dict[str, Any]) -> None:
+    """Compile all kernels that a file names, and those that their files name.
+
+    A compiled kernel can only call compiled ones.
+    """
+    placeholders = {name: one for name, one in names.items() if isinstance(one, _NotYetCompiled)}
+    names.update({name: one.compiled for name, one in placeholders.items()})
+    for one in placeholders.values():
+        _replace_placeholders(one.function.__globals__)
 
 
 @lru_cache(maxsize=2)
@@ -87,7 +98,7 @@ def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..
     return cast(
         "Callable[[Callable[..., Any]], Callable[..., Any]]",
         numba.njit(
-            cache=_find_cache_folder(numba.config) and not is_inlined,
+            cache=_has_cache() and not is_inlined,
             nogil=True,
             error_model="numpy",
             inline="always" if is_inlined else "never",
@@ -126,6 +137,13 @@ def _register_prefetch() -> None:
             fetch(array, at)
 
         return implementation
+
+
+@lru_cache(maxsize=1)  # once: the folder is made inside the one that is set before
+def _has_cache() -> bool:
+    import numba
+
+    return _find_cache_folder(numba.config)
 
 
 def _find_cache_folder(config: Any) -> bool:

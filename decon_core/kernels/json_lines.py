@@ -9,12 +9,11 @@ A block ends in a line break followed by `PADDING` bytes, so that lookahead need
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.utf8 import hex_value, valid_size, write_character
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 # Unsigned: signed indexes cost one more comparison per byte.
 Place = np.uint64
 Number = int | np.int64
@@ -72,48 +71,14 @@ def _n_plain(block: Bytes, at: Place) -> int:
 
 
 @kernel
-def _is_continuation(byte: Byte) -> bool:
-    return bool((byte & 0xC0) == 0x80)
-
-
-@kernel
-def _wide_size(block: Bytes, at: Place) -> int:
-    """Return the length of the character at a non-ASCII byte; 0 if it is not UTF-8."""
-    lead, second = block[at], block[at + _ONE]
-    if (lead < 0xC2) | (lead > 0xF4):
-        return 0
-    if lead < 0xE0:
-        return 2 if _is_continuation(second) else 0
-    # No overlong forms, no surrogates, nothing above the last code point.
-    low, high = 0x80, 0xBF
-    if lead == 0xE0:
-        low = 0xA0
-    elif lead == 0xED:
-        high = 0x9F
-    elif lead == 0xF0:
-        low = 0x90
-    elif lead == 0xF4:
-        high = 0x8F
-    if (second < low) | (second > high) | (not _is_continuation(block[at + np.uint64(2)])):
-        return 0
-    if lead < 0xF0:
-        return 3
-    return 4 if _is_continuation(block[at + np.uint64(3)]) else 0
-
-
-@kernel
 def _four_digits(block: Bytes, at: Place) -> Number:
     """Return the number after `\\u`; -1 if there are no four hexadecimal digits."""
     value = np.int64(0)
     for place in range(4):
-        byte = np.int64(block[at + np.uint64(place)])
-        letter = byte | 0x20
-        if (byte >= 0x30) & (byte <= 0x39):
-            value = value << 4 | byte - 0x30
-        elif (letter >= 0x61) & (letter <= 0x66):
-            value = value << 4 | letter - 0x57
-        else:
+        digit = hex_value(block[at + np.uint64(place)])
+        if digit < 0:
             return -1
+        value = value << 4 | digit
     return value
 
 
@@ -137,37 +102,10 @@ def _escaped(block: Bytes, at: Place) -> tuple[Number, int]:
         if (second < 0xDC00) | (second >= 0xE000):
             return 0, 0
         return 0x10000 + ((point - 0xD800) << 10) + second - 0xDC00, 12
-    if byte == 0x74:
-        return 0x09, 2
-    if byte == 0x72:
-        return 0x0D, 2
-    if byte == 0x62:
-        return 0x08, 2
-    if byte == 0x66:
-        return 0x0C, 2
+    for letter, control in ((0x74, 0x09), (0x72, 0x0D), (0x62, 0x08), (0x66, 0x0C)):  # t, r, b, f
+        if byte == letter:
+            return control, 2
     return 0, 0
-
-
-@kernel
-def _write(text: Bytes, at: Place, point: Number) -> int:
-    """Write a code point; return its number of bytes."""
-    if point < 0x80:
-        text[at] = point
-        return 1
-    if point < 0x800:
-        text[at] = 0xC0 | point >> 6
-        text[at + _ONE] = 0x80 | point & 0x3F
-        return 2
-    if point < 0x10000:
-        text[at] = 0xE0 | point >> 12
-        text[at + _ONE] = 0x80 | point >> 6 & 0x3F
-        text[at + np.uint64(2)] = 0x80 | point & 0x3F
-        return 3
-    text[at] = 0xF0 | point >> 18
-    text[at + _ONE] = 0x80 | point >> 12 & 0x3F
-    text[at + np.uint64(2)] = 0x80 | point >> 6 & 0x3F
-    text[at + np.uint64(3)] = 0x80 | point & 0x3F
-    return 4
 
 
 @kernel
@@ -190,7 +128,7 @@ def _end_of_string(block: Bytes, at: Place) -> Place:
         if byte < 0x20:
             return _ZERO
         while byte >= 0x80:
-            size = _wide_size(block, at)
+            size = valid_size(block, at)
             if size == 0:
                 return _ZERO
             at += np.uint64(size)
@@ -222,14 +160,14 @@ def _read_string(block: Bytes, at: Place, text: Bytes, n: Place) -> tuple[Place,
             if size == 0:
                 return _ZERO, n, 0
             at += np.uint64(size)
-            size = _write(text, n, point)
+            size = write_character(point, text, n)
             n += np.uint64(size)
             n_continuing += size - 1
             continue
         if byte < 0x20:
             return _ZERO, n, 0
         while byte >= 0x80:
-            size = _wide_size(block, at)
+            size = valid_size(block, at)
             if size == 0:
                 return _ZERO, n, 0
             for step in range(_WIDEST):
@@ -479,7 +417,7 @@ def _n_characters(text: Bytes, start: int, stop: int) -> int:
                 needed = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
                 if np.int64(end - at) < needed:
                     return -1
-                size = _wide_size(text, at)
+                size = valid_size(text, at)
                 if size == 0:
                     return -1
             at += np.uint64(size)

@@ -10,16 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from decon_core.kernels.arrays import Flags, Integers, Numbers, Words64
+from decon_core.kernels.automaton import END, ZERO, automaton_of, step
+from decon_core.kernels.hashing import LOW, digest_of, has_bit, pair_digest, scaled, set_bit
 from decon_core.kernels.jit import inlined, kernel
-
-Numbers = npt.NDArray[np.uint32]
-Words64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.uint8]
-
-NONE = -1
+from decon_core.kernels.ranges import NONE, first_at_least, n_same, zeros
+from decon_core.kernels.tables import next_slot, slot_of_gram
 
 # Columns of `place` and of `blocks`.
 DOCUMENT, TEXT, LENGTH = 0, 1, 2
@@ -46,11 +43,6 @@ class Run(NamedTuple):
     length: int
 
 
-# A suffix automaton is three arrays: states (one for all substrings with the same end positions),
-# edges (by token, from state to state), and hash slots with edge numbers from 1.
-LONGEST, LINK, END, EDGES = 0, 1, 2, 3
-SOURCE, TOKEN, TARGET, NEXT = 0, 1, 2, 3
-
 # Maximum document tokens in one automaton: about 6 MB.
 _WINDOW = 1 << 15
 
@@ -58,50 +50,12 @@ _WINDOW = 1 << 15
 _WORK_TO_ENTER = 64
 _WORK_TO_STEP = 8
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_BASE = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
-
-# Not a literal: numba compiles a function called with a literal twice.
-_ZERO = np.int64(0)
-
-
 # n-grams ------------------------------------------------------------------------------------------
 
 
 @kernel
-def _digest(tokens: Numbers, at: int, size: int) -> np.uint64:
-    digest = np.uint64(0)
-    for step in range(size):
-        digest = digest * _BASE + np.uint64(tokens[at + step]) * _MIX
-    digest = (digest ^ (digest >> _HALF)) * _MIX
-    return digest ^ (digest >> _HALF)
-
-
-@inlined
-def _scaled(digest: np.uint64, n: int) -> int:
-    return np.int64(((digest >> _HALF) * np.uint64(n)) >> _HALF)
-
-
-@kernel
-def _n_same(tokens: Numbers, at: int, others: Numbers, other: int, most: int) -> int:
-    n = 0
-    while n < most and tokens[at + n] == others[other + n]:
-        n += 1
-    return n
-
-
-@kernel
-def _pair_bit(tokens: Numbers, at: int, n_bits: int) -> int:
-    pair = (np.uint64(tokens[at]) * _BASE + np.uint64(tokens[at + 1])) * _MIX
-    return np.int64(((pair >> _HALF) * np.uint64(n_bits)) >> _HALF)
-
-
-@kernel
-def _has_pair(pairs: Words64, tokens: Numbers, at: int) -> int:
-    bit = _pair_bit(tokens, at, 64 * pairs.size)
-    return np.int64((pairs[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
+def _pair_bit(tokens: Numbers, at: int, pairs: Words64) -> np.uint64:
+    return np.uint64(scaled(pair_digest(tokens[at], tokens[at + 1]), 64 * pairs.size))
 
 
 @kernel
@@ -109,8 +63,7 @@ def enter_pairs(tokens: Numbers, offsets: Integers, pairs: Words64) -> None:
     """Enter the adjacent token pairs of texts into a filter."""
     for text in range(offsets.size - 1):
         for at in range(offsets[text], offsets[text + 1] - 1):
-            bit = _pair_bit(tokens, at, 64 * pairs.size)
-            pairs[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+            set_bit(pairs, _pair_bit(tokens, at, pairs))
 
 
 @kernel
@@ -121,14 +74,12 @@ def fill_slots(tokens: Numbers, gram_at: Numbers, size: int, slots: Numbers) -> 
     """
     n_slots = slots.size // 2
     for number in range(gram_at.size):
-        digest = _digest(tokens, np.int64(gram_at[number]), size)
-        slot = _scaled(digest, n_slots)
+        digest = digest_of(tokens, np.int64(gram_at[number]), size)
+        slot = scaled(digest, n_slots)
         while slots[2 * slot]:
-            slot += 1
-            if slot == n_slots:
-                slot = 0
+            slot = next_slot(slot, n_slots)
         slots[2 * slot] = np.uint32(number + 1)
-        slots[2 * slot + 1] = np.uint32(digest & _LOW)
+        slots[2 * slot + 1] = np.uint32(digest & LOW)
 
 
 @kernel
@@ -137,16 +88,14 @@ def _number_of(
 ) -> int:
     """Return the number of the n-gram at a position, or `NONE`."""
     n_slots = slots.size // 2
-    digest = _digest(tokens, at, size)
-    slot = _scaled(digest, n_slots)
+    digest = digest_of(tokens, at, size)
+    slot = scaled(digest, n_slots)
     while slots[2 * slot]:
-        if slots[2 * slot + 1] == digest & _LOW:
+        if slots[2 * slot + 1] == digest & LOW:
             number = np.int64(slots[2 * slot]) - 1
-            if _n_same(tokens, at, known, np.int64(gram_at[number]), size) == size:
+            if n_same(tokens, at, known, np.int64(gram_at[number]), size) == size:
                 return number
-        slot += 1
-        if slot == n_slots:
-            slot = 0
+        slot = next_slot(slot, n_slots)
     return NONE
 
 
@@ -154,27 +103,14 @@ def _number_of(
 def enter_grams(tokens: Numbers, start: int, stop: int, size: int, slots: Numbers) -> None:
     """Enter the n-grams of a range of tokens. `slots`: zeros, more than n-grams."""
     for at in range(start, stop - size + 1):
-        slot = _scaled(_digest(tokens, at, size), slots.size)
-        while slots[slot]:
-            if _n_same(tokens, at, tokens, np.int64(slots[slot]) - 1, size) == size:
-                break
-            slot += 1
-            if slot == slots.size:
-                slot = 0
+        slot = slot_of_gram(tokens, at, size, tokens, slots)
         if not slots[slot]:
             slots[slot] = np.uint32(at + 1)
 
 
 @kernel
 def _has_gram(tokens: Numbers, slots: Numbers, text: Numbers, at: int, size: int) -> bool:
-    slot = _scaled(_digest(text, at, size), slots.size)
-    while slots[slot]:
-        if _n_same(text, at, tokens, np.int64(slots[slot]) - 1, size) == size:
-            return True
-        slot += 1
-        if slot == slots.size:
-            slot = 0
-    return False
+    return slots[slot_of_gram(text, at, size, tokens, slots)] > 0
 
 
 @kernel
@@ -215,129 +151,6 @@ def covered(
     return n
 
 
-@kernel
-def _zeros(n: int) -> Numbers:
-    """Like `np.zeros`, which takes several times as long to compile."""
-    array = np.empty(n, np.uint32)
-    for at in range(n):
-        array[at] = 0
-    return array
-
-
-# Suffix automaton ---------------------------------------------------------------------------------
-
-
-@inlined
-def _set_state(states: Integers, state: int, longest: int, link: int, end: int) -> None:
-    states[state, LONGEST] = longest
-    states[state, LINK] = link
-    states[state, END] = end
-    states[state, EDGES] = NONE
-
-
-@kernel
-def _edge_slot(edges: Integers, slots: Numbers, state: int, token: int) -> int:
-    """Return the slot of the edge from a state by a token, or a free slot for it."""
-    digest = (np.uint64(state) * _BASE ^ np.uint64(token)) * _MIX
-    digest = (digest ^ (digest >> _HALF)) * _MIX
-    slot = _scaled(digest, slots.size)
-    while slots[slot]:
-        edge = np.int64(slots[slot]) - 1
-        if edges[edge, SOURCE] == state and edges[edge, TOKEN] == token:
-            break
-        slot += 1
-        if slot == slots.size:
-            slot = 0
-    return slot
-
-
-@inlined
-def _add_edge(
-    states: Integers,
-    edges: Integers,
-    slots: Numbers,
-    n_edges: int,
-    state: int,
-    token: int,
-    target: int,
-) -> int:
-    edges[n_edges, SOURCE] = state
-    edges[n_edges, TOKEN] = token
-    edges[n_edges, TARGET] = target
-    edges[n_edges, NEXT] = states[state, EDGES]
-    states[state, EDGES] = n_edges
-    slots[_edge_slot(edges, slots, state, token)] = np.uint32(n_edges + 1)
-    return n_edges + 1
-
-
-@kernel
-def _automaton_of(tokens: Numbers, start: int, stop: int) -> tuple[Integers, Integers, Numbers]:
-    """Build the suffix automaton of a range of tokens: at most 2n states and 3n edges.
-
-    `END` is the end of the first occurrence of a state's substrings, so that the first occurrence
-    of a run is found.
-    """
-    n = stop - start
-    states, edges = np.empty((2 * n + 2, 4), np.int64), np.empty((3 * n + 2, 4), np.int64)
-    slots = _zeros(6 * n + 4)
-    _set_state(states, 0, 0, NONE, start)
-    last, n_states, n_edges = _ZERO, _ZERO + 1, _ZERO
-    for at in range(start, stop):
-        token = np.int64(tokens[at])
-        new = n_states
-        n_states += 1
-        _set_state(states, new, states[last, LONGEST] + 1, 0, at + 1)
-        state = last
-        last = new
-        edge = _ZERO
-        while state != NONE:
-            edge = np.int64(slots[_edge_slot(edges, slots, state, token)]) - 1
-            if edge != NONE:
-                break
-            n_edges = _add_edge(states, edges, slots, n_edges, state, token, new)
-            state = states[state, LINK]
-        if state == NONE:
-            continue
-        target = edges[edge, TARGET]
-        if states[target, LONGEST] == states[state, LONGEST] + 1:
-            states[new, LINK] = target
-            continue
-        # The shorter substrings of the target have a new end position: they get a separate state.
-        shorter = n_states
-        n_states += 1
-        longest = states[state, LONGEST] + 1
-        _set_state(states, shorter, longest, states[target, LINK], states[target, END])
-        edge = states[target, EDGES]
-        while edge != NONE:
-            old, goal = edges[edge, TOKEN], edges[edge, TARGET]
-            n_edges = _add_edge(states, edges, slots, n_edges, shorter, old, goal)
-            edge = edges[edge, NEXT]
-        while state != NONE:
-            edge = np.int64(slots[_edge_slot(edges, slots, state, token)]) - 1
-            if edge == NONE or edges[edge, TARGET] != target:
-                break
-            edges[edge, TARGET] = shorter
-            state = states[state, LINK]
-        states[target, LINK] = shorter
-        states[new, LINK] = shorter
-    return states, edges, slots
-
-
-@kernel
-def _step(
-    states: Integers, edges: Integers, slots: Numbers, state: int, length: int, token: int
-) -> tuple[int, int]:
-    """Step by a token; return state and length of the longest known run ending with it."""
-    while True:
-        edge = np.int64(slots[_edge_slot(edges, slots, state, token)]) - 1
-        if edge != NONE:
-            return edges[edge, TARGET], length + 1
-        if state == 0:
-            return state, state
-        state = states[state, LINK]
-        length = states[state, LONGEST]
-
-
 # The longest run of each text ---------------------------------------------------------------------
 
 
@@ -358,7 +171,7 @@ def longest_runs(
     first of equally long ones. `touched` gets these texts in arbitrary order; their number is
     returned. The caller must reset `best` to zero for them.
     """
-    n_touched = _ZERO
+    n_touched = ZERO
     for first in range(start, stop - size + 1, _WINDOW):
         last = min(first + _WINDOW, stop - size + 1)
         n_touched, is_done = _follow_hits(
@@ -398,9 +211,9 @@ def _follow_hits(
     # Most n-grams contain a pair of tokens that is adjacent in no text.
     n_pairs = 0
     for at in range(first, first + size - 2):
-        n_pairs = (n_pairs + 1) * _has_pair(pairs, tokens, at)
+        n_pairs = (n_pairs + 1) * has_bit(pairs, _pair_bit(tokens, at, pairs))
     for at in range(first, last):
-        n_pairs = (n_pairs + 1) * _has_pair(pairs, tokens, at + size - 2)
+        n_pairs = (n_pairs + 1) * has_bit(pairs, _pair_bit(tokens, at + size - 2, pairs))
         if n_pairs < size - 1:
             continue
         number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
@@ -417,7 +230,7 @@ def _follow_hits(
             most = min(text_stop - known, stop - at)
             if most <= best[text]:
                 continue  # not longer than an earlier one
-            length = size + _n_same(tokens, at + size, known_tokens, known + size, most - size)
+            length = size + n_same(tokens, at + size, known_tokens, known + size, most - size)
             work += length
             if best[text] == 0:
                 touched[n_touched] = text
@@ -461,7 +274,7 @@ def _follow_texts(
 ) -> int:
     """Find the same runs by stepping the touched texts through an automaton of the range."""
     known_tokens, offsets, _, slots, gram_at, posting_offsets, postings, posting_texts = texts
-    is_seen = _zeros(gram_at.size)
+    is_seen = zeros(gram_at.size)
     for at in range(first, last):
         number = _number_of(tokens, at, size, known_tokens, gram_at, slots)
         if number == NONE or is_seen[number]:
@@ -477,17 +290,15 @@ def _follow_texts(
     longest = 0
     for at in range(n_touched):
         longest = max(longest, offsets[touched[at] + 1] - offsets[touched[at]])
-    states, edges, edge_slots = _automaton_of(tokens, first, min(last - 1 + longest, stop))
+    automaton = automaton_of(tokens, first, min(last - 1 + longest, stop))
     for at in range(n_touched):
         text = touched[at]
         text_start = offsets[text]
-        state, length = _ZERO, _ZERO
+        state, length = ZERO, ZERO
         for known in range(text_start, offsets[text + 1]):
-            state, length = _step(
-                states, edges, edge_slots, state, length, np.int64(known_tokens[known])
-            )
+            state, length = step(automaton, state, length, np.int64(known_tokens[known]))
             if length >= size:
-                document = states[state, END] - length
+                document = automaton.states[state, END] - length
                 run = Run(document, known + 1 - length - text_start, length)
                 _keep_better(text, run, best, place)
     return n_touched
@@ -505,14 +316,14 @@ def matching_blocks(a: Numbers, b: Numbers, least: int, blocks: Integers) -> int
     `min(a.size, b.size) // least`, as blocks share no tokens. Two blocks are never adjacent on both
     sides: they would have been found as one.
     """
-    slots = _zeros(2 * b.size + 2)
+    slots = zeros(2 * b.size + 2)
     enter_grams(b, 0, b.size, least, slots)
     ranges = np.empty((a.size // 2 + 1, 2), np.int64)
     ranges = ranges[: _shared_ranges(a, b, least, slots, ranges)]
     # A stack of ranges of both sides still to search, and of blocks (length instead of 0), which
     # follow the range to their left. Each block pushes at most two ranges.
     stack = np.empty((2 * (min(a.size, b.size) // least) + 3, 5), np.int64)
-    n_stack = _push(stack, _ZERO, 0, a.size, 0, b.size, 0)
+    n_stack = _push(stack, ZERO, 0, a.size, 0, b.size, 0)
     n_blocks = 0
     while n_stack:
         n_stack -= 1
@@ -577,28 +388,22 @@ def _longest_run(
 ) -> Run:
     """Return the longest run in these ranges, first in `a`, then in `b`; empty if too short."""
     best = Run(0, 0, 0)
-    number, behind = 0, ranges.shape[0]
-    while number < behind:
-        middle = (number + behind) // 2
-        if ranges[middle, 1] > a_start:
-            behind = middle
-        else:
-            number = middle + 1
+    number = first_at_least(ranges[:, 1], 0, ranges.shape[0], a_start + 1)
     while number < ranges.shape[0] and ranges[number, 1] - a_start < least:
         number += 1
     if number == ranges.shape[0] or a_stop - ranges[number, 0] < least:
         return best
-    states, edges, slots = _automaton_of(b, b_start, b_stop)
+    automaton = automaton_of(b, b_start, b_stop)
     while number < ranges.shape[0] and ranges[number, 0] < a_stop:
         first, last = max(ranges[number, 0], a_start), min(ranges[number, 1], a_stop)
         number += 1
         if last - first < least or last - first <= best.length:
             continue
-        state, length = _ZERO, _ZERO
+        state, length = ZERO, ZERO
         for at in range(first, last):
-            state, length = _step(states, edges, slots, state, length, np.int64(a[at]))
+            state, length = step(automaton, state, length, np.int64(a[at]))
             if length >= least and length > best.length:
-                text = states[state, END] - length
+                text = automaton.states[state, END] - length
                 best = Run(at + 1 - length, text, length)
         if best.length == b_stop - b_start:
             break

@@ -11,17 +11,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from decon_core.kernels.arrays import Bytes, Flags, Integers, Numbers, Words64
+from decon_core.kernels.eights import eight, sixteen
+from decon_core.kernels.hashing import (
+    BASE,
+    HALF,
+    LOW,
+    MIX,
+    ONE,
+    SIX,
+    SIX_BITS,
+    ZERO,
+    enter_digest,
+    may_hold,
+    mixed,
+    scaled,
+    scaled_low,
+    shift_for,
+)
 from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.ranges import NONE, first_at_least, n_same
+from decon_core.kernels.tables import free_slot, next_slot, slot_of_known
 
-Bytes = npt.NDArray[np.uint8]
-Words64 = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.uint32]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.uint8]
-
-NONE = -1
 NEVER = 0xFFFFFFFF
 # Window sizes. The longer one is more selective, and fits most n-grams.
 LONG, SHORT = 20, 12
@@ -58,76 +70,35 @@ class Texts(NamedTuple):
 # Columns of `found`: a document, a text that it contains in full, and the byte offset.
 DOCUMENT, TEXT, PLACE = 0, 1, 2
 
-_A = np.uint64(0xD6E8FEB86659FD93)
-_B = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
-_HIGH = _LOW << _HALF
-_SIX = np.uint64(6)
-_SIX_BITS = np.uint64(63)
-_ONE = np.uint64(1)
-_ZERO = np.uint64(0)
-_TWO = np.uint64(2)
-_THREE = np.uint64(3)
-_SEVEN = np.uint64(7)
-_TOP = np.uint64(56)
-_BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)
-_EACH = np.uint64(0x0101010101010101)
-
+_HIGH = LOW << HALF
 _WIDE = np.uint8(0xC0)  # the first byte of a character beyond ASCII, at least
 _MOST_RATE = 1024.0  # exceeds the rate of seventeen bytes that each occur once in all texts
 
-# Eight bytes in one number: a byte plus one of these has its high bit set from that character up.
-_LOW_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_HIGH_BITS = np.uint64(0x8080808080808080)
-_CASE_BITS = np.uint64(0x2020202020202020)
-_FROM_A = np.uint64((0x80 - ord("a")) * 0x0101010101010101)
-_ABOVE_Z = np.uint64((0x7F - ord("z")) * 0x0101010101010101)
-_FROM_0 = np.uint64((0x80 - ord("0")) * 0x0101010101010101)
-_ABOVE_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
-
-
-@kernel
-def _mixed(digest: np.uint64) -> np.uint64:
-    digest = (digest ^ (digest >> _HALF)) * _B
-    return digest ^ (digest >> _HALF)
-
-
-@kernel
-def _scaled(digest: np.uint64, n: int) -> int:
-    """Scale the lower half to n slots; the upper half is stored in the slot."""
-    return np.int64(((digest & _LOW) * np.uint64(n)) >> _HALF)
-
-
-@kernel
-def _filter_bits(digest: np.uint64) -> np.uint64:
-    bits = _ONE << (digest & _SIX_BITS) | _ONE << ((digest >> _SIX) & _SIX_BITS)
-    bits |= _ONE << ((digest >> np.uint64(34)) & _SIX_BITS)
-    return bits | _ONE << ((digest >> np.uint64(40)) & _SIX_BITS)
-
-
-@kernel
-def _may_hold(in_filter: Words64, digest: np.uint64) -> bool:
-    bits = _filter_bits(digest)
-    return in_filter[_scaled(digest, in_filter.size)] & bits == bits
+_BIT_1, _BIT_2 = np.uint64(34), np.uint64(28)  # of a quick digest
 
 
 @kernel
 def enter_beginnings(eights: Words64, places: Integers, in_filter: Words64) -> None:
     """Enter the first bytes of windows into a zeroed filter; its size is a power of two."""
-    shift = _shift_for(in_filter) + _SIX
+    shift = shift_for(in_filter) + SIX
     for number in range(places.size):
         digest = _quick_digest(eights, places[number])
-        bits = _ONE << ((digest >> _BIT_1) & _SIX_BITS) | _ONE << ((digest >> _BIT_2) & _SIX_BITS)
+        bits = ONE << ((digest >> _BIT_1) & SIX_BITS) | ONE << ((digest >> _BIT_2) & SIX_BITS)
         in_filter[np.int64(digest >> shift)] |= bits
+
+
+@kernel
+def _quick_digest(eights: Words64, at: int) -> np.uint64:
+    """Return a cheap digest of twelve bytes, for every word; its upper bits are better mixed."""
+    first, second = sixteen(eights, at)
+    return (first ^ (second & LOW) * MIX) * BASE
 
 
 @kernel
 def enter_filter(digests: Words64, in_filter: Words64) -> None:
     """Enter digests into a zeroed filter."""
     for number in range(digests.size):
-        digest = digests[number]
-        in_filter[_scaled(digest, in_filter.size)] |= _filter_bits(digest)
+        enter_digest(digests[number], in_filter)
 
 
 @kernel
@@ -135,88 +106,27 @@ def enter(digests: Words64, slots: Words64) -> None:
     """Enter distinct windows, by number, into a zeroed table."""
     for number in range(digests.size):
         digest = digests[number]
-        slot = _scaled(digest, slots.size)
-        while slots[slot]:
-            slot += 1
-            if slot == slots.size:
-                slot = 0
+        slot = free_slot(scaled_low(digest, slots.size), slots)
         slots[slot] = digest & _HIGH | np.uint64(number + 1)
-
-
-@kernel
-def _first_at_least(numbers: Integers, start: int, stop: int, least: int) -> int:
-    while start < stop:
-        middle = (start + stop) // 2
-        if numbers[middle] < least:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-# Bytes --------------------------------------------------------------------------------------------
-
-
-@kernel
-def _eight(eights: Words64, at: int) -> np.uint64:
-    """Return the eight bytes from a position on."""
-    place = np.uint64(at)  # unsigned: numba checks every signed index for negative values
-    shift = (place & _SEVEN) << _THREE
-    group = place >> _THREE
-    return eights[group] >> shift | (eights[group + _ONE] << _ONE) << (_SIX_BITS - shift)
 
 
 @kernel
 def _digest(eights: Words64, at: int, size: int) -> np.uint64:
     """Return the digest of a window."""
-    first, second = _eight(eights, at), _eight(eights, at + 8)
-    digest = first * _A
+    first, second = sixteen(eights, at)
+    digest = first * BASE
     if size == LONG:
-        return _mixed((digest ^ second) * _B + (_eight(eights, at + 16) & _LOW) * _A)
-    return _mixed(digest + (second & _LOW) * _B)
-
-
-@kernel
-def _quick_digest(eights: Words64, at: int) -> np.uint64:
-    """Return a cheap digest of twelve bytes, for every word; its upper bits are better mixed."""
-    place = np.uint64(at)
-    shift = (place & _SEVEN) << _THREE
-    group = place >> _THREE
-    middle = eights[group + _ONE]
-    first = eights[group] >> shift | (middle << _ONE) << (_SIX_BITS - shift)
-    second = middle >> shift | (eights[group + _TWO] << _ONE) << (_SIX_BITS - shift)
-    return (first ^ (second & _LOW) * _B) * _A
-
-
-@kernel
-def _word_bytes(eight: np.uint64) -> np.uint64:
-    """Return the high bit of every byte in a word: letters, digits, non-ASCII."""
-    low = eight & _LOW_SEVENS
-    lowered = low | _CASE_BITS
-    letters = (lowered + _FROM_A) & ~(lowered + _ABOVE_Z)
-    digits = (low + _FROM_0) & ~(low + _ABOVE_9)
-    return (letters | digits | eight) & _HIGH_BITS
-
-
-@kernel
-def _beginnings(eight: np.uint64, is_inside: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the high bit of every byte at which a word or a non-ASCII character begins.
-
-    And whether the last byte is part of a word, as input for the next eight.
-    """
-    words = _word_bytes(eight)
-    begins = words & ~((words << np.uint64(8)) | (is_inside << _SEVEN))
-    # The first byte of a multi-byte character has two high bits set, the others one.
-    return begins | (eight & (eight << _ONE) & _HIGH_BITS), words >> np.uint64(63)
+        return mixed((digest ^ second) * MIX + (eight(eights, at + 16) & LOW) * BASE)
+    return mixed(digest + (second & LOW) * MIX)
 
 
 @kernel
 def _few_bytes(data: Bytes, at: int, size: int, n: int) -> int:
     """Hash a few consecutive bytes to n slots."""
-    number = _ZERO
+    number = ZERO
     for step in range(size):
         number = number << np.uint64(8) | np.uint64(data[at + step])
-    return _scaled((number * _B) >> _HALF, n)
+    return scaled(number * MIX, n)
 
 
 @kernel
@@ -280,7 +190,7 @@ def choose(
             continue
         start, last = starts[number], stops[number] - size
         best = NONE
-        at = _first_at_least(places, 0, places.size, start)
+        at = first_at_least(places, 0, places.size, start)
         while at < places.size and places[at] <= last:
             is_behind = places[at] > start or data[places[at]] >= _WIDE
             if is_behind and (best == NONE or ranks[at] < ranks[best]):
@@ -307,27 +217,14 @@ def number_windows(
     n = 0
     for at in range(places.size):
         digest = _digest(eights, places[at], size)
-        slot = _scaled(digest, slots.size)
-        while slots[slot]:
-            if _is_same(data, places[at], data, first[np.int64(slots[slot]) - 1], size):
-                break
-            slot += 1
-            if slot == slots.size:
-                slot = 0
+        slot = scaled_low(digest, slots.size)
+        slot = slot_of_known(data, places[at], size, slot, data, first, slots)
         if not slots[slot]:
             first[n], digests[n] = places[at], digest
             n += 1
             slots[slot] = np.uint32(n)
         numbers[at] = slots[slot] - np.uint32(1)
     return n
-
-
-@kernel
-def _is_same(data: Bytes, at: int, other: Bytes, other_at: int, size: int) -> bool:
-    step = 0
-    while step < size and data[at + step] == other[other_at + step]:
-        step += 1
-    return step == size
 
 
 @inlined
@@ -377,7 +274,7 @@ def _use_window(
             n_before = _n_before(data, start, at, texts, text, place)
             if n_before >= np.int64(windows.gram_before[use]):
                 end = texts.token_offsets[text + 1]
-                token = _first_at_least(
+                token = first_at_least(
                     texts.token_starts, texts.token_offsets[text], end, place - n_before
                 )
                 token += n_tokens - 1
@@ -391,7 +288,7 @@ def _use_window(
         length = texts.offsets[text + 1] - texts.offsets[text]
         if begin < start or begin + length > stop:
             continue
-        if _is_same(data, begin, texts.data, texts.offsets[text], length):
+        if n_same(data, begin, texts.data, texts.offsets[text], length) == length:
             if n_found < found.shape[0]:
                 found[n_found, DOCUMENT], found[n_found, TEXT] = document, text
                 found[n_found, PLACE] = begin - start
@@ -400,56 +297,21 @@ def _use_window(
 
 
 @kernel
-def find_beginnings(eights: Words64, start: int, stop: int, places: Integers) -> int:
-    """Find the positions between two bytes where windows may begin; return how many.
-
-    `start` is a multiple of eight. `places` has room for every byte and two more, as the bytes
-    between documents are arbitrary.
-    """
-    n_places = 0
-    inside = _ZERO
-    if start:
-        _, inside = _beginnings(eights[(start >> 3) - 1], inside)
-    for group in range(start >> 3, (stop + 7) >> 3):
-        begins, inside = _beginnings(eights[group], inside)
-        begins >>= _SEVEN
-        base = group << 3
-        # Words have about five letters: two positions are always written, which costs less than a
-        # mispredicted branch.
-        for _ in range(2):
-            places[n_places] = base + _lowest(begins)
-            n_places += np.int64(begins != _ZERO)
-            begins &= begins - _ONE
-        while begins:
-            places[n_places] = base + _lowest(begins)
-            n_places += 1
-            begins &= begins - _ONE
-    return n_places
-
-
-@kernel
-def _lowest(marks: np.uint64) -> int:
-    """Return the number of the first byte whose low bit is set."""
-    below = (marks & (~marks + _ONE)) - _ONE
-    return np.int64(((below & _EACH) * _EACH) >> _TOP)
-
-
-@kernel
 def sift(eights: Words64, places: Integers, beginnings: Words64, left: Integers) -> int:
     """Keep the positions that pass the filter of beginnings; return how many.
 
     `left` has room for all and one more. A separate kernel keeps this hot loop short.
     """
-    shift = _shift_for(beginnings) + _SIX
-    n = _ZERO
+    shift = shift_for(beginnings) + SIX
+    n = ZERO
     for number in range(places.size):
         digest = _quick_digest(eights, places[number])
         bits = beginnings[digest >> shift]
         left[n] = places[number]
         n += (
-            (bits >> ((digest >> _BIT_1) & _SIX_BITS))
-            & (bits >> ((digest >> _BIT_2) & _SIX_BITS))
-            & _ONE
+            (bits >> ((digest >> _BIT_1) & SIX_BITS))
+            & (bits >> ((digest >> _BIT_2) & SIX_BITS))
+            & ONE
         )
     return np.int64(n)
 
@@ -474,8 +336,8 @@ def find_windows(
     n_held = 0
     for at in places:
         digest = _digest(eights, at, size)
-        left[n_held], numbers[n_held] = at, _scaled(digest, slots.size)
-        n_held += np.int64(_may_hold(in_filter, digest))
+        left[n_held], numbers[n_held] = at, scaled_low(digest, slots.size)
+        n_held += np.int64(may_hold(in_filter, digest))
     n_likely = 0
     for place in range(n_held):
         digest = _digest(eights, left[place], size)
@@ -484,19 +346,19 @@ def find_windows(
         n_likely += np.int64(slot != NONE)
     first = np.empty(n_likely, np.int64)
     for place in range(n_likely):
-        first[place] = firsts[np.int64(slots[numbers[place]] & _LOW) - 1]
+        first[place] = firsts[np.int64(slots[numbers[place]] & LOW) - 1]
     n = 0
     for place in range(n_likely):
         at, slot = left[place], numbers[place]
         digest = _digest(eights, at, size)
         is_same = _are_same(eights, at, text_eights, first[place], size)
         while not is_same and slot != NONE:  # two windows with one digest: very rare
-            slot = _likely_slot(digest, (slot + 1) % slots.size, slots)
+            slot = _likely_slot(digest, next_slot(slot, slots.size), slots)
             if slot != NONE:
-                other = firsts[np.int64(slots[slot] & _LOW) - 1]
+                other = firsts[np.int64(slots[slot] & LOW) - 1]
                 is_same = _are_same(eights, at, text_eights, other, size)
         if is_same:
-            left[n], numbers[n] = at, np.int64(slots[slot] & _LOW) - 1
+            left[n], numbers[n] = at, np.int64(slots[slot] & LOW) - 1
             n += 1
     return n
 
@@ -507,21 +369,21 @@ def _likely_slot(digest: np.uint64, slot: int, slots: Words64) -> int:
     while slots[slot]:
         if slots[slot] & _HIGH == digest & _HIGH:
             return slot
-        slot += 1
-        if slot == slots.size:
-            slot = 0
+        slot = next_slot(slot, slots.size)
     return NONE
 
 
 @kernel
 def _are_same(eights: Words64, at: int, others: Words64, other_at: int, size: int) -> bool:
     """Return whether two windows have the same bytes."""
-    first = _eight(eights, at) ^ _eight(others, other_at)
-    second = _eight(eights, at + 8) ^ _eight(others, other_at + 8)
+    first, second = sixteen(eights, at)
+    other_first, other_second = sixteen(others, other_at)
+    first ^= other_first
+    second ^= other_second
     if size == LONG:
-        third = _eight(eights, at + 16) ^ _eight(others, other_at + 16)
-        return first | second | (third & _LOW) == _ZERO
-    return first | (second & _LOW) == _ZERO
+        third = eight(eights, at + 16) ^ eight(others, other_at + 16)
+        return first | second | (third & LOW) == ZERO
+    return first | (second & LOW) == ZERO
 
 
 @kernel
@@ -593,70 +455,3 @@ def screen(
         if n_found > found.shape[0]:
             return n_before, document
     return n_found, starts.size
-
-
-# Canonical tokens ---------------------------------------------------------------------------------
-
-
-@kernel
-def _tokens_digest(tokens: Numbers, at: int, size: int) -> np.uint64:
-    digest = _ZERO
-    for step in range(size):
-        digest = (digest + np.uint64(tokens[at + step])) * _A
-    return _mixed(digest)
-
-
-@kernel
-def _pair_bit(first: np.uint64, second: np.uint64, shift: np.uint64) -> np.uint64:
-    return ((first * _A + second) * _B) >> shift
-
-
-@kernel
-def _shift_for(pairs: Words64) -> np.uint64:
-    """Return the shift that gives a bit number of an array whose size is a power of two."""
-    shift = np.uint64(58)
-    n = pairs.size
-    while n > 1:
-        n >>= 1
-        shift -= _ONE
-    return shift
-
-
-@kernel
-def enter_runs(
-    tokens: Numbers, offsets: Integers, size: int, pairs: Words64, in_filter: Words64
-) -> None:
-    """Enter the n-grams of all texts, and their adjacent token pairs, into filters."""
-    shift = _shift_for(pairs)
-    for text in range(offsets.size - 1):
-        for at in range(offsets[text], offsets[text + 1] - size + 1):
-            for pair in range(at, at + size - 1):
-                bit = _pair_bit(np.uint64(tokens[pair]), np.uint64(tokens[pair + 1]), shift)
-                pairs[np.int64(bit >> _SIX)] |= _ONE << (bit & _SIX_BITS)
-            digest = _tokens_digest(tokens, at, size)
-            in_filter[_scaled(digest, in_filter.size)] |= _filter_bits(digest)
-
-
-@kernel
-def screen_runs(
-    tokens: Numbers,
-    offsets: Integers,
-    size: int,
-    pairs: Words64,
-    in_filter: Words64,
-    shares: Flags,
-) -> None:
-    """Mark the documents that may share an n-gram; no false negatives."""
-    shift = _shift_for(pairs)
-    for document in range(offsets.size - 1):
-        start, stop = offsets[document], offsets[document + 1]
-        n_pairs = 0
-        for last in range(start + 1, stop):
-            bit = _pair_bit(np.uint64(tokens[last - 1]), np.uint64(tokens[last]), shift)
-            n_pairs += 1
-            n_pairs *= np.int64((pairs[np.int64(bit >> _SIX)] >> (bit & _SIX_BITS)) & _ONE)
-            if n_pairs < size - 1:
-                continue
-            if _may_hold(in_filter, _tokens_digest(tokens, last - size + 1, size)):
-                shares[document] = 1
-                break

@@ -1,28 +1,16 @@
-"""Split text into words, and look words up in a growing table.
+"""Lower-case text and split it into words.
 
-Reference implementation: `text.clean` and a dict. A word of up to 15 bytes is its own key; a longer
-one is found by hash and compared byte by byte, so words are never confused.
-
-The table is one array with four numbers per slot, so that a lookup costs one CPU cache miss:
-
-    low, high   up to 15 bytes: the bytes, with their number on top; longer: a hash with `LONG` and
-                the number on top. `high` is 0 in a free slot.
-    value       its tokens, or their position, or `PENDING` and a number in this round
-    origin      of a longer word: position of its bytes in `kept`
+Reference implementation: `clean` in `text/canonical.py`.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from decon_core.kernels.jit import inlined, kernel, prefetch
-
-Bytes = npt.NDArray[np.uint8]
-Words64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
-CodePoints = npt.NDArray[np.int32]
-Tokens = npt.NDArray[np.uint32]
+from decon_core.kernels.arrays import Bytes, Int32s, Integers
+from decon_core.kernels.hashing import ONE, ZERO
+from decon_core.kernels.jit import kernel
+from decon_core.kernels.utf8 import character_at, write_character
 
 # Classes of bytes and characters; all others map to their lower case.
 SEPARATOR = 0xFE  # in the table of bytes
@@ -32,73 +20,6 @@ WIDE_SPECIAL = -2  # its lower case is longer, or depends on adjacent letters
 
 SPARE = 24  # bytes past a word that may be read
 
-# A longer "word" (in a script without spaces) rarely occurs twice: it is not stored.
-LONGEST_KEPT = 64
-_LONGEST = np.uint64(LONGEST_KEPT)
-_LONGEST_KEY = np.uint64(15)
-NUMBERS = 4  # per slot
-_SLOT = np.uint64(NUMBERS)
-_GROUP = 64
-
-PENDING = 0xFF  # in the top byte of a value
-NOT_KEPT = -1  # instead of a pending word's slot
-_SPACE = 0x20
-FAR = 0xFE  # top byte: the value is the position of the tokens
-MOST_NEAR = 3
-
-_TOP = np.uint64(56)
-_ZERO = np.uint64(0)
-_ONE = np.uint64(1)
-_TWO = np.uint64(2)
-_THREE = np.uint64(3)
-_EIGHT = np.uint64(8)
-_SEVEN = np.uint64(7)
-_SIXTY_THREE = np.uint64(63)
-_CHUNK_BITS = np.uint64(64)
-
-# Masks of the bytes of a word among its first eight bytes and the next eight, by its length.
-_LOW_BITS = np.array([min(1 << 8 * n, 1 << 64) - 1 for n in range(16)], np.uint64)
-_HIGH_BITS = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint64)
-
-_LONG = np.uint64(0x80) << _TOP
-_NEVER = np.uint64(0xFF) << _TOP  # key of a word that is not stored
-_PENDING_VALUE = np.uint64(PENDING) << _TOP
-_HASH_BITS = (np.uint64(1) << _TOP) - np.uint64(1)
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: spreads by multiplication
-_MIX_2 = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
-_PASSING = np.uint64(1) << np.uint64(55)
-_PLACE = _PASSING - np.uint64(1)
-_NEAR_BITS = 18  # enough for the vocabulary of any index, except of hashed words
-_NEAR = (np.uint64(1) << np.uint64(_NEAR_BITS)) - np.uint64(1)
-
-
-@kernel
-def _character(text: Bytes, at: int) -> tuple[int, int]:
-    """Return the code point at a non-ASCII byte, and its number of bytes."""
-    lead = np.int64(text[at])
-    second = np.int64(text[at + 1]) & 0x3F
-    if lead < 0xE0:
-        return (lead & 0x1F) << 6 | second, 2
-    third = np.int64(text[at + 2]) & 0x3F
-    if lead < 0xF0:
-        return (lead & 0x0F) << 12 | second << 6 | third, 3
-    return (lead & 0x07) << 18 | second << 12 | third << 6 | np.int64(text[at + 3]) & 0x3F, 4
-
-
-@kernel
-def _packed(point: int) -> tuple[int, int]:
-    """Return the UTF-8 bytes of a code point, the first one lowest, and their number."""
-    if point < 0x80:
-        return point, 1
-    last = 0x80 | point & 0x3F
-    if point < 0x800:
-        return 0xC0 | point >> 6 | last << 8, 2
-    middle = 0x80 | point >> 6 & 0x3F
-    if point < 0x10000:
-        return 0xE0 | point >> 12 | middle << 8 | last << 16, 3
-    return 0xF0 | point >> 18 | (0x80 | point >> 12 & 0x3F) << 8 | middle << 16 | last << 24, 4
-
 
 @kernel
 def cut_words(
@@ -107,7 +28,7 @@ def cut_words(
     stops: Integers,
     document: int,
     byte_class: Bytes,
-    char_class: CodePoints,
+    char_class: Int32s,
     lowered: Bytes,
     edges: Integers,
     word_offsets: Integers,
@@ -122,12 +43,12 @@ def cut_words(
     n_points = char_class.size
     first_word = word_offsets[document]
     # Unsigned: signed indexes cost one more comparison per byte.
-    out = edge = _ZERO
+    out = edge = ZERO
     while document < starts.size:
         at, stop = np.uint64(starts[document]), np.uint64(stops[document])
         if np.int64(out) + room_for(np.int64(stop - at)) > lowered.size:
             return document
-        inside = _ZERO
+        inside = ZERO
         while at < stop:
             kind = byte_class[text[at]]
             if kind != NOT_ASCII:
@@ -138,10 +59,10 @@ def cut_words(
                 edges[edge] = out
                 edge += is_letter ^ inside
                 inside = is_letter
-                out += _ONE
-                at += _ONE
+                out += ONE
+                at += ONE
                 continue
-            point, size = _character(text, np.int64(at))
+            point, size = character_at(text, at)
             at += np.uint64(size)
             if point < n_points:
                 point = np.int64(char_class[point])
@@ -153,15 +74,11 @@ def cut_words(
             inside = is_letter
             if not is_letter:
                 continue
-            packed, size = _packed(point)
-            for _ in range(size):
-                lowered[out] = packed & 0xFF
-                packed >>= 8
-                out += _ONE
+            out += np.uint64(write_character(point, lowered, out))
         edges[edge] = out
         edge += inside
         document += 1
-        word_offsets[document] = first_word + np.int64(edge >> _ONE)
+        word_offsets[document] = first_word + np.int64(edge >> ONE)
     return document
 
 
@@ -175,308 +92,8 @@ def room_for(n_bytes: int) -> int:
 
 
 @kernel
-def look_up(
-    lowered: Bytes,
-    eights: Words64,
-    edges: Integers,
-    word: int,
-    n_words: int,
-    first_value: int,
-    counts: Integers,
-    table: Words64,
-    kept: Bytes,
-    values: Words64,
-    pending_slots: Integers,
-    pending_offsets: Integers,
-    pending_bytes: Bytes,
-    patches: Integers,
-) -> int:
-    """Look up words from `word` on until all are done or an array is full; return the next.
-
-    `eights` is `lowered` as uint64. `counts` are the numbers of pending words, their bytes,
-    patches, bytes in `kept`, and words in the table. An unknown word is entered as pending: its
-    bytes are appended to `pending_bytes` after a space, and the positions in `values` that wait for
-    it to `patches`.
-    """
-    mask = np.uint64(table.size // NUMBERS - 1)
-    # In groups: the table exceeds the CPU caches, and the cache misses of a group overlap.
-    lows = np.zeros(_GROUP, np.uint64)
-    highs = np.zeros(_GROUP, np.uint64)
-    slots = np.zeros(_GROUP, np.uint64)
-    others = np.zeros(_GROUP, np.uint64)
-    n_pending, n_bytes, n_patches, n_kept, n_known = counts
-    # Up to three quarters full: with cache misses, a smaller table saves more than shorter probing.
-    most_known = table.size // NUMBERS * 3 // 4
-    while word < n_words:
-        n_cut = min(
-            _GROUP,
-            n_words - word,
-            pending_slots.size - n_pending,
-            patches.size - n_patches,
-            most_known - n_known,
-            (kept.size - n_kept) // LONGEST_KEPT,
-        )
-        while n_cut > 0 and (
-            edges[2 * (word + n_cut) - 1] - edges[2 * word] + n_cut > pending_bytes.size - n_bytes
-        ):
-            n_cut //= 2
-        if n_cut <= 0:
-            break
-        first_edge, first = np.uint64(2 * word), np.uint64(first_value + word)
-        for cut in range(np.uint64(n_cut)):
-            at = np.uint64(edges[first_edge + _TWO * cut])
-            length = np.uint64(edges[first_edge + _TWO * cut + _ONE]) - at
-            # Two aligned loads make an unaligned one.
-            eighth = at >> _THREE
-            offset = (at & _SEVEN) << _THREE
-            rest = _SIXTY_THREE - offset
-            middle = eights[eighth + _ONE]
-            low = eights[eighth] >> offset | (middle << _ONE) << rest
-            high = middle >> offset | (eights[eighth + _TWO] << _ONE) << rest
-            if length <= _LONGEST_KEY:
-                low &= _LOW_BITS[length]
-                high = high & _HIGH_BITS[length] | length << _TOP
-            elif length <= _LONGEST:
-                low = _digest(lowered, at, length)
-                high = (low * _MIX_2) >> _EIGHT | _LONG | length << _TOP
-            else:
-                high = _NEVER
-            slot = _place(low, high) & mask
-            prefetch(table, slot << _TWO)
-            lows[cut], highs[cut], slots[cut] = low, high, slot
-        n_others = _ZERO
-        for cut in range(np.uint64(n_cut)):
-            slot, high = slots[cut] << _TWO, highs[cut]
-            value = table[slot + _TWO]
-            values[first + cut] = value
-            # Branch-free. Rare: words in another slot, new, pending or long.
-            is_there = (table[slot] == lows[cut]) & (table[slot + _ONE] == high) & (high < _LONG)
-            others[n_others] = cut
-            n_others += _ONE - np.uint64(is_there & (value < _PENDING_VALUE))
-        for cut in others[:n_others]:
-            start = np.uint64(edges[first_edge + _TWO * cut])
-            stop = np.uint64(edges[first_edge + _TWO * cut + _ONE])
-            high, slot, is_new = highs[cut], _ZERO, True
-            if high != _NEVER:
-                slot, is_new = _found(
-                    lowered, start, stop, lows[cut], high, slots[cut], table, kept
-                )
-            value = table[_SLOT * slot + _TWO]
-            if is_new:
-                value = _PENDING_VALUE | np.uint64(n_pending)
-                pending_slots[n_pending] = NOT_KEPT if high == _NEVER else np.int64(slot)
-                pending_bytes[n_bytes] = _SPACE
-                n_bytes += 1
-                for at in range(start, stop):
-                    pending_bytes[n_bytes] = lowered[at]
-                    n_bytes += 1
-                if high != _NEVER:
-                    table[_SLOT * slot] = lows[cut]
-                    table[_SLOT * slot + _ONE] = high
-                    table[_SLOT * slot + _TWO] = value
-                    table[_SLOT * slot + _THREE] = n_kept
-                    n_known += 1
-                    for at in range(start, stop if high >= _LONG else start):
-                        kept[n_kept] = lowered[at]
-                        n_kept += 1
-                n_pending += 1
-                pending_offsets[n_pending] = n_bytes
-            if value >= _PENDING_VALUE:
-                patches[n_patches] = np.int64(first + cut)
-                n_patches += 1
-            values[first + cut] = value
-        word += n_cut
-    counts[0], counts[1], counts[2], counts[3], counts[4] = (
-        n_pending,
-        n_bytes,
-        n_patches,
-        n_kept,
-        n_known,
-    )
-    return word
-
-
-@inlined
-def _place(low: np.uint64, high: np.uint64) -> np.uint64:
-    """Hash a key; the caller masks it to the size of the table."""
-    mixed = (low ^ low >> _HALF) * _MIX ^ (high ^ high >> _HALF) * _MIX_2
-    return mixed ^ mixed >> _HALF
-
-
-@inlined
-def _digest(lowered: Bytes, start: np.uint64, length: np.uint64) -> np.uint64:
-    """Hash the bytes of a long word."""
-    digest = length
-    for at in range(start, start + length):
-        digest = (digest ^ np.uint64(lowered[at])) * _MIX
-        digest ^= digest >> _HALF
-    return digest
-
-
-@inlined
-def _found(
-    lowered: Bytes,
-    start: np.uint64,
-    stop: np.uint64,
-    low: np.uint64,
-    high: np.uint64,
-    slot: np.uint64,
-    table: Words64,
-    kept: Bytes,
-) -> tuple[np.uint64, bool]:
-    """Return the slot of a word or a free one for it, and whether the word is new."""
-    mask = np.uint64(table.size // NUMBERS - 1)
-    while True:
-        high_there = table[_SLOT * slot + _ONE]
-        if high_there == _ZERO:
-            return slot, True
-        if high_there == high and table[_SLOT * slot] == low:
-            if high < _LONG:
-                return slot, False
-            origin = table[_SLOT * slot + _THREE]
-            is_same = True
-            for at in range(start, stop):
-                is_same = is_same and kept[origin + (at - start)] == lowered[at]
-            if is_same:
-                return slot, False
-        slot = (slot + _ONE) & mask
-
-
-@kernel
-def rehash(table: Words64, larger: Words64) -> None:
-    """Move all words to a larger table."""
-    mask = np.uint64(larger.size // NUMBERS - 1)
-    for slot in range(table.size // NUMBERS):
-        low, high = table[NUMBERS * slot], table[NUMBERS * slot + 1]
-        if high == _ZERO:
-            continue
-        new = np.int64(_place(low, high) & mask)
-        while larger[NUMBERS * new + 1] != _ZERO:
-            new = np.int64(np.uint64(new + 1) & mask)
-        for number in range(NUMBERS):
-            larger[NUMBERS * new + number] = table[NUMBERS * slot + number]
-
-
-@kernel
-def _append(tokens: Tokens, start: int, stop: int, target: Tokens, end: int) -> int:
-    """Append the number of a word's tokens, then the tokens; return the new end."""
-    target[end] = stop - start
-    end += 1
-    for at in range(start, stop):
-        target[end] = tokens[at]
-        end += 1
-    return end
-
-
-@kernel
-def settle(
-    tokens: Tokens,
-    offsets: Integers,
-    pending_slots: Integers,
-    table: Words64,
-    values: Words64,
-    patches: Integers,
-    arena: Tokens,
-    n_arena: int,
-    passing: Tokens,
-    n_passing: int,
-    settled: Words64,
-) -> tuple[int, int]:
-    """Store the tokens of the pending words, in the table and in all values that wait.
-
-    A value contains up to three tokens. More are stored in `arena`, at the position in the value;
-    those of a word that is not kept in `passing`. `settled` is scratch, one value per pending word.
-    Returns the new ends of `arena` and `passing`.
-    """
-    for number in range(pending_slots.size):
-        start, stop = offsets[number], offsets[number + 1]
-        slot = pending_slots[number]
-        n = stop - start
-        value = np.uint64(n) << _TOP
-        is_near = n <= MOST_NEAR
-        if is_near:
-            for at in range(n):
-                token = np.uint64(tokens[start + at])
-                is_near = is_near and token <= _NEAR
-                value |= token << np.uint64(_NEAR_BITS * at)
-        if not is_near:
-            value = np.uint64(FAR) << _TOP
-            if slot != NOT_KEPT:
-                value |= np.uint64(n_arena)
-                n_arena = _append(tokens, start, stop, arena, n_arena)
-            else:
-                value |= np.uint64(n_passing) | _PASSING
-                n_passing = _append(tokens, start, stop, passing, n_passing)
-        settled[number] = value
-        if slot != NOT_KEPT:
-            table[NUMBERS * slot + 2] = value
-    for at in patches:
-        values[at] = settled[np.int64(values[at] & _HASH_BITS)]
-    return n_arena, n_passing
-
-
-@kernel
-def _far_size(value: np.uint64, arena: Tokens, passing: Tokens) -> int:
-    """Return the number of tokens of a word whose value is their position.
-
-    Called only for such words: numba counts references to arrays at every call.
-    """
-    at = np.int64(value & _PLACE)
-    return np.int64(passing[at]) if value & _PASSING else np.int64(arena[at])
-
-
-@kernel
-def expand(
-    values: Words64,
-    value_offsets: Integers,
-    arena: Tokens,
-    passing: Tokens,
-    out: Tokens,
-    token_offsets: Integers,
-) -> bool:
-    """Write the tokens of all words, and the offsets of the documents.
-
-    Returns False if `out` is too small. It needs `MOST_NEAR` for every word, and all of a far one.
-    """
-    n = np.uint64(0)
-    for document in range(value_offsets.size - 1):
-        for word in range(value_offsets[document], value_offsets[document + 1]):
-            value = values[word]
-            size = value >> _TOP
-            if size != np.uint64(FAR):
-                # Always write three: a branch on the number would often be mispredicted.
-                out[n] = np.uint32(value & _NEAR)
-                out[n + _ONE] = np.uint32((value >> np.uint64(_NEAR_BITS)) & _NEAR)
-                out[n + _TWO] = np.uint32((value >> np.uint64(2 * _NEAR_BITS)) & _NEAR)
-                n += size
-                continue
-            start = np.int64(value & _PLACE) + 1
-            stop = start + _far_size(value, arena, passing)
-            if np.int64(n) + stop - start + MOST_NEAR * (values.size - word) > out.size:
-                return False
-            if value & _PASSING:
-                for at in range(start, stop):
-                    out[n] = passing[at]
-                    n += _ONE
-            else:
-                for at in range(start, stop):
-                    out[n] = arena[at]
-                    n += _ONE
-        token_offsets[document + 1] = np.int64(n)
-    return True
-
-
-@kernel
-def tokens_of_words(values: Words64, arena: Tokens, passing: Tokens, counts: Integers) -> None:
-    """Count the tokens of each word."""
-    for at in range(values.size):
-        size = np.int64(values[at] >> _TOP)
-        counts[at] = size if size != FAR else _far_size(values[at], arena, passing)
-
-
-@kernel
 def word_places(
-    text: Bytes, byte_class: Bytes, char_class: CodePoints, starts: Integers, stops: Integers
+    text: Bytes, byte_class: Bytes, char_class: Int32s, starts: Integers, stops: Integers
 ) -> int:
     """Write the character range of each word; return the number of words.
 
@@ -491,7 +108,7 @@ def word_places(
         is_separator = kind == SEPARATOR
         size = 1
         if kind == NOT_ASCII:
-            point, size = _character(text, at)
+            point, size = character_at(text, at)
             is_separator = point < char_class.size and char_class[point] == WIDE_SEPARATOR
         if is_separator == is_inside:
             if is_inside:

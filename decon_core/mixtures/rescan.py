@@ -13,8 +13,9 @@ from decon_core.corpus.documents import Document
 from decon_core.decisions.leaks import entries_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.parts import index_fingerprint
+from decon_core.scan.blocks import Scanner
 from decon_core.scan.matches import Columns
-from decon_core.scan.scanner import Scanner, build_search_files, sort_versions
+from decon_core.scan.scanner import build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
 
 _SHARD = "in memory"  # name of the shard in tiles that are never stored
@@ -39,7 +40,7 @@ class Rescan:
         if not documents:
             return ENTRIES.empty_table(), {}
         scanned = self._scanner.scan(Block(lambda: _batch(documents), 0))
-        self._scanner.take_counts()
+        self._scanner.detectors.take_counts()
         rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
         by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
         return self._entries(scanned.matches), by_row

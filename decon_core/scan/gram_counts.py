@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from decon_core.config.policy import Policy
 from decon_core.index.union import Search
-from decon_core.kernels import clusters
+from decon_core.kernels.question_index import places_in_parts
 from decon_core.schemas import GRAM_COUNTS
 
 # Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
@@ -30,7 +30,7 @@ def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) ->
     offsets = search.index.posting_offsets
     n_postings = offsets[grams + np.uint32(1)] - offsets[grams]
     rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
-    n = clusters.places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
+    n = places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
     rows, parts, places = rows[:n], parts[:n], places[:n]
     tables = []
     for part in range(n_parts):

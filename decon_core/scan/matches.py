@@ -47,9 +47,9 @@ def match_columns(
     columns |= _places(batch, matches, columns, encoder, policy.form)
     columns["row"] = batch.rows[matches.whole[:, clusters.DOCUMENT]]
     columns["part"] = search.entry_part[matches.whole[:, clusters.ENTRY]]
-    columns["detector"] = _repeated(detector, len(matches))
-    columns["looked_for"] = _repeated(None, len(matches))
-    columns["matched"] = np.array([*matches.matched, None], object)[:-1]
+    columns["detector"] = _objects([detector] * len(matches))
+    columns["looked_for"] = _objects([None] * len(matches))
+    columns["matched"] = _objects(matches.matched)
     return columns
 
 
@@ -66,9 +66,9 @@ def finding_columns(
         "part": np.array([one.part for one in findings], np.int32),
         "record": np.array([one.record for one in findings], np.int64),
         "row": batch.rows[np.array([one.document for one in findings], np.int64)],
-        "detector": _repeated(detector, n),
-        "looked_for": np.array([one.looked_for for one in findings], object),
-        "matched": _repeated(None, n),
+        "detector": _objects([detector] * n),
+        "looked_for": _objects([one.looked_for for one in findings]),
+        "matched": _objects([None] * n),
         "base_score": np.array([one.score for one in findings]),
         "question_overlap": _or_absent([one.question_overlap for one in findings]),
         "answer_overlap": _or_absent([one.answer_overlap for one in findings]),
@@ -99,25 +99,26 @@ def finding_columns(
                 parts[name].append(_part_at(document, span[0]) if span else None)
             spans["question_char"].append(question)
             spans["answer_char"].append(answer)
-    columns["doc_id"] = np.array([*ids, None], object)[:-1]
-    columns["words"] = np.array([*words, None], object)[:-1]
+    columns["doc_id"] = _objects(ids)
+    columns["words"] = _objects(words)
     for name, of_rows in spans.items():
         for at, edge in enumerate(("start", "stop")):
             edges = [span[at] if span else _ABSENT for span in of_rows]
             columns[f"{name}_{edge}"] = np.array(edges, np.int64)
     for name, values in parts.items():
-        columns[f"{name}_part"] = np.array([*values, None], object)[:-1]
+        columns[f"{name}_part"] = _objects(values)
     return columns
+
+
+def _objects(values: Sequence[object]) -> npt.NDArray[np.object_]:
+    """Return a one-dimensional array, whatever the values are."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def _or_absent(shares: Sequence[float | None]) -> npt.NDArray[np.float64]:
     return np.array([_ABSENT if share is None else share for share in shares], np.float64)
-
-
-def _repeated(value: str | None, n: int) -> npt.NDArray[np.object_]:
-    array = np.empty(n, object)
-    array[:] = value
-    return array
 
 
 def tile_of(

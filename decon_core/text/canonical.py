@@ -109,19 +109,31 @@ def clean_with_offsets(text: str, *, punctuation: str) -> Canonical:
     lowered = text.lower()
     # Lower-casing may lengthen a character (İ becomes i and a combining dot), never merge two.
     source = [at for at, char in enumerate(text) for _ in char.lower()]
-    pieces: list[str] = []
-    starts: list[int] = []
-    stops: list[int] = []
+    joined = _Joined()
     for word in _word_pattern(punctuation).finditer(lowered):
-        if pieces:
-            pieces.append(" ")
-            starts.append(stops[-1])
-            stops.append(source[word.start()])
-        pieces.append(word.group())
         origins = source[word.start() : word.end()]
-        starts.extend(origins)
-        stops.extend(at + 1 for at in origins)
-    return Canonical("".join(pieces), starts, stops)
+        joined.add(word.group(), origins, [at + 1 for at in origins])
+    return joined.text()
+
+
+class _Joined:
+    """Words that are joined by spaces, and for each character the original range."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+
+    def add(self, word: str, starts: Sequence[int], stops: Sequence[int]) -> None:
+        if self._words:  # the space covers all between the two words
+            self._starts.append(self._stops[-1])
+            self._stops.append(starts[0])
+        self._words.append(word)
+        self._starts.extend(starts)
+        self._stops.extend(stops)
+
+    def text(self) -> Canonical:
+        return Canonical(" ".join(self._words), self._starts, self._stops)
 
 
 def canonical_with_offsets(text: str, form: Form) -> Canonical:
@@ -129,10 +141,8 @@ def canonical_with_offsets(text: str, form: Form) -> Canonical:
     if form.strip_markup:
         without_markup = stripped_with_offsets(text)
         inner = canonical_with_offsets(without_markup.text, replace(form, strip_markup=False))
-        starts = [int(without_markup.starts[at]) for at in inner.starts]
-        return Canonical(
-            inner.text, starts, [int(without_markup.stops[at - 1]) for at in inner.stops]
-        )
+        places = [*map(without_markup.original, inner.starts, inner.stops)]
+        return Canonical(inner.text, [start for start, _ in places], [stop for _, stop in places])
     plain = clean_with_offsets(text, punctuation=form.punctuation)
     if form.normalize_unicode and not text.isascii():
         plain = _normalized(plain, form.punctuation)
@@ -140,30 +150,17 @@ def canonical_with_offsets(text: str, form: Form) -> Canonical:
 
 
 def _normalized(plain: Canonical, punctuation: str) -> Canonical:
-    pieces: list[str] = []
-    starts: list[int] = []
-    stops: list[int] = []
+    joined = _Joined()
     at = 0
     for word in plain.text.split(" ") if plain.text else ():
-        inside = range(at, at + len(word))
-        at += len(word) + 1
-        words = normalized_words(word, punctuation=punctuation)
-        if not words:
-            continue
-        start, stop = plain.original(inside.start, inside.stop)
-        if pieces:
-            pieces.append(" ")
-            starts.append(stops[-1])
-            stops.append(start)
-        joined = " ".join(words)
-        pieces.append(joined)
-        if joined == word:
-            starts.extend(plain.starts[inside.start : inside.stop])
-            stops.extend(plain.stops[inside.start : inside.stop])
-        else:
-            starts.extend([start] * len(joined))
-            stops.extend([stop] * len(joined))
-    return Canonical("".join(pieces), starts, stops)
+        first, at = at, at + len(word) + 1
+        normalized = _joined_normalized(word, punctuation)
+        if normalized == word:
+            joined.add(word, plain.starts[first : at - 1], plain.stops[first : at - 1])
+        elif normalized:
+            start, stop = plain.original(first, at - 1)
+            joined.add(normalized, [start] * len(normalized), [stop] * len(normalized))
+    return joined.text()
 
 
 # Scripts without spaces between words: each character is shown as a word.
@@ -184,7 +181,7 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
     if form.strip_markup:
         without_markup = stripped_with_offsets(text)
         return [
-            (word, int(without_markup.starts[start]), int(without_markup.stops[stop - 1]))
+            (word, *without_markup.original(start, stop))
             for word, start, stop in words_with_places(
                 without_markup.text, replace(form, strip_markup=False)
             )

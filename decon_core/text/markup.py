@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import markup
+from decon_core.kernels.tags import NUMBERS, POINT_BITS, Names, hash_of
 from decon_core.text.characters import ENTITIES, MOST_SPACES, MOST_WIDE_BYTES, TAGS, WINDOWS_1252
 
 Bytes = npt.NDArray[np.uint8]
@@ -72,6 +73,10 @@ class Stripped:
     text: str
     starts: Integers
     stops: Integers
+
+    def original(self, start: int, stop: int) -> tuple[int, int]:
+        """Map a range of its characters to original characters."""
+        return int(self.starts[start]), int(self.stops[stop - 1])
 
 
 _JOINT = re.compile("[-\u2010\u00ad]\r?\n")
@@ -131,52 +136,32 @@ def _strip(
     offsets: Integers,
     edits: Integers,
 ) -> int:
-    tables = _tables()
+    firsts, limits = np.searchsorted(signs, starts), (MOST_SPACES, MOST_WIDE_BYTES)
     return markup.strip(
-        text,
-        starts,
-        stops,
-        signs,
-        np.searchsorted(signs, starts),
-        tables.tags,
-        tables.entities,
-        tables.windows_1252,
-        tables.is_lower,
-        MOST_SPACES,
-        MOST_WIDE_BYTES,
-        out,
-        offsets,
-        edits,
+        text, starts, stops, signs, firsts, *_tables(), *limits, out, offsets, edits
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    tags: markup.Names
-    entities: markup.Names
-    windows_1252: Integers
-    is_lower: npt.NDArray[np.bool_]
-
-
 @lru_cache(maxsize=1)
-def _tables() -> _Tables:
+def _tables() -> tuple[Names, Names, Integers, npt.NDArray[np.bool_]]:
+    """Return tags, entities, the characters of Windows-1252, and which are lower-case letters."""
     numbers = [WINDOWS_1252.get(number, number) for number in range(0x80, 0xA0)]
     last = max(point for point in range(0x20000) if chr(point).islower())
     is_lower = np.array([chr(point).islower() for point in range(last + 1)])
-    return _Tables(_names(TAGS), _names(ENTITIES), np.array(numbers), is_lower)
+    return _names(TAGS), _names(ENTITIES), np.array(numbers), is_lower
 
 
-def _names(values: Mapping[str, str]) -> markup.Names:
+def _names(values: Mapping[str, str]) -> Names:
     names = [name.encode() for name in values]
     data = np.frombuffer(b"".join(names), np.uint8).copy()
     n_slots = 2 * len(names) + 1
-    slots = np.zeros(markup.NUMBERS * n_slots, np.int64)
+    slots = np.zeros(NUMBERS * n_slots, np.int64)
     stop = 0
     for name, text in zip(names, values.values(), strict=True):
         start, stop = stop, stop + len(name)
-        slot = markup.hash_of(data, start, stop) % n_slots
-        while slots[markup.NUMBERS * slot + 1]:
+        slot = hash_of(data, start, stop) % n_slots
+        while slots[NUMBERS * slot + 1]:
             slot = (slot + 1) % n_slots
-        value = sum(ord(char) << markup.POINT_BITS * at for at, char in enumerate(text))
-        slots[markup.NUMBERS * slot : markup.NUMBERS * (slot + 1)] = start, stop, value
-    return markup.Names(data, slots)
+        value = sum(ord(char) << POINT_BITS * at for at, char in enumerate(text))
+        slots[NUMBERS * slot : NUMBERS * (slot + 1)] = start, stop, value
+    return Names(data, slots)

@@ -9,18 +9,18 @@ words apart is tested when it is loaded; one that does not gets whole texts, whi
 from __future__ import annotations
 
 import logging
-import mmap
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import word_stream
 from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.word_table import MOST_NEAR, expand, tokens_of_words
 from decon_core.text.canonical import (
     WHITE_SPACE,
     Canonical,
@@ -32,6 +32,7 @@ from decon_core.text.characters import Form
 from decon_core.text.look_alikes import normalize_batch
 from decon_core.text.markup import Stripper, stripped_with_offsets
 from decon_core.text.tokenizers import Tokenizer, flat
+from decon_core.text.word_table import WordTable, longer
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -43,17 +44,7 @@ _log = logging.getLogger(__name__)
 _MOST_LISTED_IDS = 1 << 22
 UNKNOWN = 0  # a token that no record contains; known tokens are numbered from 1
 
-# New words that are tokenized together. Larger rounds are not faster.
-_ROUND_WORDS = 1 << 14
-_ROUND_BYTES = 1 << 20
-_ROUND_PATCHES = 1 << 16
-_FIRST_SLOTS = 1 << 16
 _STRETCH_BYTES = 1 << 17  # of text whose words are split together: fits the CPU cache
-# A slot: key and value, the bytes of a long word, some tokens.
-_BYTES_PER_SLOT = 8 * word_stream.NUMBERS + word_stream.LONGEST_KEPT + 8
-_FEWEST_SLOTS = 1 << 10
-_MOST_TOKENS_PER_SLOT = 2
-_HUGE_PAGE = 1 << 21
 
 
 class Vocabulary(Protocol):
@@ -96,6 +87,18 @@ class GrowingVocabulary:
     def ids(self) -> Integers:
         return np.fromiter(self._numbers, np.int64, len(self._numbers))
 
+    def ranked(self) -> tuple[Integers, Tokens]:
+        """Return the ids in ascending order, and for each number the new one, in that order."""
+        order = np.argsort(self.ids)
+        rank = np.zeros(order.size + 1, np.uint32)
+        rank[order + 1] = np.arange(1, order.size + 1)
+        return self.ids[order], rank
+
+
+def edges_of(lengths: Sequence[int] | Integers) -> Integers:
+    """Return where each of several rows begins, and the end of the last."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
+
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
@@ -118,13 +121,11 @@ class Ragged:
         """Return these rows; `rows` must be ascending."""
         is_taken = np.zeros(len(self), np.bool_)
         is_taken[rows] = True
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths[rows])])
-        return Ragged(self.values[np.repeat(is_taken, self.lengths)], offsets)
+        return Ragged(self.values[np.repeat(is_taken, self.lengths)], edges_of(self.lengths[rows]))
 
     def only(self, is_kept: npt.NDArray[np.bool_]) -> Ragged:
         """Return all rows, with those that are not kept empty."""
-        lengths = np.where(is_kept, self.lengths, 0)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        offsets = edges_of(np.where(is_kept, self.lengths, 0))
         return Ragged(self.values[np.repeat(is_kept, self.lengths)], offsets)
 
 
@@ -164,8 +165,10 @@ class Encoder:
         self._stripper = Stripper()
         self._is_separable = keeps_words_apart(tokenizer)
         self._classes = classes(form.punctuation)
-        self._cutting = _Cutting()
-        self._table = _WordTable(table_mb * 1_000_000 // _BYTES_PER_SLOT)
+        self._table = WordTable(table_mb * 1_000_000)
+        # The lower-case words of one stretch of texts at a time.
+        self._lowered = np.empty(0, np.uint8)
+        self._edges = np.empty(0, np.int64)
         # The values of the latest batch's words, and the first word of each text.
         self._values = np.empty(0, np.uint64)
         self._offsets = np.zeros(1, np.int64)
@@ -179,12 +182,10 @@ class Encoder:
         offsets = self._values_of(text, starts, stops)
         values, table = self._values[: offsets[-1]], self._table
         token_offsets = np.zeros_like(offsets)
-        capacity = (word_stream.MOST_NEAR + 1) * (values.size + 1)
+        capacity = (MOST_NEAR + 1) * (values.size + 1)
         while True:
             tokens = alloc_array(capacity, np.uint32)
-            if word_stream.expand(
-                values, offsets, table.arena, table.passing, tokens, token_offsets
-            ):
+            if expand(values, offsets, table.arena, table.passing, tokens, token_offsets):
                 return Ragged(tokens[: token_offsets[-1]], token_offsets)
             capacity *= 2
 
@@ -207,7 +208,7 @@ class Encoder:
         start, stop = self._offsets[number], self._offsets[number + 1]
         counts = np.empty(stop - start, np.int64)
         table = self._table
-        word_stream.tokens_of_words(self._values[start:stop], table.arena, table.passing, counts)
+        tokens_of_words(self._values[start:stop], table.arena, table.passing, counts)
         starts, stops = self._word_places(text, counts.size)
         word = np.repeat(np.arange(counts.size), counts)
         return Places(starts, stops, word, word)
@@ -238,55 +239,56 @@ class Encoder:
     def _values_of(self, text: Bytes, starts: Integers, stops: Integers) -> Integers:
         """Store a value for every word in `self._values`; return the first word of each text."""
         self._table.begin()
-        waiting = _Waiting()
         offsets = self._offsets = np.zeros(starts.size + 1, np.int64)
         document = 0
         while document < starts.size:
-            next_document = self._split_texts(text, starts, stops, document)
-            if next_document == document:
-                next_document = self._split_lowered(
-                    text[starts[document] : stops[document]], document
-                )
-            first, stop = int(offsets[document]), int(offsets[next_document])
-            if self._values.size < stop:
-                self._values = _longer(self._values, 2 * stop)
-            self._look_up(first, stop - first, waiting)
-            document = next_document
-        self._settle(waiting)
+            following = self._split(text, starts, stops, document, offsets)
+            if following == document:  # it has letters whose lower case depends on their position
+                content = text[starts[document] : stops[document]].tobytes().decode()
+                lowered = np.frombuffer(content.lower().encode(), np.uint8)
+                bounds = np.array([0, lowered.size])
+                self._split(lowered, bounds[:1], bounds[1:], 0, offsets[document : document + 2])
+                following = document + 1
+            self._look_up(int(offsets[document]), int(offsets[following]))
+            document = following
+        self._settle()
         return offsets
 
-    def _split_texts(self, text: Bytes, starts: Integers, stops: Integers, document: int) -> int:
-        """Split the words of texts from `document` on; return the next text.
+    def _split(
+        self, text: Bytes, starts: Integers, stops: Integers, document: int, offsets: Integers
+    ) -> int:
+        """Split texts into lower-case words, from `document` on; return the next text.
 
-        Return `document` if it has letters whose lower case depends on their position.
+        Return `document` if Python must lower-case it.
         """
-        self._cutting.make_room(int(stops[document] - starts[document]))
-        return self._cutting.cut(text, starts, stops, document, self._classes, self._offsets)
+        n_bytes = max(int(stops[document] - starts[document]), _STRETCH_BYTES)
+        capacity = word_stream.room_for(n_bytes) // 8 * 8 + 8
+        if self._lowered.size < capacity:
+            # A word has two edges and takes at least one byte; separators may take none.
+            self._edges = np.empty(2 * capacity + 1, np.int64)
+            self._lowered = np.empty(capacity, np.uint8)
+        return word_stream.cut_words(
+            text, starts, stops, document, *self._classes, self._lowered, self._edges, offsets
+        )
 
-    def _split_lowered(self, text: Bytes, document: int) -> int:
-        """Split a text that Python lower-cases as a whole; return the next text."""
-        lowered = np.frombuffer(text.tobytes().decode().lower().encode(), np.uint8)
-        offsets = self._offsets[document : document + 2]
-        bounds = np.array([0, lowered.size])
-        self._cutting.make_room(lowered.size)
-        self._cutting.cut(lowered, bounds[:1], bounds[1:], 0, self._classes, offsets)
-        return document + 1
-
-    def _look_up(self, first: int, n_words: int, waiting: _Waiting) -> None:
+    def _look_up(self, first: int, stop: int) -> None:
         """Look up the values of the words that were split; unknown ones wait."""
-        word = 0
+        if self._values.size < stop:
+            self._values = longer(self._values, 2 * stop)
+        table, n_words, word = self._table, stop - first, 0
         while True:
-            word = self._table.look_up(self._cutting, word, n_words, first, self._values, waiting)
+            word = table.look_up(self._lowered, self._edges, word, n_words, first, self._values)
             if word == n_words:
                 return
-            self._settle(waiting)
-            self._table.make_room()
+            self._settle()
+            table.make_room()
 
-    def _settle(self, waiting: _Waiting) -> None:
+    def _settle(self) -> None:
         """Tokenize the waiting words and add them to the table."""
-        if waiting.n_words:
-            ids, lengths = self._encode_words(*self._table.pending_words(waiting))
-            self._table.settle(waiting, self._numbered(ids, lengths), self._values)
+        text, edges = self._table.pending_words
+        if text:
+            tokens = self._numbered(*self._encode_words(text, edges))
+            self._table.settle(tokens.values, tokens.offsets, self._values)
 
     def _encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         """Return the ids of new words and their number per word; 0 if normalized to nothing."""
@@ -298,8 +300,7 @@ class Encoder:
         return ids, np.diff(before[np.append(0, np.cumsum(n_words))])
 
     def _numbered(self, ids: Integers, lengths: Integers) -> Ragged:
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        return Ragged(self._vocabulary.numbers(ids), offsets)
+        return Ragged(self._vocabulary.numbers(ids), edges_of(lengths))
 
     def _encode_whole(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
         texts = [
@@ -309,168 +310,6 @@ class Encoder:
         encoded = self._tokenizer.encode([f" {cleaned}" for cleaned in texts if cleaned])
         ids = iter(encoded)
         return self._numbered(*flat([next(ids) if cleaned else [] for cleaned in texts]))
-
-
-class _Cutting:
-    """Buffers for the lower-case words of one stretch of texts at a time."""
-
-    def __init__(self) -> None:
-        self.edges = np.empty(0, np.int64)
-        self.lowered = np.empty(0, np.uint8)
-
-    def make_room(self, n_bytes: int) -> None:
-        """Make capacity for a text of at least `n_bytes`."""
-        capacity = word_stream.room_for(max(n_bytes, _STRETCH_BYTES)) // 8 * 8 + 8
-        if self.lowered.size < capacity:
-            # A word has two edges and takes at least one byte; separators may take none.
-            self.edges = np.empty(2 * capacity + 1, np.int64)
-            self.lowered = np.empty(capacity, np.uint8)
-
-    def cut(
-        self,
-        text: Bytes,
-        starts: Integers,
-        stops: Integers,
-        document: int,
-        in_classes: Classes,
-        offsets: Integers,
-    ) -> int:
-        return word_stream.cut_words(
-            text, starts, stops, document, *in_classes, self.lowered, self.edges, offsets
-        )
-
-
-@dataclass
-class _Waiting:
-    """Numbers of pending words (not in the table), their bytes, and values to patch."""
-
-    n_words: int = 0
-    n_bytes: int = 0
-    n_patches: int = 0
-
-
-class _WordTable:
-    """The words seen so far, and the values that encode their tokens."""
-
-    def __init__(self, most_slots: int) -> None:
-        self._most_slots = 1 << max(most_slots, _FEWEST_SLOTS).bit_length() - 1
-        self._pending_slots = np.empty(_ROUND_WORDS, np.int64)
-        self._pending_offsets = np.zeros(_ROUND_WORDS + 1, np.int64)
-        self._pending_bytes = np.empty(_ROUND_BYTES, np.uint8)
-        self._patches = np.empty(_ROUND_PATCHES, np.int64)
-        self._settled = np.empty(_ROUND_WORDS, np.uint64)
-        self._forget_words()
-        self._forget_tokens()
-
-    def _forget_words(self) -> None:
-        n_slots = min(_FIRST_SLOTS, self._most_slots)
-        self._slots = _new_slots(word_stream.NUMBERS * n_slots)
-        self._kept = np.empty(word_stream.LONGEST_KEPT * _FEWEST_SLOTS, np.uint8)
-        self._n_kept = self._n_words = 0
-
-    def _forget_tokens(self) -> None:
-        self.arena = np.empty(_ROUND_WORDS, np.uint32)
-        self.passing = np.empty(_ROUND_WORDS, np.uint32)
-        self._n_arena = self._n_passing = 0
-
-    def begin(self) -> None:
-        """Start a batch: values of earlier batches are no longer used."""
-        self._n_passing = 0
-        if self._n_arena > _MOST_TOKENS_PER_SLOT * self._most_slots:
-            self._forget_words()
-            self._forget_tokens()
-
-    def look_up(
-        self,
-        cutting: _Cutting,
-        word: int,
-        n_words: int,
-        first: int,
-        values: npt.NDArray[np.uint64],
-        waiting: _Waiting,
-    ) -> int:
-        """Look up words from `word` on; return the first one that plain no capacity."""
-        if self._pending_bytes.size < 2 * cutting.lowered.size:
-            self._pending_bytes = _longer(self._pending_bytes, 2 * cutting.lowered.size)
-        counts = np.array([*vars(waiting).values(), self._n_kept, self._n_words])
-        word = word_stream.look_up(
-            cutting.lowered,
-            cutting.lowered.view(np.uint64),
-            cutting.edges,
-            word,
-            n_words,
-            first,
-            counts,
-            self._slots,
-            self._kept,
-            values,
-            self._pending_slots,
-            self._pending_offsets,
-            self._pending_bytes,
-            self._patches,
-        )
-        waiting.n_words, waiting.n_bytes, waiting.n_patches = counts[:3].tolist()
-        self._n_kept, self._n_words = counts[3:].tolist()
-        return word
-
-    def pending_words(self, waiting: _Waiting) -> tuple[bytes, Integers]:
-        """Return the pending words, each with a leading space, and their edges."""
-        data = self._pending_bytes[: waiting.n_bytes].tobytes()
-        return data, self._pending_offsets[: waiting.n_words + 1]
-
-    def settle(self, waiting: _Waiting, tokens: Ragged, values: npt.NDArray[np.uint64]) -> None:
-        """Store the tokens of the pending words."""
-        capacity = tokens.values.size + waiting.n_words
-        if self._n_arena + capacity > self.arena.size:
-            self.arena = _longer(self.arena, 2 * (self._n_arena + capacity))
-        if self._n_passing + capacity > self.passing.size:
-            self.passing = _longer(self.passing, 2 * (self._n_passing + capacity))
-        self._n_arena, self._n_passing = word_stream.settle(
-            tokens.values,
-            tokens.offsets,
-            self._pending_slots[: waiting.n_words],
-            self._slots,
-            values,
-            self._patches[: waiting.n_patches],
-            self.arena,
-            self._n_arena,
-            self.passing,
-            self._n_passing,
-            self._settled,
-        )
-        waiting.n_words = waiting.n_bytes = waiting.n_patches = 0
-
-    def make_room(self) -> None:
-        """Make capacity for more words. No words may be pending."""
-        n_slots = self._slots.size // word_stream.NUMBERS
-        if self._n_words >= n_slots * 3 // 4:
-            if n_slots >= self._most_slots:
-                self._forget_words()
-                return
-            larger = _new_slots(2 * word_stream.NUMBERS * n_slots)
-            word_stream.rehash(self._slots, larger)
-            self._slots = larger
-        elif self._n_kept + word_stream.LONGEST_KEPT > self._kept.size:
-            self._kept = _longer(self._kept, 2 * self._kept.size)
-
-
-def _new_slots(n: int) -> npt.NDArray[np.uint64]:
-    """Return zeros, on huge pages where available: lookups in a large table are 10 % faster."""
-    pages = mmap.mmap(-1, 8 * n + _HUGE_PAGE)
-    if sys.platform == "linux":
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    slots = np.frombuffer(pages, np.uint64)
-    first = -slots.ctypes.data % _HUGE_PAGE // 8
-    return slots[first : first + n]
-
-
-Number = TypeVar("Number", bound=np.generic)
-
-
-def _longer(array: npt.NDArray[Number], size: int) -> npt.NDArray[Number]:
-    longer = np.empty(size, array.dtype)
-    longer[: array.size] = array
-    return longer
 
 
 @lru_cache(maxsize=8)

@@ -19,7 +19,8 @@ from decon_core.decisions.decide import decide
 from decon_core.errors import CorpusError, MissingError
 from decon_core.index.idf import current_snapshot, freeze
 from decon_core.index.parts import index_fingerprint, open_part
-from decon_core.scan.scanner import _scanners, scan_packs
+from decon_core.scan.blocks import kept_scanners
+from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import missing_tiles
 from decon_core.schemas import MATCHES
 from decon_core.text.tokenizers import load_tokenizer
@@ -181,7 +182,7 @@ def test_tiles_do_not_depend_on_threads_or_blocks(
     expected = tiles(bench, pack, versions)
 
     blocks = partial(read_blocks, block_bytes=block_bytes)
-    monkeypatch.setattr("decon_core.scan.scanner.read_blocks", blocks)
+    monkeypatch.setattr("decon_core.scan.blocks.read_blocks", blocks)
     other = replace(bench, folder=tmp_path / "other")
     other.folder.mkdir()
     other.prepare(items)
@@ -218,7 +219,7 @@ def test_a_damaged_union_is_made_again(bench, make_words):
     content = union.read_bytes()
     union.write_bytes(content[:1000])
     shutil.rmtree(bench.store.root / "tiles")
-    _scanners.cache_clear()
+    kept_scanners.cache_clear()
     scan_packs(bench.store, [pack], versions, bench.policy)
     assert union.read_bytes() == content
 

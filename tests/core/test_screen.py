@@ -13,6 +13,7 @@ from decon_core.detectors.sharing import Sharing
 from decon_core.index.record_texts import QUESTION, Pool
 from decon_core.index.verbatim import Verbatim, _arrays, _of_arrays
 from decon_core.kernels import screen
+from decon_core.kernels.eights import find_beginnings
 from decon_core.text.tokenizers import load_tokenizer
 
 SLOW = settings(
@@ -140,5 +141,5 @@ def test_places_are_beginnings_of_words_and_characters_beyond_ascii() -> None:
     eights = np.zeros((len(content) + screen.SPARE) // 8 + 1, np.uint64)
     eights.view(np.uint8)[: len(content)] = np.frombuffer(content, np.uint8)
     places = np.empty(len(content) + 2, np.int64)
-    n = screen.find_beginnings(eights, 0, len(content), places)
+    n = find_beginnings(eights, 0, len(content), places)
     assert places[:n].tolist() == [at for at in range(len(content)) if begins_there(content, at)]

@@ -15,7 +15,9 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from decon_core.config.policy import PUNCTUATION, Policy
+from decon_core.kernels.word_table import NUMBERS
 from decon_core.text import word_cache as words
+from decon_core.text import word_table
 from decon_core.text.canonical import WHITE_SPACE
 from decon_core.text.characters import Form
 from decon_core.text.tokenizers import load_tokenizer
@@ -141,31 +143,29 @@ def test_stretches_of_many_short_words_and_texts_stay_within_their_room(monkeypa
     encoder_of_short = encoder(vocabulary=vocabulary)
     for repeats in (1, 7, 40):
         texts = [one * repeats] * 200
-        cutting, offsets = encoder_of_short._cutting, np.zeros(201, np.int64)
+        offsets = np.zeros(201, np.int64)
         found = encoder_of_short.encode(*packed(texts))
         assert ids_of(found, vocabulary) == expected(texts, "words")
         # The last edge of a stretch, and the one that is written behind it in vain.
         data, starts, stops = packed(texts)
         at = 0
         while at < 200:
-            following = encoder_of_short._cutting.cut(
-                data, starts, stops, at, encoder_of_short._classes, offsets
-            )
-            assert 2 * (offsets[following] - offsets[at]) < cutting.edges.size
+            following = encoder_of_short._split(data, starts, stops, at, offsets)
+            assert 2 * (offsets[following] - offsets[at]) < encoder_of_short._edges.size
             at = following
 
 
 @pytest.mark.parametrize("name", ["words", "cl100k"])
 def test_a_full_table_changes_no_token(monkeypatch, name):
     for limit in ("_ROUND_WORDS", "_ROUND_BYTES", "_ROUND_PATCHES", "_FIRST_SLOTS"):
-        monkeypatch.setattr(words, limit, 16)
-    monkeypatch.setattr(words, "_FEWEST_SLOTS", 64)
+        monkeypatch.setattr(word_table, limit, 16)
+    monkeypatch.setattr(word_table, "_FEWEST_SLOTS", 64)
     texts = [" ".join(f"word{n * k} w{n} {'long' * 30}{k}" for n in range(60)) for k in range(5)]
     vocabulary = GrowingVocabulary()
     small = encoder(name, table_mb=0, vocabulary=vocabulary)
     for _ in range(2):
         assert ids_of(small.encode(*packed(texts)), vocabulary) == expected(texts, name)
-    assert small._table._slots.size // words.word_stream.NUMBERS <= 64
+    assert small._table.slots.size // NUMBERS <= 64
 
 
 def test_the_table_grows_only_to_its_bound():
@@ -174,7 +174,7 @@ def test_the_table_grows_only_to_its_bound():
     found = small.encode(*packed([text]))
     assert len(found.row(0)) == 100_000
     table = small._table
-    assert table._slots.nbytes + table._kept.nbytes + table.arena.nbytes <= 1_000_000
+    assert table.slots.nbytes + table._kept.nbytes + table.arena.nbytes <= 1_000_000
 
 
 def test_ids_that_the_index_lacks_are_one_unknown_token():

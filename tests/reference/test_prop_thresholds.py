@@ -18,7 +18,7 @@ from decon_core.config.policy import Policy, exceeds
 from decon_core.decisions.common_ngrams import _are_common
 from decon_core.decisions.decide import judge
 from decon_core.decisions.thresholds import highest_thresholds
-from decon_core.kernels import clusters
+from decon_core.kernels.scores import base_scores
 from decon_core.schemas import MATCHES
 from tests.oracle.decon import (
     Entry,
@@ -122,7 +122,7 @@ def test_sums_of_weights_that_equal_a_threshold_on_paper_reach_it():
         below += base < threshold / 100
         assert reaches(base, threshold / 100)
         scores = np.zeros(1)
-        clusters.base_scores(
+        base_scores(
             np.array([max(1, len(one.question) - 4)]),
             np.array([len(set(one.answer))]),
             np.array([bool(one.passage)], np.uint8),

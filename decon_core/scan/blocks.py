@@ -1,0 +1,226 @@
+"""Scans the blocks of a shard, one scanner per thread."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from queue import Queue
+from threading import Timer
+
+import numpy as np
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import Batch, Block
+from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
+from decon_core.corpus.formats.json_lines import compile_reader
+from decon_core.corpus.packs import Shard
+from decon_core.corpus.shards import read_blocks
+from decon_core.index.union import open_search
+from decon_core.index.verbatim import open_verbatim
+from decon_core.kernels import word_table
+from decon_core.kernels.jit import is_new
+from decon_core.scan.detect import DetectorSet
+from decon_core.scan.matches import LABELS, Columns, tile_of
+from decon_core.scan.workers import in_subprocess, usable_cores
+from decon_core.schemas import DOCUMENTS
+from decon_core.storage.store import Store
+from decon_core.text.markup import compile_markup
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged
+
+_log = logging.getLogger(__name__)
+
+# Loading compiled kernels takes less time; after this they are being compiled.
+_LOADING_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """One shard and the benchmark versions for which it has no tiles.
+
+    Holds only paths and small values, so that it can run in any process on any machine that can
+    read the store and the corpus.
+    """
+
+    root: Path
+    shard: Shard
+    source: Source
+    versions: tuple[Version, ...]
+    policy: Policy
+    index: str  # fingerprint of the index parts
+    scan: str  # fingerprint that names the tiles and the union of index parts
+    threads: int = 1
+
+
+@dataclass
+class ScannedBlock:
+    """Documents, matches and unreadable rows of one block."""
+
+    position: int
+    documents: pa.Table
+    n_characters: int
+    n_too_short: int
+    unreadable: list[Unreadable]
+    invalid: list[InvalidUtf8]
+    matches: list[Columns]
+
+
+_SAMPLE = Batch(
+    text=np.frombuffer(b"two words", np.uint8).copy(),
+    starts=np.zeros(1, np.int64),
+    stops=np.array([9]),
+    rows=np.zeros(1, np.int64),
+    n_characters=9,
+    unreadable=[],
+    reread=lambda row: Document(row=row, id=None, text="two words", raw=None),
+)
+
+
+class Scanner:
+    """Scans blocks in one thread; scanners share the index but not word tables and scratch."""
+
+    def __init__(
+        self, store: Store, versions: Sequence[Version], policy: Policy, index: str, scan: str
+    ) -> None:
+        self._store = store
+        self._scan = scan
+        self._ngram_size = policy.ngram_size
+        self._strips_markup = policy.strip_markup
+        self.search = open_search(store, versions, policy.at_floor, index=index, scan=scan)
+        tokenizer = load_tokenizer(policy.tokenizer_str)
+        verbatim = None
+        if policy.needs_texts:
+            verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
+        self.detectors = DetectorSet(self.search, verbatim, policy, tokenizer)
+        self.encoder = Encoder(
+            tokenizer,
+            FixedVocabulary(self.search.ids),
+            form=policy.form,
+            table_mb=policy.word_table_mb,
+        )
+        self._labels: dict[int, pa.Table] = {}
+
+    def scan(self, block: Block) -> ScannedBlock:
+        batch = block.read()
+        tokens = self.encoder.encode(batch.text, batch.starts, batch.stops)
+        matches = self.detectors.find(batch, tokens, self.encoder)
+        n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
+        return ScannedBlock(
+            position=block.position,
+            documents=pa.table(
+                [batch.rows, batch.stops - batch.starts, tokens.lengths], schema=DOCUMENTS
+            ),
+            n_characters=batch.n_characters,
+            n_too_short=n_too_short,
+            unreadable=batch.unreadable,
+            invalid=batch.invalid,
+            matches=matches,
+        )
+
+    def compile_words(self) -> Ragged:
+        """Compile the kernels that tokenize text, and return the tokens of a sample."""
+        tokens = self.encoder.encode(_SAMPLE.text, _SAMPLE.starts, _SAMPLE.stops)
+        self.encoder.places(0, "two words")
+        if self._strips_markup:
+            compile_markup()
+        return tokens
+
+    def tile(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
+        """Return the tile of one benchmark, given by its number in the union, and a shard."""
+        return tile_of(
+            matches,
+            number,
+            labels=lambda: self._records(number),
+            shard=shard,
+            scan=self._scan,
+        )
+
+    def _records(self, number: int) -> pa.Table:
+        if number not in self._labels:
+            version = self.search.versions[number]
+            self._labels[number] = load_records(self._store, version, columns=LABELS)
+        return self._labels[number]
+
+
+def scanners_for(job: ShardJob) -> list[Scanner]:
+    """Return a scanner for each thread of a job."""
+    arguments = (job.versions, job.policy, job.index, job.scan)
+    kept = kept_scanners(job.root, *arguments)
+    while len(kept) < job.threads:
+        kept.append(Scanner(Store(job.root), *arguments))
+    return kept[: job.threads]
+
+
+@lru_cache(maxsize=1)
+def kept_scanners(
+    _root: Path, _versions: tuple[Version, ...], _policy: Policy, _index: str, _scan: str
+) -> list[Scanner]:
+    """Return the scanners of a union of benchmarks, kept between shards for their word tables.
+
+    `kept_scanners.cache_clear()` frees them: the tables take most of the memory.
+    """
+    return []
+
+
+def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
+    """Scan the blocks of a shard in several threads and yield the results in order."""
+    blocks = read_blocks(job.shard, job.source)
+    scanners = scanners_for(job)
+    if len(scanners) == 1:
+        yield from (scanners[0].scan(block) for block in blocks)
+        return
+    free: Queue[Scanner] = Queue()
+    for scanner in scanners:
+        free.put(scanner)
+
+    def scan(block: Block) -> ScannedBlock:
+        scanner = free.get()
+        try:
+            return scanner.scan(block)
+        finally:
+            free.put(scanner)
+
+    with ThreadPoolExecutor(len(scanners)) as pool:
+        # Two blocks ahead per thread keep the threads busy and memory bounded.
+        waiting: deque[Future[ScannedBlock]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(scan, block))
+            if len(waiting) > 2 * len(scanners):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def compile_kernels(job: ShardJob) -> None:
+    """Compile all kernels before workers start; otherwise each worker would compile them."""
+    notice = Timer(
+        _LOADING_SECONDS,
+        lambda: _log.info("compiling the kernels: up to a minute, once on this machine"),
+    )
+    notice.start()
+    try:
+        scanner = scanners_for(job)[0]
+        tokens = scanner.compile_words()
+        if is_new(word_table.look_up) and not scanner.detectors.is_ready_to_judge:
+            with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
+                compile_reader(job.source)
+                scanner.detectors.compile_all_but_judging(tokens)
+        compile_reader(job.source)
+        scanner.detectors.compile(_SAMPLE, tokens, scanner.encoder)
+    finally:
+        notice.cancel()
+
+
+def _compile_judging(job: ShardJob) -> None:
+    """Compile about half of the kernels, in a subprocess in parallel with the rest."""
+    tokens = Ragged(np.zeros(2, np.uint32), np.array([0, 2]))
+    scanners_for(job)[0].detectors.compile_judging(tokens)
