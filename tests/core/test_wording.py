@@ -2,7 +2,7 @@
 
 import pytest
 
-from decon_core.wording import counted, have, hold, size
+from decon_core.wording.counts import counted, have, hold, size
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Literal
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, exceeds, reaches
 from decon_core.errors import InputError, Problem
 from decon_core.report.publish.summary import Summary, keeps_question_only
-from decon_core.wording import counted, percent
+from decon_core.wording.counts import counted, percent
 
 By = Literal["point", "upper"]
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decon_core.wording import counted, hold, percent
+from decon_core.wording.counts import counted, hold, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +37,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(Path(__file__).parents[1]),
         autoescape=select_autoescape(["html.j2", "svg.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,1 @@
+"""Words: counts and sizes in messages, and the templates of pages and cards."""
