@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.config.comparison import reaches
 from decon_core.config.detectors import Reads, Threshold, register
-from decon_core.config.policy import Policy, reaches
+from decon_core.config.policy import Policy
 from decon_core.detectors.detector import (
     Booleans,
     Detector,

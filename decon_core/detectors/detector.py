@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config import detectors as registry
+from decon_core.config.comparison import exceeds, reaches
 from decon_core.config.detectors import Declaration
-from decon_core.config.policy import Policy, exceeds, reaches
+from decon_core.config.policy import Policy
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.visibility import RecordTexts, Unmet
 

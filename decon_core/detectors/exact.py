@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from decon_core.config.comparison import reaches
 from decon_core.config.detectors import Reads, Threshold, register
-from decon_core.config.policy import Policy, reaches
+from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.sharing import BatchTexts

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from decon_core.config.comparison import reaches
 from decon_core.config.detectors import Reads, Threshold, register
-from decon_core.config.policy import Policy, reaches
+from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.sharing import COMPARISON, BatchTexts, Shared

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from decon_core.config.comparison import reaches
 from decon_core.config.detectors import Reads, Threshold, register
-from decon_core.config.policy import Policy, reaches
+from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.sharing import COMPARISON, BatchTexts, Run, Shared

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from decon_core.benchmarks.records import current_version
+from decon_core.config.comparison import reaches
 from decon_core.config.load import Config
-from decon_core.config.policy import reaches
 from decon_core.errors import Problem
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.quality.visibility import Visibility, visibilities

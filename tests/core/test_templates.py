@@ -6,7 +6,7 @@ import sys
 import jinja2
 import pytest
 
-from decon_core import templates
+from decon_core.wording import templates
 
 HOSTILE = "a|b`<img src=x>[x](y)&\n# T {{ 7 * 7 }}"
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from decon_core.config.policy import TOLERANCE, Policy
+from decon_core.config.comparison import TOLERANCE
+from decon_core.config.policy import Policy
 from tests.oracle.text import clean, normalized, without_markup
 
 EXACT_REPEAT = "exact repeat"

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decon_core.config.comparison import exceeds
 from decon_core.config.detectors import BUILT_IN
-from decon_core.config.policy import Policy, exceeds
+from decon_core.config.policy import Policy
 from decon_core.decisions.common_ngrams import _are_common
 from decon_core.decisions.decide import judge
 from decon_core.decisions.thresholds import highest_thresholds
