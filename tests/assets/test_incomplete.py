@@ -239,7 +239,7 @@ def test_a_limit_that_holds_for_what_was_read_is_unknown_and_does_not_pass(
 
 
 def test_page_card_and_summary_are_marked_as_incomplete(at_incomplete, capsys):
-    from tests.core.pages import data_of
+    from tests.core.report.pages import data_of
 
     folder = at_incomplete.store.report.parent
     assert "**Incomplete: 1 of 3 shards" in (folder / "card.md").read_text()

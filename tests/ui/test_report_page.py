@@ -20,8 +20,8 @@ from decon_core.config.load import load_config
 from decon_core.decisions.verdicts import read_lines
 from decon_core.report.html import write_page
 from decon_core.storage.store import Store
-from tests.core.report_worlds import RUN, write_world
-from tests.core.reports import write_report
+from tests.core.report.report_worlds import RUN, write_world
+from tests.core.report.reports import write_report
 
 pytestmark = pytest.mark.browser
 

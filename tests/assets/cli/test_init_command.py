@@ -1,0 +1,282 @@
+"""`init` from the outside: what it writes is run as it is."""
+
+import gzip
+import json
+import os
+import shutil
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from decon_assets.cli.main import main
+from decon_assets.runner.pipeline import Pipeline
+from decon_core.config.load import load_config
+from decon_core.corpus.packs import find_shards
+from decon_core.inventory import benchmarks_of
+
+DATA = Path(__file__).parents[3] / "data"
+
+
+def test_a_file_for_the_sample_world_reads_what_the_one_by_hand_reads(
+    tmp_path, monkeypatch, capsys
+):
+    for name in ("corpus", "benchmarks", "evals.yaml"):
+        copy = shutil.copytree if (DATA / name).is_dir() else shutil.copy
+        copy(DATA / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "--corpus", "corpus", "--evals", "evals.yaml"]) == 0
+    assert "decon-assets run" in capsys.readouterr().out
+    found, by_hand = load_config(Path("decon.toml")), load_config(DATA / "decon.toml")
+    assert [path.name for path in found.recipes] == ["evals.yaml"]
+    assert found.policy == by_hand.policy
+    readings = {(one.text, one.messages, one.id) for one in found.sources}
+    assert readings == {(one.text, one.messages, one.id) for one in by_hand.sources}
+
+
+def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, capsys):
+    """Mixed formats, a folder with spaces, an empty file, a broken line; no recipes."""
+    monkeypatch.chdir(world.folder)
+    (world.folder / "evals.yaml").unlink()
+    (world.folder / "benchmarks").mkdir()
+    for name in world.benchmarks:
+        (world.folder / f"{name}.jsonl").rename(world.folder / "benchmarks" / f"{name}_test.jsonl")
+    odd = world.folder / "corpus" / "odd things"
+    odd.mkdir()
+    leak = world.benchmarks["harbor"][4]
+    text = f"Before. {leak['question']} Answer: {leak['answer']} and so on."
+    pq.write_table(pa.table({"body": [text, "nothing of interest here"]}), odd / "t-0.parquet")
+    turns = [{"role": "user", "content": "What is there?"}, {"role": "assistant", "content": text}]
+    (odd / "chat.jsonl").write_text(json.dumps({"turns": turns}) + "\nno json\n")
+    (odd / "empty.jsonl").touch()
+    with gzip.open(odd / "pairs.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"prompt": "a?", "chosen": text, "rejected": "never"}) + "\n")
+    (odd / "notes.txt").touch()
+    assert main(["init", "--corpus", "corpus", "--evals", "benchmarks"]) == 0
+    said = capsys.readouterr().out
+    assert "left out: 1 file in unknown formats" in said
+    assert "benchmarks: harbor, ledger" in said
+    made = Path("decon.toml").read_text()
+    Path("decon.toml").write_text(
+        made.replace('# tokenizer_str = "cl100k"', 'tokenizer_str = "words"')
+    )
+    Pipeline(Path("decon.toml"), instance, lambda _: None).run()
+    with duckdb.connect(str(world.store.report), read_only=True) as report:
+        rows = report.execute(
+            "SELECT DISTINCT shard_name FROM decisions WHERE instance_index = 4 "
+            "AND benchmark = 'harbor' AND is_contaminated"
+        ).fetchall()
+        (n_unreadable,) = report.execute("SELECT count(*) FROM unreadable").fetchone()
+    assert {name for (name,) in rows} == {"chat.jsonl", "pairs.jsonl.gz", "t-0.parquet"}
+    assert n_unreadable == 1
+
+
+def test_nothing_is_written_over_without_force_and_nothing_at_all_with_a_problem(
+    world, monkeypatch, capsys
+):
+    monkeypatch.chdir(world.folder)
+    Path("decon.toml").write_text("mine")
+    assert main(["init", "--corpus", "corpus", "--evals", "evals.yaml"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert Path("decon.toml").read_text() == "mine"
+    assert main(["init", "--corpus", "nowhere", "--evals", "neither", "--force"]) == 2
+    told = capsys.readouterr().err
+    assert "nowhere" in told
+    assert "neither" in told
+    assert Path("decon.toml").read_text() == "mine"
+    assert main(["init", "--corpus", "corpus", "--evals", "evals.yaml", "--force"]) == 0
+    assert load_config(Path("decon.toml")).sources
+
+
+QUIZ = json.dumps({"question": "How far is it to the mill?", "answer": "7 miles"}) + "\n"
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A shard and no benchmark, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("shards").mkdir()
+    Path("shards/a.jsonl").write_text(json.dumps({"id": "a", "text": "some text"}) + "\n")
+    return tmp_path
+
+
+def test_files_of_one_folder_share_a_recipe_file(bare, capsys):
+    Path("b3").mkdir()
+    for name in ("one", "two"):
+        Path(f"b3/{name}.jsonl").write_text(QUIZ)
+    assert main(["init", "--corpus", "shards", "--evals", "b3/one.jsonl", "b3/two.jsonl"]) == 0
+    said = capsys.readouterr().out
+    assert "source shards: 1 shard, " in said or "source a: 1 shard, " in said
+    found = load_config(Path("decon.toml"))
+    assert found.recipes == (bare / "b3" / "evals.yaml",)
+    assert list(benchmarks_of(found)) == ["one", "two"]
+
+
+def test_a_name_that_two_folders_give_is_refused_before_anything_is_written(bare, capsys):
+    for name in ("b", "b2"):
+        Path(name).mkdir()
+        Path(f"{name}/quiz.jsonl").write_text(QUIZ)
+    before = sorted(bare.rglob("*"))
+    assert main(["init", "--corpus", "shards", "--evals", "b", "b2"]) == 2
+    told = capsys.readouterr().err
+    assert f"{bare / 'b2' / 'evals.yaml'}: evals.quiz: found a duplicate name" in told
+    assert sorted(bare.rglob("*")) == before
+
+
+def test_files_beside_recipes_that_are_given_do_not_replace_them(bare, capsys):
+    Path("b").mkdir()
+    for name in ("quiz", "other"):
+        Path(f"b/{name}.jsonl").write_text(QUIZ)
+    recipe = {"local_path": "quiz.jsonl", "splits": ["test"], "prompt": "question"}
+    Path("b/evals.yaml").write_text("evals:\n  quiz: " + json.dumps(recipe))
+    given = ["--evals", "b/evals.yaml", "b/other.jsonl", "--force"]
+    assert main(["init", "--corpus", "shards", *given]) == 2
+    assert "recipes for some of the files" in capsys.readouterr().err
+    assert "quiz" in Path("b/evals.yaml").read_text()
+    assert not Path("decon.toml").exists()
+
+
+@pytest.mark.parametrize("out", ["decon.toml", "my place/decon.toml"])
+def test_paths_start_at_the_folder_of_the_file_where_they_can(world, monkeypatch, out):
+    monkeypatch.chdir(world.folder)
+    assert main(["init", "--corpus", "corpus/*.gz", "--evals", ".", "--out", out]) == 0
+    found = load_config(Path(out))
+    assert found.recipes == (world.folder / "evals.yaml",)
+    is_beside = out == "decon.toml"
+    assert found.sources[0].path.startswith("corpus/" if is_beside else str(world.folder))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["init", "--corpus", "corpus", "--evals", "evals.yaml", "--out", "made.toml"],
+        ["register"],
+        ["scan", "--corpus", "corpus", "--evals", "evals.yaml", "--out", "found"],
+    ],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("name", [b"bad\xff-1.jsonl.gz", b"f\xfe/1.jsonl.gz"])
+def test_a_file_whose_name_is_no_utf_8_is_named_wherever_shards_are_looked_for(
+    at_home, capsys, command, name
+):
+    text = at_home.config_path.read_text().replace('"corpus/*.jsonl.gz"', '"corpus/**/*.gz"')
+    at_home.config_path.write_text(text)
+    path = at_home.folder / "corpus" / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    shutil.copy(at_home.folder / "corpus" / "s0.jsonl.gz", path)
+    assert main(command) == 2
+    shown = name.decode("utf-8", "backslashreplace")
+    assert f"corpus/{shown}: found a name that is not UTF-8" in capsys.readouterr().err
+    assert not (at_home.folder / "made.toml").exists()
+
+
+# Records, fields that are left out, names that are set aside --------------------------------------
+
+
+def records(key, n=6):
+    """Multiple choice as the reference tool bundles it: four records of each item."""
+    return [
+        {
+            "eval_key": key,
+            "eval_instance_index": number,
+            "split": "test",
+            "question": f"What is asked in {key} under number {number}, and why is that so?",
+            "answer": f"({letter}) for the reason {letter * 3}",
+            "is_correct": letter == "B",
+            "fingerprint": None,
+        }
+        for number in range(n)
+        for letter in "ABCD"
+    ]
+
+
+def write_rows(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_records_get_a_recipe_that_reads_them_as_they_are(tmp_path, monkeypatch, capsys):
+    """They got `prompt: question`, which made an item of every answer."""
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("corpus/s.jsonl"), [{"text": "some words", "id": "0"}])
+    write_rows(Path("evals/quiz_test-1.jsonl"), records("quiz"))
+    write_rows(Path("evals/bundle.jsonl"), [*records("left"), *records("right")])
+    write_rows(Path("evals/raw.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "corpus", "--evals", "evals"]) == 0
+    said = capsys.readouterr().out
+    assert "left, right, quiz: normalized records, read unchanged" in said
+    assert "guessed recipes for raw" in said
+    assert main(["normalize", "evals/evals.yaml", "--show", "0"]) == 0
+    said = capsys.readouterr().out
+    for name in ("quiz", "left", "right"):
+        assert f"{name}: 6 items, 24 records" in said
+    assert "raw: 1 item, 1 record" in said
+
+
+def test_a_recipe_for_raw_rows_refuses_records(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("quiz.jsonl"), records("quiz"))
+    lines = ["local_path: quiz.jsonl", "splits: [test]", "prompt: question", "answers: [answer]"]
+    Path("evals.yaml").write_text("evals:\n  quiz:\n" + "".join(f"    {one}\n" for one in lines))
+    write_rows(Path("corpus/s.jsonl"), [{"text": "some words"}])
+    scan = ["scan", "--evals", "evals.yaml", "--corpus", "corpus", "--out", "found"]
+    for command in (["normalize", "evals.yaml"], scan):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "quiz.jsonl row 1: found a normalized record" in said
+        assert "remove prompt, passage and answers from the recipe" in said
+
+
+def test_answers_that_are_not_read_are_named_with_the_setting_that_reads_them(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    row = {"prompt": "How many eggs are left?", "answer": 9, "hint": "Count the eggs of a day."}
+    rows = [{**row, "solution": solution} for solution in ("She eats three. 9", None, "Nine.")]
+    write_rows(Path("rl/s.jsonl"), rows)
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "rl", "--evals", "quiz.jsonl"]) == 0
+    said, written = capsys.readouterr().out, Path("decon.toml").read_text()
+    assert "left out, with the name of an answer: 'answer', 'solution'" in said
+    assert "Text fields left out: 'hint'" in said
+    assert 'To read them as well: text = ["prompt", "hint"]' in said
+    plain = " ".join(written.replace("\n#", " ").split())
+    assert "A benchmark question found without its answer is called question-only" in plain
+    assert load_config(Path("decon.toml")).sources[0].text == "prompt"
+
+
+def test_the_question_comes_before_the_answer_in_what_is_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("qa/s.jsonl"), [{"response": "About 7 miles.", "query": "How far is it?"}] * 3)
+    row = {"text": "The mill stands still.", "question": "Where does the mill stand?"}
+    write_rows(Path("t/s.jsonl"), [row] * 3)
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "qa", "t", "--evals", "quiz.jsonl"]) == 0
+    assert 'text = ["question", "text"]' in capsys.readouterr().out
+    texts = [one.text for one in load_config(Path("decon.toml")).sources]
+    assert ("query", "response") in texts
+
+
+def test_what_a_mixture_s_folder_holds_beside_shards_becomes_no_source(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("mixture/s-0.jsonl"), [{"text": "some words", "id": "0"}])
+    Path("mixture/_manifest.json").write_text('{"mixture": "clean"}')
+    pq.write_table(pa.table({"shard": ["s"], "detail": ["x" * 50]}), "mixture/_removed.parquet")
+    write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 0
+    (source,) = load_config(Path("decon.toml")).sources
+    (shard,) = find_shards(source, folder=tmp_path, known={})
+    assert shard.name == "s-0.jsonl"
+
+
+def test_a_folder_of_nothing_but_set_aside_files_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
+    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+    assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 2
+    assert "only files or folders whose names begin with _ or ." in capsys.readouterr().err

@@ -1,0 +1,378 @@
+"""`decon-assets review`, as typed: on a real terminal, and for scripts."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from decon_assets.cli.main import main
+from decon_core.decisions.verdicts import read_lines, read_verdicts
+from tests.core.report.review_reports import call, key, pair, write_report
+
+PATIENCE_SECONDS = 120
+RUN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202eevil\r\x08\x00 what is the number 0"
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A report of four pairs, the most doubtful first: 2, 1, 0, 3."""
+    rows = [
+        pair(0, score=0.9, text=HOSTILE, doc_id="\x1b[31mid", text_marks=None),
+        pair(1, score=0.85, n_documents=3),
+        pair(2, score=0.79, text=None),
+        pair(3, score=1.0, benchmark="exam", text="word " * 900),
+    ]
+    write_report(tmp_path / "report.duckdb", rows)
+    return tmp_path
+
+
+def places(desk):
+    return ["--report", str(desk / "report.duckdb"), "--verdicts", str(desk / "verdicts.jsonl")]
+
+
+def said(desk):
+    return [(int(one["pair"], 16), one["verdict"]) for one in read_lines(desk / "verdicts.jsonl")]
+
+
+class Terminal:
+    """The command on a terminal of its own."""
+
+    def __init__(self, desk, *options, size=(120, 30), **environment):
+        self._main, side = pty.openpty()
+        self._resize(side, size)
+        self.before = termios.tcgetattr(side)
+        self._side = side
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RUN, "review", *places(desk), "--by", "ada", *options],
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            env={**os.environ, "TERM": "xterm", **environment},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        self.shown = ""
+
+    def _resize(self, side, size):
+        columns, lines = size
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def resize(self, *size):
+        self._resize(self._side, size)
+
+    def wait_for(self, text, *, seconds=PATIENCE_SECONDS):
+        """Read until a text is there; the screen that it is on."""
+        return self.wait_until(lambda page: text in page, seconds=seconds)
+
+    def wait_until(self, is_right, *, seconds=PATIENCE_SECONDS):
+        until = time.monotonic() + seconds
+        while not is_right(self.page):
+            assert time.monotonic() < until, self.shown
+            if select.select([self._main], [], [], 0.1)[0]:
+                self.shown += os.read(self._main, 65_536).decode("utf-8", "replace")
+        return self.page
+
+    @property
+    def page(self):
+        """What was drawn last."""
+        return self.shown.rpartition("\x1b[2J")[2]
+
+    def press(self, keys):
+        os.write(self._main, keys.encode())
+
+    def end(self):
+        """The exit code; the terminal has to be as it was."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while self.process.poll() is None:
+            assert time.monotonic() < until, self.shown
+            if select.select([self._main], [], [], 0.1)[0]:
+                self.shown += os.read(self._main, 65_536).decode("utf-8", "replace")
+        while select.select([self._main], [], [], 0.1)[0]:
+            self.shown += os.read(self._main, 65_536).decode("utf-8", "replace")
+        assert termios.tcgetattr(self._side) == self.before
+        return self.process.returncode
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self._main)
+        os.close(self._side)
+
+
+@pytest.fixture
+def terminal_of():
+    """Opens terminals, and sees to it that none stays."""
+    with ExitStack() as opened:
+
+        def open_one(*arguments, **options):
+            terminal = Terminal(*arguments, **options)
+            opened.callback(terminal.close)
+            return terminal
+
+        yield open_one
+
+
+def without_styles(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_a_key_is_a_verdict_and_it_is_in_the_file_at_once(terminal_of, desk):
+    terminal = terminal_of(desk)
+    terminal.wait_for("1 of 4")
+    terminal.wait_for("q quit")
+    terminal.press("l")
+    terminal.wait_for("2 of 4")
+    assert said(desk) == [(2, "leak")]
+    terminal.press("t")
+    terminal.wait_for("3 of 4")
+    terminal.press("c")
+    terminal.wait_for("4 of 4")
+    terminal.press("u")
+    terminal.wait_for("end of the queue (4 pairs)")
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert said(desk) == [(2, "leak"), (1, "template"), (0, "common source"), (3, "unsure")]
+    (first, *_) = read_lines(desk / "verdicts.jsonl")
+    assert first["by"] == "ada"
+    assert (first["benchmark"], first["instance_index"], first["row"]) == ("quiz", 2, 2)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", first["at"])
+    assert "4 verdicts" in terminal.shown
+
+
+def test_back_shows_what_was_said_and_another_verdict_takes_its_place(terminal_of, desk):
+    terminal = terminal_of(desk)
+    terminal.wait_for("1 of 4")
+    terminal.press("sl")  # keys that are typed ahead count, one after the other
+    terminal.wait_for("3 of 4")
+    terminal.press("b")
+    terminal.wait_for("verdict: leak")
+    terminal.press("t")
+    terminal.wait_for("3 of 4")
+    terminal.press("\x1b[D")  # an arrow, and no letters
+    terminal.wait_for("verdict: template")
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert said(desk) == [(1, "leak"), (1, "template")]
+    assert read_verdicts(desk / "verdicts.jsonl").by_pair[key(1)].verdict == "template"
+
+
+def test_a_note_goes_with_the_verdict_and_is_not_lost_without_a_word(terminal_of, desk):
+    terminal = terminal_of(desk)
+    terminal.wait_for("1 of 4")
+    terminal.press("n")
+    terminal.wait_for("note (empty: none): ")
+    terminal.press("größer\x7f\x7f als l\n")
+    terminal.wait_for("note, to be saved with your verdict: größ als l")
+    terminal.press("s")
+    terminal.wait_for("the note has no verdict yet")
+    terminal.press("q")
+    terminal.wait_for("press q again")
+    terminal.press("u")
+    terminal.wait_for("2 of 4")
+    terminal.press("q")
+    assert terminal.end() == 0
+    (line,) = read_lines(desk / "verdicts.jsonl")
+    assert (line["verdict"], line["note"]) == ("unsure", "größ als l")
+
+
+def test_what_both_share_stands_out_and_the_window_decides_how_they_stand(terminal_of, desk):
+    terminal = terminal_of(desk, "--benchmark", "quiz", "--order", "documents")
+    wide = terminal.wait_for("q quit")
+    assert "\x1b[1;33mWhat is the number\x1b[0m" in wide
+    assert "\x1b[1;33mwhat is the number\x1b[0m" in wide
+    (line,) = [one for one in without_styles(wide).splitlines() if "Somebody" in one]
+    assert re.match(r"question, 0.85 of it found +│ Somebody asked: what is the number 1", line)
+    terminal.resize(50, 20)
+    terminal.wait_for("\n\x1b[1mtraining text")  # at the beginning of a line
+    narrow = terminal.wait_for("l leak")
+    assert "Somebody asked: \x1b[1;33mwhat is the number\x1b[0m" in narrow
+    assert "│" not in narrow
+    assert all(len(one) <= 50 for one in without_styles(narrow).splitlines())
+    terminal.resize(20, 8)
+    terminal.wait_for("more lines")
+    terminal.press("q")
+    assert terminal.end() == 0
+
+
+def test_without_colours_what_both_share_is_underlined(terminal_of, desk):
+    terminal = terminal_of(desk, "--order", "documents", NO_COLOR="1")
+    page = terminal.wait_for("q quit")
+    assert "\x1b[1;4mWhat is the number\x1b[0m" in page
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", terminal.shown)
+    terminal.press("q")
+    assert terminal.end() == 0
+
+
+def test_nothing_in_a_text_reaches_the_terminal_as_a_command(terminal_of, desk):
+    terminal = terminal_of(desk, "--benchmark", "quiz", "--order", "score")
+    page = terminal.wait_for("q quit")
+    assert "evil" in page
+    assert "␛]0;owned␇␛[2J␛[31m" in without_styles(page)
+    left = without_styles(page.replace("\r\n", "\n"))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", left)
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert "\x1b]" not in terminal.shown
+
+
+def test_a_long_text_is_gone_through_page_by_page(terminal_of, desk):
+    terminal = terminal_of(desk, "--benchmark", "exam", size=(80, 12))
+    terminal.wait_for("more lines: space")
+    assert "benchmark: exam test 3" in terminal.page
+    terminal.press(" ")
+    terminal.wait_until(lambda page: "word word" in page and "benchmark: exam" not in page)
+    terminal.press("\x1b[A")
+    terminal.wait_for("benchmark: exam test 3")
+    terminal.press("q")
+    assert terminal.end() == 0
+
+
+def test_a_text_that_the_report_does_not_keep_is_said_not_to_be_shown(terminal_of, desk):
+    terminal = terminal_of(desk)
+    terminal.wait_for("not shown: the report keeps no texts")
+    terminal.press("?")
+    terminal.wait_for("If in doubt: would a model")
+    terminal.press("x")
+    terminal.wait_for("1 of 4")
+    terminal.press("q")
+    assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("is_typed", [True, False])
+def test_stopped_at_any_time_nothing_is_lost(terminal_of, desk, is_typed):
+    terminal = terminal_of(desk)
+    terminal.wait_for("1 of 4")
+    terminal.press("l")
+    terminal.wait_for("2 of 4")
+    if is_typed:
+        terminal.press("\x03")
+    else:
+        os.kill(terminal.process.pid, signal.SIGINT)
+    assert terminal.end() == 130
+    assert "stopped" in terminal.shown
+    assert said(desk) == [(2, "leak")]
+
+
+def test_keys_that_mean_nothing_do_nothing(terminal_of, desk):
+    terminal = terminal_of(desk)
+    terminal.wait_for("1 of 4")
+    terminal.press("\x04\x1b[15~\x1bOPLé\n")  # of F5 and F1, say, no part is a letter
+    terminal.press("q")
+    assert terminal.end() == 0
+    assert not (desk / "verdicts.jsonl").exists()
+
+
+def test_a_file_that_is_damaged_is_refused_before_anybody_looks(desk, capsys):
+    (desk / "verdicts.jsonl").write_text("<<<<<<< HEAD\n")
+    assert main(["review", *places(desk)]) == 2
+    assert "git could not merge" in capsys.readouterr().err
+
+
+# For scripts --------------------------------------------------------------------------------------
+
+
+def test_without_a_terminal_it_is_refused_with_a_way_out(desk, capsys):
+    assert main(["review", *places(desk)]) == 2
+    told = capsys.readouterr().err
+    assert "no terminal" in told
+    assert "review --list" in told
+
+
+def test_the_queue_can_be_had_as_a_table_and_as_json(desk, capsys):
+    assert main(["review", *places(desk), "--list"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in table[2:]] == [key(n) for n in (2, 1, 0, 3)]
+    assert main(["review", *places(desk), "--list", "json", "--order", "score"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["pair"] for row in rows] == [key(n) for n in (3, 0, 1, 2)]
+    assert rows[2]["n_documents"] == 3
+
+
+def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key(desk, capsys):
+    assert main(["review", *places(desk), "set", key(1), "common-source", "--note", "a law"]) == 0
+    assert main(["review", "set", key(2), "leak", *places(desk)]) == 0
+    assert main(["review", *places(desk), "--list", "json"]) == 0
+    left = [json.loads(line)["pair"] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert left == [key(0), key(3)]
+    assert main(["review", *places(desk), "set", key(1), "none"]) == 0
+    assert [*read_verdicts(desk / "verdicts.jsonl").by_pair] == [key(2)]
+    assert main(["review", *places(desk), "set", "0000", "leak"]) == 2
+    assert "the beginning of several" in capsys.readouterr().err
+    assert main(["review", *places(desk), "set", "ffff", "leak"]) == 2
+    assert "not in" in capsys.readouterr().err
+    assert main(["review", *places(desk), "set", key(1), "perhaps"]) == 2
+
+
+def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):
+    def line(number, verdict):
+        return json.dumps({"pair": key(number), "fingerprint": "f" * 16, "verdict": verdict}) + "\n"
+
+    (desk / "verdicts.jsonl").write_text(line(0, "leak") + line(1, "unsure"))
+    export = desk / "export.jsonl"
+    export.write_text(line(0, "leak") + line(1, "template") + line(2, "leak") + line(77, "leak"))
+    assert main(["review", *places(desk), "import", str(export)]) == 0
+    told = capsys.readouterr().out
+    assert "4 lines: 2 new, 1 changed, 1 unchanged" in told
+    assert "1 for pairs that are not in this report" in told
+    assert len(read_lines(desk / "verdicts.jsonl")) == 5
+    assert main(["review", *places(desk), "import", str(export)]) == 0
+    assert "0 new, 0 changed, 4 unchanged" in capsys.readouterr().out
+    assert len(read_lines(desk / "verdicts.jsonl")) == 5
+    export.write_text(line(0, "perhaps") + "{")
+    assert main(["review", *places(desk), "import", str(export)]) == 2
+    assert "line 2" in capsys.readouterr().err
+
+
+def test_status_says_how_far_it_is_and_what_a_sample_says(desk, capsys):
+    for number, verdict in ((0, "leak"), (1, "template"), (3, "leak")):
+        main(["review", *places(desk), "set", key(number), verdict])
+    capsys.readouterr()
+    assert main(["review", *places(desk), "status", "--sample", "9"]) == 0
+    told = capsys.readouterr().out
+    assert "3 pairs whose current verdict is not in the report yet" in told
+    assert "3 of 3 calls drawn, by benchmark and score, seed 0" in told
+    assert "precision 0.667, 95 % interval 0.667 to 0.667" in told
+    assert "unsure or not seen" not in told
+    assert main(["review", "status", "--json", *places(desk), "--sample", "2", "--seed", "5"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["sample"]["seed"] == 5
+    assert sum(one["n_leaks"] + one["n_others"] for one in told["sample"]["strata"]) == 2
+    assert told["pairs"]["exam"]["said"]["leak"] == 1
+
+
+def test_a_sample_is_the_queue_and_its_own_order(desk, capsys):
+    assert main(["review", *places(desk), "--sample", "2", "--list", "json"]) == 0
+    first = [json.loads(line)["pair"] for line in capsys.readouterr().out.splitlines()]
+    assert main(["review", *places(desk), "--sample", "2", "--list", "json"]) == 0
+    assert [json.loads(one)["pair"] for one in capsys.readouterr().out.splitlines()] == first
+    assert len(first) == 2
+    assert key(2) not in first  # no call: it does not reach the threshold
+
+
+def test_names_that_nobody_knows_are_refused(desk, capsys):
+    assert main(["review", *places(desk), "--list", "--benchmark", "quizz"]) == 2
+    assert "did you mean 'quiz'" in capsys.readouterr().err
+    assert main(["review", *places(desk), "--sample", "3", "--stratify", "colour"]) == 2
+
+
+def test_a_pair_of_several_documents_is_one_question(tmp_path, capsys):
+    rows = [pair(0)]
+    calls = [call(rows[0]), call(rows[0], row=5), call(rows[0], row=6)]
+    write_report(tmp_path / "report.duckdb", rows, calls)
+    assert main(["review", *places(tmp_path), "--sample", "3", "--list", "json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    main(["review", *places(tmp_path), "set", key(0), "leak"])
+    assert main(["review", *places(tmp_path), "status", "--sample", "3"]) == 0
+    assert "precision 1.000, 95 % interval 1.000 to 1.000" in capsys.readouterr().out

@@ -1,0 +1,155 @@
+"""Question-only: the oracle, the kernel and the columns of tiles call the same matches so."""
+
+import dataclasses
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.config.policy import Policy, Sampling
+from decon_core.decisions.decide import judge
+from decon_core.schemas import MATCHES
+from tests.core.detectors import engine
+from tests.oracle.decon import (
+    NOT_FOUND,
+    Entry,
+    Match,
+    NearMatch,
+    Tokens,
+    base_score,
+    build_index,
+    detect,
+    is_question_only,
+    question_grams,
+    total_length,
+)
+from tests.oracle.strategies import policies, worlds
+from tests.oracle.worlds import entry, found, noise, run
+
+SLOW = settings(derandomize=True, max_examples=300)
+SAMPLINGS: st.SearchStrategy[Sampling] = st.sampled_from(["exhaustive", "reference"])
+World = tuple[list[Entry], Tokens]
+
+
+def tile(matches: list[Match], known: list[Entry]) -> pa.Table:
+    """These matches as a tile keeps them."""
+    filler = {"string": "", "int64": 0, "double": 0.0}
+    row = {field.name: None if field.nullable else filler[str(field.type)] for field in MATCHES}
+    return pa.Table.from_pylist(
+        [row | columns(match, known[match.number]) for match in matches], schema=MATCHES
+    )
+
+
+def columns(match: Match, one: Entry) -> dict[str, object]:
+    there = match.passage != NOT_FOUND
+    return {
+        "detector": "decon",
+        "base_score": match.base_score,
+        "question_overlap": match.question_overlap,
+        "answer_overlap": match.answer.overlap if one.answer else None,
+        "passage_overlap": match.passage.overlap if one.passage else None,
+        "passage_start": match.passage.start if there else None,
+        "passage_stop": match.passage.stop if there else None,
+        "n_grams": len(question_grams(one, Policy())),
+        "question_tokens": len(one.question),
+        "total_tokens": total_length(one),
+    }
+
+
+@SLOW
+@given(worlds(), policies(), SAMPLINGS, st.floats(0.1, 1.0))
+def test_the_columns_of_a_tile_decide_as_the_oracle_does(
+    world: World, policy: Policy, sampling: Sampling, share: float
+) -> None:
+    known, document = world
+    lower = dataclasses.replace(policy, sampling=sampling, keep_question_only=True)
+    floor = lower.evidence_floor
+    threshold = min(1.0, floor + share * (1.0 - floor))
+    higher = dataclasses.replace(lower, contamination_score_threshold=threshold)
+    kept = detect(document, build_index(known, lower))
+    judged = judge(tile(kept, known), higher)
+    called = [
+        dataclasses.replace(match, score=score, is_question_only=bool(without_answer))
+        for match, score, is_leak, without_answer in zip(kept, *judged, strict=True)
+        if is_leak or without_answer
+    ]
+    assert called == detect(document, build_index(known, higher))
+    assert not (judged.is_leak & judged.is_question_only).any()
+
+
+@SLOW
+@given(worlds(), policies(), SAMPLINGS)
+def test_without_question_only_the_same_leaks_are_found_and_nothing_else(
+    world: World, policy: Policy, sampling: Sampling
+) -> None:
+    """The published rule is what it was: the setting only adds what is no leak."""
+    known, document = world
+    kept, left_out = (
+        dataclasses.replace(policy, sampling=sampling, keep_question_only=keep)
+        for keep in (True, False)
+    )
+    every = detect(document, build_index(known, kept))
+    leaks = [match for match in every if not match.is_question_only]
+    assert detect(document, build_index(known, left_out)) == leaks
+    (by_engine,) = engine.detect_all([document], engine.search_for(known, left_out), left_out)
+    assert by_engine == leaks
+    (by_engine,) = engine.detect_all([document], engine.search_for(known, kept), kept)
+    assert by_engine == every
+
+
+@pytest.mark.parametrize("n_tokens", [20, 21, 30, 43, 60])
+@pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
+def test_a_whole_question_without_its_answer_is_found_whatever_its_length(
+    n_tokens: int, sampling: Sampling
+) -> None:
+    """By the record's score those of 20 to 43 tokens would lie below the evidence floor."""
+    policy = Policy(sampling=sampling).at_floor
+    one = entry(run(0, n_tokens), run(500, 6))
+    document = noise(20) + one.question + noise(20, 2_000_000)
+    (match,) = found(document, one, policy=policy)
+    assert (match.question_overlap, match.is_question_only) == (1.0, match.score < 0.6)
+    without = dataclasses.replace(policy, keep_question_only=False)
+    assert bool(found(document, one, policy=without)) == (match.score >= 0.6)
+    assert judge(tile([match], [one]), Policy()).is_question_only.tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("one", "question", "passage", "expected"),
+    [
+        (entry(run(0, 20), run(500, 6)), 1.0, NOT_FOUND, True),
+        (entry(run(0, 20)), 1.0, NOT_FOUND, False),  # nothing is missing
+        (entry(run(0, 19), run(500, 6)), 1.0, NOT_FOUND, False),  # not indexed by itself
+        (entry(run(0, 19), (), run(500, 40)), 1.0, NOT_FOUND, False),
+        (entry(run(0, 60), (), run(500, 40)), 0.8, NOT_FOUND, True),
+        (entry(run(0, 12), run(400, 6), run(500, 40)), 1.0, NearMatch(1.0, 30, 70), True),
+        (entry(run(0, 12), run(400, 6), run(500, 40)), 1.0, NearMatch(0.4, 30, 70), False),
+        (entry(run(0, 12), run(400, 6), run(500, 7)), 1.0, NearMatch(1.0, 30, 37), False),
+    ],
+)
+def test_what_is_question_only(
+    one: Entry, question: float, passage: NearMatch, *, expected: bool
+) -> None:
+    policy = Policy()
+    assert is_question_only(one, question, passage, policy) is expected
+    base = base_score(one, question, 0.0, passage.overlap, policy)
+    match = Match(0, 0, 0, 1, question, NOT_FOUND, passage, base, base)
+    judged = judge(tile([match], [one]), policy)
+    assert judged.is_question_only[0] == (expected and not judged.is_leak[0])
+
+
+def test_the_scan_fingerprint_names_the_setting_only_where_it_is_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tiles of the published rule keep their names."""
+    named: list[set[str]] = []
+
+    def digest(value: list[dict[str, object]]) -> str:
+        named.append({*value[0]})
+        return ""
+
+    monkeypatch.setattr("decon_core.config.policy._digest", digest)
+    for keep in (True, False):
+        Policy(keep_question_only=keep).scan_fingerprint(tokenizer="t", snapshot="s")
+    assert named[0] - named[1] == {"keep_question_only"}
+    assert not named[1] - named[0]

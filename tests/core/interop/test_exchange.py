@@ -1,0 +1,347 @@
+"""Reports of the reference implementation: read into a database, and written from a store."""
+
+import json
+import re
+from pathlib import Path
+
+import duckdb
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from decon_core.blends.build import Blender
+from decon_core.compare.differences import compare
+from decon_core.errors import InputError
+from decon_core.interop.decon_jsonl import MARKS
+from decon_core.interop.lines import LineError, read_line
+from decon_core.interop.marks import Mark, parse_marks
+from decon_core.interop.read import MADE_BY, read_reports
+from decon_core.interop.write import write_reports
+from decon_core.mixtures.build import Builder
+from decon_core.report.build import build_report
+from decon_core.report.html import write_page
+from decon_core.report.publish.limits import COVERAGE, Limits, cases_of
+from decon_core.report.publish.summary import summary_of
+from decon_core.scan.scanner import scan_packs
+from tests.core.report.pages import data_of
+
+# As the reference implementation 0.3 writes them.
+LINE = {
+    "training_file": "a.jsonl.gz",
+    "training_line": 7,
+    "eval_dataset": "quiz",
+    "eval_key": "quiz",
+    "eval_line": 3,
+    "eval_instance_index": 2,
+    "split": "test",
+    "ngram_match_cnt": 16,
+    "eval_unique_ngrams": 17,
+    "contamination_score": 0.95,
+    "method": "simple",
+    "idf_overlap": 0.94,
+    "question_start_idx": 10,
+    "question_end_idx": 29,
+    "training_overlap_text": "... so 【Who keeps the keys】? ⟦The miller⟧ keeps ...",
+    "eval_question_text": "who keeps the keys",
+    "eval_answer_text": "the miller",
+    "answer_idf_overlap": 1.0,
+    "eval_token_length": 20,
+    "fingerprint": "f1",
+    "is_correct": True,
+}
+
+
+def without(*names):
+    return {name: value for name, value in LINE.items() if name not in names}
+
+
+def write_lines(path: Path, *lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    raw = [line if isinstance(line, bytes) else orjson.dumps(line) for line in lines]
+    path.write_bytes(b"".join(line + b"\n" for line in raw))
+
+
+@pytest.fixture
+def reports(tmp_path):
+    return tmp_path / "reports"
+
+
+@pytest.fixture
+def ask(tmp_path, reports):
+    """Reads the reports; gives what a query of the database answers."""
+
+    def read_and_ask(query, **options):
+        read_reports(reports, tmp_path / "r.duckdb", **options)
+        with duckdb.connect(str(tmp_path / "r.duckdb"), read_only=True) as connection:
+            return connection.execute(query).fetchall()
+
+    return read_and_ask
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def test_a_line_is_a_match_of_the_shard_that_its_file_is_named_for(reports, ask):
+    write_lines(reports / "web" / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    columns = "shard_name, row, benchmark, split, instance_index, detector, score, question_stop"
+    assert ask(f"SELECT {columns} FROM matches") == [
+        ("web/a.jsonl.gz", 7, "quiz", "test", 2, "decon", 0.95, 30)
+    ]
+    assert ask("SELECT threshold, made_by FROM runs") == [(0.8, MADE_BY)]
+    assert ask("SELECT status, n_documents, what_leaked FROM item_status") == [
+        ("leaked", 1, "with its answer")
+    ]
+
+
+def test_the_marks_of_a_text_become_places_in_it(reports, ask):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    ((text, marks, question, n),) = ask("SELECT text, text_marks, question, n_documents FROM pairs")
+    assert text == "... so Who keeps the keys? The miller keeps ..."
+    assert {one["part"]: text[one["start"] : one["stop"]] for one in marks} == {
+        "question": "Who keeps the keys",
+        "answer": "The miller",
+    }
+    assert (question, n) == ("who keeps the keys", 1)
+
+
+def test_the_same_words_of_the_same_record_are_one_pair(reports, ask):
+    shouted = LINE["training_overlap_text"].upper().replace(" SO ", " And so ")
+    other = "【Who keeps the】 keys? ⟦The miller⟧"
+    write_lines(
+        reports / "a.jsonl.gz-simple-0.80.jsonl",
+        LINE,
+        LINE | {"training_line": 9, "training_overlap_text": shouted, "contamination_score": 0.8},
+        LINE | {"training_line": 9, "training_overlap_text": other},
+    )
+    query = "SELECT n_matches, n_documents, score FROM pairs ORDER BY n_matches"
+    assert ask(query) == [(1, 1, 0.95), (2, 2, 0.95)]
+
+
+def test_an_empty_report_says_that_its_shard_was_scanned(reports, ask):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    write_lines(reports / "b.jsonl.gz-simple-0.80.jsonl")
+    assert ask("SELECT shard_name, n_contaminated_documents FROM by_shard") == [
+        ("a.jsonl.gz", 1),
+        ("b.jsonl.gz", 0),
+    ]
+
+
+def test_what_such_a_report_does_not_say_is_null(reports, ask):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    assert ask("SELECT n_items, version FROM benchmarks") == [(None, None)]
+    assert ask("SELECT n_documents, n_unreadable, shard FROM shards") == [(None, None, None)]
+
+
+def test_its_page_says_what_is_not_known_and_calls_nothing_clean(reports, tmp_path):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    read_reports(reports, tmp_path / "r.duckdb")
+    write_page(tmp_path / "r.duckdb", tmp_path / "r.html")
+    told = data_of(tmp_path / "r.html", "overview")
+    assert [(one["value"], one["note"]) for one in told["headlines"]] == [
+        ("1", "total unknown"),
+        ("1", "100.0 % of 1"),
+        ("1", "total unknown"),
+        ("0", "question-only: total unknown"),
+        ("–", "total unknown"),
+    ]
+    words = json.dumps(told, ensure_ascii=False)
+    assert "does not contain this number" in words
+    assert "Every row was read" not in words
+    assert "there is no share" in words
+
+
+def test_a_check_of_such_a_report_cannot_pass_for_clean(reports, tmp_path):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    read_reports(reports, tmp_path / "r.duckdb")
+    cases = cases_of(summary_of(tmp_path / "r.duckdb"), Limits(max_rate=1.0))
+    assert [case.name for case in cases if not case.is_passed] == ["quiz", COVERAGE]
+
+
+def test_lines_that_cannot_be_read_are_refused_with_file_and_line(reports, tmp_path):
+    path = reports / "a.jsonl.gz-simple-0.80.jsonl"
+    write_lines(path, LINE, b"{no", LINE | {"contamination_score": "high"}, without("eval_key"))
+    with pytest.raises(InputError) as caught:
+        read_reports(reports, tmp_path / "r.duckdb")
+    told = str(caught.value)
+    for line in (f"{path} line 2: ", f"{path} line 3: ", f"{path} line 4: found no 'eval_key'"):
+        assert line in told
+    assert "3 bad lines" in told
+    assert "--skip-bad" in told
+    assert not (tmp_path / "r.duckdb").exists()
+
+
+def test_lines_that_are_skipped_are_counted_and_stand_in_the_database(reports, tmp_path, ask):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE, b"{no")
+    assert ask("SELECT count(*) FROM matches", may_skip=True) == [(1,)]
+    ((shard, reason, detail),) = ask(
+        "SELECT shard_name, reason, detail FROM unreadable", may_skip=True
+    )
+    assert (shard, reason) == ("a.jsonl.gz", "line of the report")
+    assert detail.startswith("line 2: ")
+    assert ask("SELECT made_by FROM runs", may_skip=True) == [
+        (f"{MADE_BY}; 1 lines could not be read",)
+    ]
+    assert read_reports(reports, tmp_path / "r.duckdb", may_skip=True).n_bad == 1
+
+
+def test_a_shard_that_was_reported_twice_and_two_thresholds_are_refused(reports, tmp_path):
+    for threshold in ("0.80", "0.85"):
+        write_lines(reports / f"a.jsonl.gz-simple-{threshold}.jsonl", LINE)
+    with pytest.raises(InputError) as caught:
+        read_reports(reports, tmp_path / "r.duckdb")
+    assert "a second report of a.jsonl.gz" in str(caught.value)
+    assert "thresholds 0.8, 0.85" in str(caught.value)
+
+
+def test_a_folder_without_reports_is_refused(reports, tmp_path):
+    with pytest.raises(InputError, match="no such folder"):
+        read_reports(reports, tmp_path / "r.duckdb")
+    (reports / "notes.txt").parent.mkdir()
+    (reports / "notes.txt").write_text("nothing")
+    with pytest.raises(InputError, match=r"no file that ends in \.jsonl"):
+        read_reports(reports, tmp_path / "r.duckdb")
+
+
+def test_files_that_are_no_reports_are_named(reports, tmp_path):
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", LINE)
+    (reports / "notes.txt").write_text("nothing")
+    assert read_reports(reports, tmp_path / "r.duckdb").others == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(without(name) for name in ("training_file", "training_line", "eval_instance_index")),
+        LINE | {"training_line": -1},
+        LINE | {"training_line": True},
+        LINE | {"training_line": 2**63},
+        LINE | {"eval_key": 3},
+        LINE | {"contamination_score": None},
+        LINE | {"is_correct": "yes"},
+        LINE | {"idf_overlap": "much"},
+        [LINE],
+    ],
+)
+def test_a_line_that_is_none_is_not_read(wrong):
+    with pytest.raises(LineError):
+        read_line(orjson.dumps(wrong))
+
+
+def test_fields_that_only_some_versions_write_may_be_missing(reports, ask):
+    needed = ("training_file", "training_line", "eval_key", "eval_instance_index")
+    line = {name: LINE[name] for name in (*needed, "contamination_score")}
+    write_lines(reports / "a.jsonl.gz-simple-0.80.jsonl", line)
+    assert ask("SELECT row, split, question_start FROM matches") == [(7, "", None)]
+    assert ask("SELECT text, why_no_text FROM pairs") == [(None, "the report has no text of it")]
+
+
+# Marks --------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=3), st.text(), st.permutations([*MARKS]))
+def test_marks_come_out_as_they_went_in(parts, tail, order):
+    signs = "[" + "".join(sign for pair in MARKS.values() for sign in pair) + "]"
+    text = marked = ""
+    marks = []
+    for part, (between, within) in zip(order, parts, strict=False):
+        between, within = re.sub(signs, "", between), re.sub(signs, "", within)
+        opening, closing = MARKS[part]
+        start = len(text) + len(between)
+        text += between + within
+        marked += f"{between}{opening}{within}{closing}"
+        marks.append(Mark(start, start + len(within), part))
+    tail = re.sub(signs, "", tail)
+    read = parse_marks(marked + tail)
+    assert (read.text, sorted(read.marks, key=repr)) == (text + tail, sorted(marks, key=repr))
+    assert read.unclear == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["【a】 b 【c】", "【a 【b】 c】", "a 【b", "a】 b", "】a【", "【news】 ⟦a⟧ 【who】"]
+)
+def test_brackets_of_the_document_are_not_taken_for_marks(text):
+    read = parse_marks(text)
+    assert read.unclear == ("question",)
+    assert not [mark for mark in read.marks if mark.part == "question"]
+    assert read.text.count("【") == text.count("【")
+
+
+@given(st.text(alphabet="ab 【】⟦⟧⟨⟩", max_size=30))
+@example("⟨【⟩】")
+def test_nothing_but_marks_is_taken_out_of_a_text(text):
+    read = parse_marks(text)
+    assert len(read.text) == len(text) - 2 * len(read.marks)
+    for mark in read.marks:
+        assert 0 <= mark.start <= mark.stop <= len(read.text)
+
+
+# There and back -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scanned(bench, make_words):
+    """A store with a report, of two shards; a question with a passage, and one of four choices."""
+    asked, told, passage = (make_words(name, 30) for name in ("q", "a", "p"))
+    choice, choices = make_words("c", 40), [make_words(("choice", n), 6) for n in range(2)]
+    versions = bench.prepare(
+        {
+            "quiz": [(make_words("x", 30), make_words("y", 6), None), (asked, told, passage)],
+            "maths": [(choice, one, None) for one in choices],
+        }
+    )
+    shards = {
+        "a.jsonl": [make_words(0, 50), f"{passage}! {asked.upper()}? {told}. {make_words(1, 30)}"],
+        "b.jsonl": [f"{make_words(2, 50)} {choice}: {choices[1]} {make_words(3, 50)}"],
+        "c.jsonl": [make_words(4, 50)],
+    }
+    pack = bench.pack(shards)
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    build_report(bench.store, [pack], versions, bench.policy)
+    return Blender(Builder(bench.store, (pack,), tuple(versions), bench.policy, ()), ()).builder
+
+
+def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path):
+    out, database = tmp_path / "reports", tmp_path / "r.duckdb"
+    assert write_reports(scanned, out, on_shard=lambda _: None) == 3
+    read = read_reports(out, database)
+    assert (read.n_files, read.n_bad, read.n_unclear, read.others) == (3, 0, 0, [])
+    found = compare(scanned.store.report, database, most=10)
+    # Document, item and score. The published form has leaks alone, and no question-only.
+    assert found["n_calls"] == {"same": 2, "question-only, only in first": 1}
+    assert found["n_shards"] == {"in both": 3}
+
+
+def test_a_pair_keeps_its_name_on_the_way(scanned, tmp_path):
+    """So that what people said of it holds for either."""
+    out, database = tmp_path / "reports", tmp_path / "r.duckdb"
+    write_reports(scanned, out, on_shard=lambda _: None)
+    read_reports(out, database)
+    query = "SELECT benchmark, instance_index, pair FROM matches WHERE is_contaminated ORDER BY ALL"
+    pairs = []
+    for path in (scanned.store.report, database):
+        with duckdb.connect(str(path), read_only=True) as connection:
+            pairs.append(connection.execute(query).fetchall())
+    assert pairs[0] == pairs[1]
+
+
+def test_two_sources_may_have_shards_of_one_name(scanned, tmp_path):
+    out = tmp_path / "reports"
+    write_reports(scanned, out, on_shard=lambda _: None)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert {one["source"] for one in manifest["shards"]} == {"web"}
+    for one in manifest["shards"]:
+        assert one["file"] == f"web/{one['shard']}-simple-0.80.jsonl"
+        assert (out / one["file"]).is_file()
+
+
+def test_a_folder_of_something_else_is_not_replaced(scanned, tmp_path):
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "letters.txt").write_text("dear")
+    with pytest.raises(InputError, match="other files"):
+        write_reports(scanned, out, on_shard=lambda _: None)
+    assert (out / "letters.txt").read_text() == "dear"
+    (out / "letters.txt").unlink()
+    for _ in range(2):  # an empty folder, and one that this wrote
+        assert write_reports(scanned, out, on_shard=lambda _: None) == 3

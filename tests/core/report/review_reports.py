@@ -1,0 +1,73 @@
+"""Reports of pairs and calls, made by hand: for the tests of reviews."""
+
+import json
+from dataclasses import asdict
+
+import duckdb
+
+from decon_core.config.policy import Policy
+from decon_core.storage.checksums import seal_database
+from tests.core.report import reports
+
+
+def key(number):
+    return f"{number:016x}"
+
+
+def pair(number, **values):
+    score = values.get("score", 0.9)
+    return {
+        "pair": key(number),
+        "fingerprint": key(number + 1000),
+        "benchmark": "quiz",
+        "config": None,
+        "split": "test",
+        "instance_index": number,
+        "rules": "decon",
+        "score": score,
+        "is_by_score": score >= 0.8,
+        "is_contaminated": score >= 0.8,
+        "verdict": None,
+        "n_documents": 1,
+        "n_matches": 1,
+        "source": "web",
+        "shard_name": "a.jsonl",
+        "row": number,
+        "doc_id": f"doc-{number}",
+        "question_overlap": score,
+        "answer_overlap": None,
+        "passage_overlap": None,
+        "question": f"What is the number {number}?",
+        "answer": None,
+        "passage": None,
+        "question_marks": [{"start": 0, "stop": 18, "part": "question"}],
+        "answer_marks": None,
+        "passage_marks": None,
+        "text": f"Somebody asked: what is the number {number}, and went.",
+        "text_marks": [{"start": 16, "stop": 34, "part": "question"}],
+        **values,
+    }
+
+
+_OF_CALL = ("source", "shard_name", "row", "doc_id", "benchmark", "config", "split")
+_OF_BOTH = ("instance_index", "score", "is_by_score", "verdict", "is_contaminated", "pair")
+
+
+def call(of_pair, **values):
+    """A call whose best match is a pair, in the document that it is shown in."""
+    named = {name: of_pair[name] for name in (*_OF_CALL, *_OF_BOTH)}
+    rules = of_pair["rules"].split(", ")
+    return {**named, "rules": rules, "rules_by_score": rules, **values}
+
+
+def write_report(path, pairs, calls=None, *, policy=None):
+    """Decisions follow from matches; here they are said, and take the place of none."""
+    settings = json.dumps(asdict(policy or Policy()))
+    reports.write_report(path, pairs=pairs, runs=[{"policy": settings}])
+    with duckdb.connect(str(path)) as connection:
+        for row in calls or [*map(call, pairs)]:
+            names, marks = ", ".join(row), ", ".join("?" * len(row))
+            query = f"INSERT INTO decisions ({names}) VALUES ({marks})"
+            connection.execute(query, [*row.values()])
+    seal_database(path)
+    return path

@@ -1,0 +1,554 @@
+"""What is published of a report, against numbers counted by hand, and what a build is told."""
+
+import json
+import tomllib
+from dataclasses import asdict
+from xml.etree import ElementTree as ET
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
+from decon_core.errors import InputError, MissingError, StaleError
+from decon_core.report.publish.card import card_from, card_of
+from decon_core.report.publish.junit import junit_of
+from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
+from decon_core.report.publish.summary import SCHEMA, format_headline, summary_of
+from tests.core.report.reports import write_report
+
+ITEM = {"benchmark": "quiz", "split": "test", "is_indexed": True, "has_answer": True}
+MATCH = {
+    "source": "web",
+    "shard_name": "a.jsonl",
+    "detector": "decon",
+    "benchmark": "quiz",
+    "split": "test",
+    "score": 0.9,
+    "is_contaminated": True,
+    "is_by_score": True,
+}
+SHARD = {"n_rows": 50, "n_documents": 40, "n_characters": 900, "n_too_short": 3, "n_unreadable": 0}
+RUN = {
+    "state": "s1",
+    "scan_fingerprint": "f1",
+    "idf_snapshot": "i1",
+    "threshold": 0.85,
+    "thresholds": '{"decon": 0.85}',
+    "made_by": "decon-assets 0.1.0",
+    "policy": json.dumps(
+        {"contamination_score_threshold": 0.85, "tokenizer_str": "/home/me/t.json"}
+    ),
+}
+
+
+def tables(**changed):
+    """Ten items of a quiz, two of which leaked, into three documents; 80 documents in all."""
+    given = {
+        "runs": [RUN],
+        "benchmarks": [{"benchmark": "quiz", "version": "v1", "n_items": 10, "n_records": 10}],
+        "items": [
+            {**ITEM, "instance_index": n, "is_indexed": n < 8, "why_not_indexed": WHY.get(n)}
+            for n in range(10)
+        ],
+        "shards": [
+            {"source": "web", "pack": "w", "shard_name": "a.jsonl", **SHARD},
+            {"source": "books", "pack": "b", "shard_name": "a.jsonl", **SHARD},
+        ],
+        "matches": [
+            {**MATCH, "instance_index": 0, "row": 1, "answer_overlap": 1.0},
+            {**MATCH, "instance_index": 0, "row": 2},
+            {**MATCH, "instance_index": 1, "row": 2},
+            {**MATCH, "instance_index": 1, "row": 1, "source": "books"},
+            {**MATCH, "instance_index": 2, "row": 9, "score": 0.5, "is_contaminated": False},
+        ],
+    }
+    return given | changed
+
+
+WHY = {8: "too short", 9: "too short"}
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Writes a report of these tables."""
+    return lambda **changed: write_report(tmp_path / "r.duckdb", **tables(**changed))
+
+
+# Summary ------------------------------------------------------------------------------------------
+
+
+def test_a_summary_counts_items_and_documents(report):
+    summary = summary_of(report())
+    assert summary["schema"] == SCHEMA
+    (quiz,) = summary["benchmarks"]
+    counts = ("n_items", "n_leaked", "n_with_answer", "n_without_answer", "n_question_only")
+    assert [quiz[name] for name in counts] == [10, 2, 1, 1, 0]
+    assert (quiz["n_not_indexable"], quiz["n_documents"]) == (2, 3)
+    assert quiz["leak_rate"] == 0.2
+    assert 0.05 < quiz["low"] < 0.06  # Wilson, 2 of 10: 0.0567 to 0.5098
+    assert 0.5 < quiz["high"] < 0.52
+    assert quiz["splits"][0] | {"low": 0, "high": 0} == {
+        "split": "test",
+        "n_items": 10,
+        "n_leaked": 2,
+        "n_question_only": 0,
+        "leak_rate": 0.2,
+        "low": 0,
+        "high": 0,
+    }
+    assert quiz["rules"] == [{"rule": "decon", "n_leaked": 2}]
+    assert quiz["not_indexable"] == [{"reason": "too short", "n_items": 2}]
+
+
+QUESTION = {**MATCH, "is_contaminated": False, "is_by_score": False, "is_question_only": True}
+
+
+def test_question_only_is_counted_beside_leaks_and_never_as_clean(report):
+    """A document with a leak is no question-only one, nor is an item that leaked elsewhere."""
+    matches = [
+        *tables()["matches"],
+        {**QUESTION, "instance_index": 3, "row": 20, "score": 0.7},
+        {**QUESTION, "instance_index": 3, "row": 21, "score": 0.7},
+        {**QUESTION, "instance_index": 3, "row": 1, "score": 0.7},  # beside a leak
+        {**QUESTION, "instance_index": 0, "row": 22, "score": 0.7},  # which leaked elsewhere
+    ]
+    path = report(matches=matches)
+    summary = summary_of(path)
+    (quiz,) = summary["benchmarks"]
+    assert (quiz["n_leaked"], quiz["n_question_only"], quiz["question_only_rate"]) == (2, 1, 0.1)
+    assert quiz["n_question_only_documents"] == 3
+    assert quiz["splits"][0]["n_question_only"] == 1
+    corpus = summary["corpus"]
+    assert (corpus["n_contaminated_documents"], corpus["n_question_only_documents"]) == (3, 3)
+    assert corpus["question_only_rate"] == 0.0375
+    card = card_of(path)
+    assert "3 documents (3.75% of all) hold no leak, but the question of an item" in card
+    assert "| 1 | 0 | 3 | 1 | 3 |" in card
+    with duckdb.connect(str(path), read_only=True) as connection:
+        asked = connection.execute(
+            "SELECT status, count(*) FROM item_status GROUP BY status ORDER BY status"
+        ).fetchall()
+        documents = connection.execute(
+            "SELECT row, is_contaminated, is_question_only, n_question_only_items FROM documents "
+            "WHERE row IN (1, 20, 22) AND source = 'web' ORDER BY row"
+        ).fetchall()
+        sources = connection.execute(
+            "SELECT source, n_question_only_documents, question_only_share FROM by_source"
+        ).fetchall()
+    expected = [("clean", 5), ("leaked", 2), ("not indexable", 2), ("question-only", 1)]
+    assert asked == expected
+    assert documents == [(1, True, False, 1), (20, False, True, 1), (22, False, True, 1)]
+    assert sources == [("books", 0, 0.0), ("web", 3, 0.075)]
+
+
+def test_question_only_has_a_limit_of_its_own_and_leaks_have_theirs(report):
+    matches = [{**QUESTION, "instance_index": n, "row": n} for n in range(3)]
+    summary = summary_of(report(matches=matches))
+    passed, coverage = cases_of(summary, Limits(max_rate=0.0))
+    assert (passed.is_passed, coverage.is_passed) == (True, True)
+    assert (passed.n_leaked, passed.n_question_only, passed.question_only_rate) == (0, 3, 0.3)
+    held = Limits(max_question_only_rate=0.3)
+    assert all(case.is_passed for case in cases_of(summary, held))
+    rounded = Limits(max_question_only_rate=0.3 - 1e-12)
+    assert all(case.is_passed for case in cases_of(summary, rounded))
+    (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.2))
+    assert failed.wrong == ("3 of 10 items are question-only (30.00%), more than 20.00%",)
+    (failed, _) = cases_of(summary, Limits(max_question_only_rate=0.4, by="upper"))
+    assert "which may be more than 40.00%" in failed.wrong[0]
+    told = junit_of(cases_of(summary, Limits(max_question_only_rate=0.2)))
+    assert "3 of 10 question-only: 30.00%; limit: 20.00%" in told
+    with pytest.raises(InputError, match="max-question-only-rate"):
+        Limits(max_question_only_rate=1.5)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "expected"), [(0.006, (0, 1, 0)), (0.5, (1, 0, 0)), (None, (0, 0, 1))]
+)
+def test_a_leak_with_a_trace_of_its_answer_is_not_one_with_its_answer(report, overlap, expected):
+    (quiz,) = summary_of(
+        report(matches=[{**MATCH, "instance_index": 0, "answer_overlap": overlap}])
+    )["benchmarks"]
+    names = ("n_with_answer", "n_with_part_of_answer", "n_without_answer")
+    assert tuple(quiz[name] for name in names) == expected
+
+
+def test_two_shards_of_one_name_are_two_documents_of_one_row(report):
+    summary = summary_of(report())
+    corpus = summary["corpus"]
+    assert (corpus["n_documents"], corpus["n_contaminated_documents"]) == (80, 3)
+    assert corpus["document_rate"] == 0.0375
+    assert corpus["n_leaked_items"] == 2
+    of_sources = {one["source"]: one for one in summary["sources"]}
+    assert of_sources["web"]["n_contaminated_documents"] == 2
+    assert of_sources["books"]["document_rate"] == 0.025
+
+
+def test_a_source_without_a_leak_has_a_rate_of_zero_and_not_none(report):
+    rows = [one for one in tables()["matches"] if one["source"] == "web"]
+    books = summary_of(report(matches=rows))["sources"][0]
+    assert (books["source"], books["document_rate"], books["low"]) == ("books", 0.0, 0.0)
+
+
+def test_what_nobody_counted_is_null_and_never_zero(report):
+    summary = summary_of(
+        report(
+            benchmarks=[{"benchmark": "quiz"}],
+            items=[{**ITEM, "instance_index": n} for n in range(2)],
+            shards=[{"source": "web", "shard_name": "a.jsonl"}],
+        )
+    )
+    (quiz,) = summary["benchmarks"]
+    assert quiz["n_leaked"] == 2
+    for name in ("n_items", "leak_rate", "low", "high", "n_not_indexable"):
+        assert quiz[name] is None
+    assert quiz["splits"][0]["leak_rate"] is None
+    for name in ("n_documents", "n_unreadable", "document_rate"):
+        assert summary["corpus"][name] is None
+    assert summary["corpus"]["n_contaminated_documents"] == 3
+    card = card_from(summary)
+    assert "of 1 benchmark: 1 file. 2 items leaked into 3 documents, before" in card
+    assert "- Number of items of `quiz`: unknown." in card
+    assert "- Number of unreadable rows: unknown." in card
+
+
+def test_one_shard_that_nobody_counted_makes_the_sum_unknown(report):
+    shards = [*tables()["shards"], {"source": "web", "shard_name": "b.jsonl"}]
+    summary = summary_of(report(shards=shards))
+    documents = {one["source"]: one["n_documents"] for one in summary["sources"]}
+    assert documents == {"books": 40, "web": None}
+    assert summary["corpus"]["n_documents"] is None
+
+
+def test_mixtures_say_what_they_lack_and_why(report):
+    account = {"n_documents_in": 40, "n_documents_out": 38, "n_tokens_in": 9, "n_tokens_out": 8}
+    gone = {"mixture": "m", "source": "web", "shard_name": "a.jsonl", "what": "document"}
+    summary = summary_of(
+        report(
+            mixtures=[
+                {"mixture": "m", "source": "web", "shard_name": f"{n}", "is_current": n < 2}
+                | account
+                for n in range(3)
+            ],
+            removed=[{**gone, "row": n, "why": "leak"} for n in (1, 1, 2)],
+        )
+    )
+    (mixture,) = summary["mixtures"]
+    assert mixture["is_current"] is False  # one of its shards is not
+    assert (mixture["n_documents_in"], mixture["n_documents_out"]) == (120, 114)
+    assert mixture["removed"] == [{"what": "document", "why": "leak", "n_documents": 2}]
+    assert "so not counted: `m`." in card_from(summary)
+    mixture["is_current"] = True
+    assert "| `m` | 120 | 114 | 27 | 24 | leak (document) 2 |" in card_from(summary)
+
+
+def test_a_summary_says_nothing_of_somebodys_disk_and_is_the_same_every_time(report):
+    path = report()
+    assert summary_of(path) == summary_of(path)
+    text = json.dumps(summary_of(path))
+    assert "/home/me" not in text
+    assert "t.json" in text
+
+
+def test_a_file_that_is_no_report_is_named(tmp_path):
+    with pytest.raises(MissingError, match=r"nowhere\.duckdb: found no such file"):
+        summary_of(tmp_path / "nowhere.duckdb")
+    other = tmp_path / "other.duckdb"
+    other.write_bytes(b"not a database at all, however it ends")
+    with pytest.raises(StaleError, match="cannot be queried"):
+        summary_of(other)
+
+
+# Card ---------------------------------------------------------------------------------------------
+
+
+def test_a_card_says_what_was_looked_for_found_and_not_seen(report):
+    card = card_of(report(unreadable=[{"source": "web", "shard_name": "a", "reason": "not JSON"}]))
+    for told in (
+        "2 items leaked into 3 documents (3.75% of all)",
+        "| `quiz` | `test` | `v1` | 10 | 8 |",
+        "| `decon` | idf-weighted overlap of question, answer and passage n-grams | 0.85 |",
+        "| `quiz` | 2 | 20.00% | 5.67% to 50.98% | 1 | 0 | 3 | 0 | 0 |",
+        "| `web` | 40 | 2 | 5.00% |",
+        "- 2 items of `quiz`: too short.",
+        "- 1 row of `web` could not be read: not JSON.",
+        "- 6 documents too short to contain an item.",
+        "scan settings `f1`, idf `i1`",
+        'tokenizer_str = "t.json"',
+    ):
+        assert told in card
+
+
+@pytest.mark.parametrize(
+    ("n", "told"), [(1, "1 document has bytes"), (2, "2 documents have bytes")]
+)
+def test_documents_that_are_not_utf8_are_in_the_headline_the_summary_and_the_card(report, n, told):
+    shard = {"source": "web", "pack": "w", "shard_name": "a.jsonl", **SHARD, "n_invalid_utf8": n}
+    path = report(shards=[shard])
+    assert f"{told} that are not UTF-8 (scanned as U+FFFD): decon-assets" in format_headline(path)
+    summary = summary_of(path)
+    assert summary["corpus"]["n_invalid_utf8"] == n
+    assert summary["sources"][0]["n_invalid_utf8"] == n
+    assert f"{n} document{'s' * (n > 1)} with bytes that are not UTF-8" in card_of(path)
+
+
+def test_question_only_items_that_a_scan_left_out_are_not_passed_over(report):
+    run = {**RUN, "policy": json.dumps({"keep_question_only": False})}
+    path = report(runs=[run])
+    assert QUESTIONS_LEFT_OUT in format_headline(path)
+    assert QUESTIONS_LEFT_OUT in card_of(path)
+    summary = summary_of(path)
+    (*_, coverage) = cases_of(summary, Limits(max_question_only_rate=1.0))
+    assert coverage.wrong == (f"not all question-only items are known: {QUESTIONS_LEFT_OUT}",)
+    assert all(case.is_passed for case in cases_of(summary, Limits(max_rate=1.0)))
+    assert QUESTIONS_LEFT_OUT not in format_headline(report()) + card_of(report())
+
+
+def test_the_settings_of_a_card_are_those_of_a_policy_file(report):
+    policy = {
+        "contamination_score_threshold": 0.9,
+        "detectors": ["decon", "exact"],
+        "ngram_size": 6,
+    }
+    card = card_of(report(runs=[{**RUN, "policy": json.dumps(policy)}]))
+    settings = tomllib.loads(card.partition("```toml\n")[2].partition("```")[0])
+    assert Policy.from_mapping(settings["policy"]).ngram_size == 6
+    assert settings["policy"] == policy
+
+
+def test_the_settings_of_a_card_with_thresholds_of_single_benchmarks_give_the_same_policy(report):
+    """Tables [policy.benchmark.NAME] are not part of the table [policy] of scalars."""
+    policy = Policy(
+        detectors=("decon", "longest_match"),
+        punctuation_chars='."\\\x7f“',
+        strip_markup=False,
+        common_share=0.00001,
+        benchmark={
+            "gsm8k": {"contamination_score_threshold": 0.62, "longest_match_threshold": 0.9},
+            'MMLU "pro" 1.1': {"contamination_score_threshold": 1},
+        },
+    )
+    card = card_of(report(runs=[{**RUN, "policy": json.dumps(asdict(policy))}]))
+    block = card.partition("```toml\n")[2].partition("```")[0]
+    assert "[policy.benchmark.gsm8k]\ncontamination_score_threshold = 0.62" in block
+    assert Policy.from_mapping(tomllib.loads(block)["policy"]) == policy
+
+
+def test_thresholds_of_single_benchmarks_are_in_summary_and_card(report):
+    benchmarks = [
+        {"benchmark": "quiz", "n_items": 10, "thresholds": '{"decon": 0.85}'},
+        {"benchmark": "gsm8k", "n_items": 0, "thresholds": '{"decon": 0.62}'},
+        {"benchmark": "mmlu", "n_items": 0},
+    ]
+    path = report(benchmarks=benchmarks)
+    rules = [{"rule": "decon", "threshold": 0.85, "of_benchmarks": {"gsm8k": 0.62}}]
+    assert summary_of(path)["rules"] == rules
+    assert "| 0.85; `gsm8k`: 0.62 |" in card_of(path)
+
+
+def test_names_that_would_change_the_page_do_not(report):
+    name = "a|b`<img src=x onerror=alert(1)>\n# T"
+    shown = "a\\|b'<img src=x onerror=alert(1)> # T"
+    card = card_of(report(benchmarks=[{"benchmark": name, "n_items": 1}], items=[]))
+    lines = [line for line in card.splitlines() if "onerror" in line]
+    assert len(lines) == 2
+    for line in lines:
+        assert f"`{shown}`" in line  # code: shown as it is, by any reader of Markdown
+    card = card_of(report(unreadable=[{"source": "web", "reason": "<b>[x](y)|"}]))
+    assert "&lt;b>\\[x](y)\\|" in card
+
+
+def test_a_card_of_an_empty_report_says_that_nothing_was_looked_for(tmp_path):
+    card = card_of(write_report(tmp_path / "empty.duckdb"))
+    assert "**Nothing was searched:**" in card
+
+
+def test_no_text_of_a_question_is_in_a_card_or_summary(report):
+    items = [{**ITEM, "instance_index": 0, "question": "a secret question"}]
+    path = report(items=items)
+    assert "secret" not in card_of(path) + json.dumps(summary_of(path))
+
+
+# Limits -------------------------------------------------------------------------------------------
+
+
+def failures(summary, *, is_todays=True, **limits):
+    """What is wrong, by case."""
+    cases = cases_of(summary, Limits(**limits), is_todays=is_todays)
+    return {case.name: case.wrong for case in cases if not case.is_passed}
+
+
+def test_a_report_within_its_limits_passes(report):
+    summary = summary_of(report())
+    assert failures(summary, max_rate=0.2, required=("quiz",), max_document_rate=0.0375) == {}
+    assert failures(summary, max_rate=0.0, of_benchmark={"quiz": 0.2}) == {}
+    assert failures(summary, max_rate=0.51, by="upper") == {}
+
+
+def test_a_benchmark_over_its_limit_fails(report):
+    summary = summary_of(report())
+    wrong = ("2 of 10 items leaked (20.00%), more than 19.90%",)
+    assert failures(summary, max_rate=0.199) == {"quiz": wrong}
+    assert failures(summary, max_rate=0.5, of_benchmark={"quiz": 0.199}) == {"quiz": wrong}
+    assert failures(summary, max_document_rate=0.03) == {
+        DOCUMENTS: ("3 of 80 documents leaked (3.75%), more than 3.00%",)
+    }
+
+
+def test_the_upper_end_of_the_interval_may_be_held_to_the_limit(report):
+    assert failures(summary_of(report()), max_rate=0.5, by="upper") == {
+        "quiz": ("2 of 10 items leaked (20.00%, at most 50.98%), which may be more than 50.00%",)
+    }
+
+
+def test_a_required_benchmark_that_is_not_there_fails(report):
+    summary = summary_of(report())
+    assert failures(summary, required=("q*", "mmlu")) == {
+        COVERAGE: ("mmlu is not in the report",),
+    }
+    # Nor does a limit for it pass because nobody looked.
+    assert failures(summary, of_benchmark={"q*": 1.0}) == {COVERAGE: ("q* is not in the report",)}
+
+
+def test_a_benchmark_that_no_rule_can_see_does_not_pass_for_clean(report):
+    summary = summary_of(report(matches=[]))
+    wrong = ("only 8 of 10 items (80.00%) can be found by any detector, less than 90.00%",)
+    assert failures(summary, max_rate=0.1, least_indexable=0.9) == {"quiz": wrong}
+    assert failures(summary, required=("quiz",), least_indexable=0.9) == {"quiz": wrong}
+    assert failures(summary, max_rate=0.1, least_indexable=0.8) == {}
+
+
+def test_rows_that_could_not_be_read_fail_unless_they_may(report):
+    shards = [{**one, "n_unreadable": 2} for one in tables()["shards"]]
+    summary = summary_of(report(shards=shards))
+    (told,) = failures(summary, max_rate=1.0)[COVERAGE]
+    assert told.startswith("4 rows could not be read")
+    assert failures(summary, max_rate=1.0, may_be_unreadable=True) == {}
+
+
+def test_a_shard_or_a_line_that_could_not_be_read_fails_although_no_shard_counts_it(report):
+    lost = [{"source": "web", "shard_name": "b.jsonl", "reason": "the whole shard"}]
+    (told,) = failures(summary_of(report(unreadable=lost)), max_rate=1.0)[COVERAGE]
+    assert told.startswith("1 row could not be read")
+
+
+def test_what_is_not_known_fails(report):
+    summary = summary_of(
+        report(benchmarks=[{"benchmark": "quiz"}], shards=[{"source": "web", "shard_name": "a"}])
+    )
+    unknown = failures(summary, max_rate=1.0, max_document_rate=1.0)
+    assert set(unknown) == {"quiz", DOCUMENTS, COVERAGE}
+    assert "their number is unknown" in unknown["quiz"][0]
+    assert "unreadable rows unknown" in unknown[COVERAGE][0]
+    assert failures(summary, required=("quiz",), may_be_unreadable=True) == {
+        "quiz": ("no items, or their number is unknown",)
+    }
+
+
+def test_an_empty_report_fails_whatever_is_asked(tmp_path):
+    summary = summary_of(write_report(tmp_path / "empty.duckdb"))
+    for limits in ({"max_rate": 1.0}, {"max_document_rate": 1.0}, {"required": ("*",)}):
+        told = failures(summary, may_be_unreadable=True, **limits)[COVERAGE]
+        assert "no benchmark is in the report" in told
+        assert "no shard is in the report" in told
+
+
+def test_a_corpus_without_a_document_fails(report):
+    shards = [{**one, "n_documents": 0} for one in tables()["shards"]]
+    told = failures(summary_of(report(shards=shards, matches=[])), max_rate=1.0)
+    assert told == {COVERAGE: ("no document was scanned",)}
+
+
+def test_a_report_of_other_inputs_fails(report):
+    (told,) = failures(summary_of(report()), max_rate=1.0, is_todays=False)[COVERAGE]
+    assert "changed since the report was built" in told
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"max_rate": 1.5}, {"max_rate": -0.1}, {"of_benchmark": {"quiz": 2}}]
+)
+def test_limits_that_are_none_are_refused(wrong):
+    with pytest.raises(InputError):
+        Limits(**wrong)
+
+
+@given(n=st.integers(1, 3000), data=st.data())
+def test_a_benchmark_passes_just_when_no_more_of_it_leaked_than_may(n, data):
+    n_leaked = data.draw(st.integers(0, n))
+    n_may = data.draw(st.integers(0, n))
+    benchmark = {
+        "benchmark": "b",
+        "n_items": n,
+        "n_leaked": n_leaked,
+        "n_not_indexable": 0,
+        "n_shards_not_scanned": 0,
+        "leak_rate": round(n_leaked / n, 9),
+        "low": 0.0,
+        "high": 1.0,
+        "n_question_only": 0,
+        "question_only_rate": 0.0,
+        "question_only_high": 1.0,
+    }
+    corpus = {"n_shards": 1, "n_documents": 1, "n_unreadable": 0}
+    scanned = {"n_shards_in_corpus": 1, "not_scanned": []}
+    summary = {"benchmarks": [benchmark], "corpus": corpus, "unreadable": [], **scanned}
+    found = failures(summary, max_rate=n_may / n)
+    assert (not found) == (n_leaked <= n_may)
+
+
+def test_a_benchmark_that_lacks_shards_is_unknown_below_its_limit_and_fails_above_it(report):
+    lacking = {"n_shards_not_scanned": 1}
+    path = report(
+        benchmarks=[{**tables()["benchmarks"][0], **lacking}],
+        not_scanned=[
+            {
+                "source": "web",
+                "pack": "w",
+                "shard_name": "b.jsonl",
+                "benchmarks": ["quiz"],
+                "reason": "cut off",
+            }
+        ],
+    )
+    for limit, is_unknown in ((0.5, True), (0.1, False)):
+        (case, coverage) = cases_of(summary_of(path), Limits(max_rate=limit))
+        assert (case.is_passed, case.is_unknown, coverage.is_passed) == (False, is_unknown, False)
+        assert "1 of 3 shards was not scanned" in case.wrong[-1]
+        kind = ET.fromstring(junit_of([case]).encode()).find(".//failure").get("type")
+        assert kind == ("incomplete" if is_unknown else "contamination")
+    assert "Incomplete: 1 of 3 shards was not scanned" in card_of(path)
+
+
+# JUnit --------------------------------------------------------------------------------------------
+
+
+def test_junit_has_a_case_for_each_with_what_is_wrong():
+    cases = [
+        Case("quiz", 10, 2, 0.2, 0.1, 0.5, 0.01, wrong=("too much", "and more")),
+        Case("maths", 5, 0, 0.0, 0.0, 0.1, 0.01),
+        Case(COVERAGE),
+    ]
+    root = ET.fromstring(junit_of(cases).encode())
+    assert root.tag == "testsuites"
+    (suite,) = root
+    assert suite.tag == "testsuite"
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "0",
+    }
+    assert [one.get("name") for one in suite.findall("testcase")] == ["quiz", "maths", COVERAGE]
+    assert {one.get("classname") for one in suite} == {"decon-assets.check"}
+    (failed,) = suite.findall("testcase/failure")
+    assert failed.get("message") == "too much; and more"
+    assert failed.text == "too much\nand more"
+    assert suite[0].findtext("system-out") == "2 of 10 leaked: 20.00%; limit: 1.00%"
+    assert suite[1].find("failure") is None
+
+
+@given(st.text(), st.text(min_size=1))
+def test_any_name_makes_xml_that_can_be_read(name, wrong):
+    root = ET.fromstring(junit_of([Case(name, wrong=(wrong,))]).encode("utf-8", "strict"))
+    assert len(root.findall("testsuite/testcase/failure")) == 1

@@ -1,0 +1,216 @@
+"""Mark-up taken out of texts: kernel and oracle agree, and places cut out the original."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.corpus.formats.json_lines import JsonBlock
+from decon_core.corpus.formats.lines import blocks_of
+from decon_core.text.canonical import canonical, canonical_with_offsets, words_with_places
+from decon_core.text.markup import Stripper, stripped, stripped_with_offsets
+from decon_core.text.word_cache import GrowingVocabulary
+from tests.core.text.test_words import encoder, expected, ids_of, joining, packed
+from tests.oracle.decon import canonical as canonical_of_oracle
+from tests.oracle.text import without_markup
+
+PROPERTY = settings(derandomize=True, max_examples=400)
+LESS = settings(PROPERTY, max_examples=150)
+BOTH = Policy(normalize_unicode=True, strip_markup=True)
+
+PIECES = (
+    *("<b>", "</b>", "<p>", "<br/>", "<br />", "<BR>", "<Object>", "<b and c>", "<wbr>", "<", ">"),
+    *('<a href="x y">', "<a href='q'>", "<a href=x/>", "<a  b = c >", '<img alt="', '">', "<a b"),
+    *("<!-- note -->", "<!--", "-->", "<!---->", "<!-->", "<script>", "</script>", "/>", "='", "="),
+    *("&amp;", "&lt;", "&nbsp;", "&amp;nbsp;", "&amp;amp;lt;", "&shy;", "&#233;", "&#xE9;", "&no;"),
+    *("&#128;", "&#0;", "&#xD800;", "&#99999999;", "&#x1F600;", "&nGt;", "&", "&amp", "amp;", ";"),
+    *("%20", "%C3%A9", "%c3", "%F0%9F%98%80", "%E0%80%80", "%00", "%7F", "%2", "%zz", "100%", "%"),
+    *("-\n", "-\r\n", "\u00ad\n  ", "\u2010\n\t", "-\n-\n", "-", "\n", "\r", " ", "x y", "#"),
+    *("a", "b", "word", "İ", "日本", "\u200b", "A", "1", "!", "-->" * 2, " " * 9, "é" * 40, '"'),
+    *("é", "Σ", "'"),
+)
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=25).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("given_text", "left"),
+    [
+        ("con<b>tam</b>ination", "contamination"),
+        ("con<wbr>tam<span class='x y'>in</span>ation", "contamination"),
+        ('see <a href="https://a.b/c?d=e&amp;f">this</a>', "see this"),
+        ("<p>one</p><p>two<br/>three</p>", " one  two three "),
+        ("con<!-- cut -->tamination", "contamination"),
+        ("con&shy;tam&#8203;ination", "con\u00adtam\u200bination"),
+        ("fish&nbsp;&amp;&#32;chips", "fish\u00a0& chips"),
+        ("&amp;nbsp;&amp;amp;lt;", "\u00a0<"),
+        ("What%20is%20the%20caf%C3%A9%3F", "What is the café?"),
+        ("contami-\nnation and contami-\r\n  nation", "contamination and contamination"),
+        ("contami\u00ad\nnation", "contamination"),
+    ],
+)
+def test_markup_is_taken_out_of_words(given_text, left):
+    assert stripped(given_text) == without_markup(given_text) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100% of 20%20 and 5%",
+        "a < b and b > c, a<b && c>d",
+        "if a <b and c> d",
+        "List<Object> and Map<String, T>",
+        "AT&T, R&D; &copy and ?a=1&b=2;",
+        "&#xD800; &#0; &#1114112; &unknown;",
+        "T-\nshirt, 10-\n20, one -\ntwo, well-\nKnown, a-\n\nb",
+        "<!-- not closed, <!-- a > b -->",
+        '<img alt="a b c d e f g h i">',
+        '<p title="' + "問" * 30 + '">',
+        "<!-- one two three four five six seven eight -->",
+        "printf('%d%d%02x')",
+        "%C3%C3 %E0%80%80 %ED%A0%80 %00%00",
+    ],
+)
+def test_what_only_looks_like_markup_or_holds_text_stays(text):
+    assert stripped(text) == without_markup(text) == text
+
+
+@PROPERTY
+@given(TEXTS)
+@example("<a b='" + "x" * 100)
+def test_the_kernel_takes_out_what_the_oracle_does(text):
+    assert stripped(text) == without_markup(text)
+
+
+@PROPERTY
+@given(TEXTS)
+def test_offsets_are_those_of_the_characters_that_stay(text):
+    left = stripped_with_offsets(text)
+    assert left.text == stripped(text)
+    assert len(left.starts) == len(left.stops) == len(left.text)
+    assert (np.diff(left.starts) >= 0).all()
+    assert (np.diff(left.stops) >= 0).all()
+    for char, start, stop in zip(left.text, left.starts, left.stops, strict=True):
+        assert start < stop <= len(text)
+        assert stop - start > 1 or text[start] == char  # no change takes a single character away
+
+
+@PROPERTY
+@given(st.lists(TEXTS, max_size=5), st.integers(0, 70))
+def test_a_text_is_stripped_in_a_batch_as_by_itself(texts, n_before):
+    data, starts, stops = packed(texts)
+    data = np.concatenate([np.full(n_before, ord("-"), np.uint8), data])
+    found, first, last = Stripper().strip(data, starts + n_before, stops + n_before)
+    cut = [found[a:b].tobytes().decode() for a, b in zip(first, last, strict=True)]
+    assert cut == [without_markup(text) for text in texts]
+
+
+SHORT_PIECES = ["a<b>", "&lt;", "%41%42", "a-\na", "a-\r\na", "a\u2010\r\na"]
+
+
+@pytest.mark.parametrize("piece", SHORT_PIECES)
+def test_markup_at_the_very_end_of_a_batch_is_seen(piece):
+    """What comes behind the last text belongs to none, however much room a reader has left."""
+    for n_before in range(50, 140):
+        text = "x" * n_before + piece
+        data, starts, stops = packed([text])
+        for n_spare in (0, 1, 8, 64):
+            room = np.concatenate([data, np.zeros(n_spare, np.uint8)])
+            found, first, last = Stripper().strip(room, starts, stops)
+            assert found[first[0] : last[0]].tobytes().decode() == without_markup(text)
+
+
+def test_a_shard_that_ends_in_markup_has_its_words_and_places():
+    one = encoder("cl100k", strip_markup=True)
+    for n in range(60, 130):
+        text = ("word " * 40)[:n] + "x<br>"
+        line = json.dumps({"text": text}).encode() + b"\n"
+        (block,) = blocks_of(line, JsonBlock)
+        batch = block.batch(Source(name="web", path="web", text="text"))
+        tokens = one.encode(batch.text, batch.starts, batch.stops)
+        assert one.places(0, text).first_word.size == tokens.lengths[0] > 0
+
+
+@pytest.mark.parametrize("piece", SHORT_PIECES)
+def test_markup_is_seen_wherever_it_stands_in_a_long_text(piece):
+    """Many bytes are looked at together: there is an edge in front of, in and behind each piece."""
+    for n_before in range(2040, 2060):
+        text = "x" * n_before + piece + "x" * 3000
+        assert stripped(text) == without_markup(text) != text
+
+
+def test_texts_are_stripped_wherever_and_in_whatever_order_they_are():
+    texts = ["<b>one</b>", "two", "&lt;three", "f%6Fu%72"]
+    data, starts, stops = packed(texts)
+    order = np.array([2, 0, 3, 1])
+    found, first, last = Stripper().strip(data, starts[order], stops[order])
+    cut = [found[a:b].tobytes().decode() for a, b in zip(first, last, strict=True)]
+    assert cut == ["<three", "one", "four", "two"]
+
+
+def test_a_batch_without_markup_is_not_copied():
+    data, starts, stops = packed(["plain text, 100 %", "a < b - c\nd"])
+    data = data.copy()
+    assert Stripper().strip(data, starts, stops)[0] is data
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "<a ", "<a b='", "<!--", "<!-- >", "&", "&amp;", "%20", "-\n", "a-\n"]
+)
+def test_many_beginnings_without_an_end_take_time_in_proportion(piece):
+    # A walk to the end from each of them would take hours.
+    text = piece * 400_000
+    assert len(stripped(text)) <= len(text)
+
+
+@LESS
+@given(st.lists(TEXTS, max_size=4), st.sampled_from(["words", "cl100k", "joining"]), st.booleans())
+def test_tokens_are_those_of_the_text_without_markup(texts, name, is_normalized):
+    name = joining() if name == "joining" else name
+    vocabulary = GrowingVocabulary()
+    form = {"strip_markup": True, "normalize_unicode": is_normalized}
+    found = encoder(name, vocabulary=vocabulary, **form).encode(*packed(texts))
+    assert ids_of(found, vocabulary) == expected(texts, name, **form)
+
+
+@LESS
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.sampled_from(["words", "cl100k", "joining"]))
+def test_places_lead_back_to_the_original(texts, name):
+    name = joining() if name == "joining" else name
+    one = encoder(name, strip_markup=True, normalize_unicode=True)
+    lengths = one.encode(*packed(texts)).lengths
+    for number, text in enumerate(texts):
+        places = one.places(number, text)
+        assert places.first_word.size == lengths[number]
+        made = canonical_with_offsets(text, BOTH.form)
+        if lengths[number]:
+            first, last = places.characters(0, int(lengths[number]))
+            if name != joining():  # it has no token for some characters
+                assert (first, last) == made.original(0, len(made.text))
+            assert 0 <= first < last <= len(text)
+
+
+@PROPERTY
+@given(TEXTS)
+def test_canonical_text_is_that_of_the_oracle(text):
+    assert canonical(text, BOTH.form) == canonical_of_oracle(text, BOTH)
+    made = canonical_with_offsets(text, BOTH.form)
+    assert made.text == canonical(text, BOTH.form)
+    assert [*made.starts] == sorted(made.starts)
+
+
+def test_a_match_is_cut_out_of_the_original_with_its_markup():
+    text = "Before. W<b>h</b>at&nbsp;is co\u200bntami-\nnation? After."
+    one = encoder(strip_markup=True, normalize_unicode=True)
+    one.encode(*packed([text]))
+    start, stop = one.places(0, text).characters(1, 4)
+    assert text[start:stop] == "W<b>h</b>at&nbsp;is co\u200bntami-\nnation"
+
+
+def test_words_are_shown_where_they_stand():
+    text = "W<b>h</b>at&nbsp;is ｉt"
+    found = [(word, text[a:b]) for word, a, b in words_with_places(text, BOTH.form)]
+    assert found == [("what", "W<b>h</b>at"), ("is", "is"), ("it", "ｉt")]
