@@ -22,7 +22,6 @@ from decon_core.kernels.question_index import (
     grams_of_question,
     may_be_gram,
     n_question_grams,
-    number_of,
     postings_of,
     weights_of_question,
 )
@@ -95,11 +94,10 @@ def find_runs(
             before = token
             if n_pairs < size - 1:
                 continue
-            # Not `gram_at`: a call that takes the index costs more than the filter.
-            digest = digest_of(tokens, place, size)
-            if not may_be_gram(digest, index.filter):
+            # The filter first: a call that takes the index costs more.
+            if not may_be_gram(digest_of(tokens, place, size), index.filter):
                 continue
-            number = number_of(tokens, place, size, digest, index)
+            number = gram_at(tokens, place, size, index)
             if number == NONE:
                 continue
             serial = np.uint32(first_serial + document)

@@ -109,7 +109,9 @@ def gram_at(tokens: Numbers, at: int, size: int, index: Index) -> int:
     digest = digest_of(tokens, at, size)
     if not may_be_gram(digest, index.filter):
         return NONE
-    return number_of(tokens, at, size, digest, index)
+    slot = scaled(digest, index.slots.size)
+    slot = slot_of_known(tokens, at, size, slot, index.question_tokens, index.gram_at, index.slots)
+    return np.int64(index.slots[slot]) - 1
 
 
 @inlined
@@ -117,14 +119,6 @@ def may_be_gram(digest: np.uint64, in_filter: Words64) -> bool:
     """Return whether an n-gram may be in the index, by a filter with two bits for each."""
     bits = two_bits(digest)
     return in_filter[scaled(digest, in_filter.size)] & bits == bits
-
-
-@kernel
-def number_of(tokens: Numbers, at: int, size: int, digest: np.uint64, index: Index) -> int:
-    """Return the number of the n-gram with a digest, or `NONE`, without the filter."""
-    slot = scaled(digest, index.slots.size)
-    slot = slot_of_known(tokens, at, size, slot, index.question_tokens, index.gram_at, index.slots)
-    return np.int64(index.slots[slot]) - 1
 
 
 @kernel

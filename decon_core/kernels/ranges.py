@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Array, Integers, Numbers
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import inlined, kernel
 
 NONE = -1
 
 
-@kernel
+@inlined
 def n_same(values: Array, at: int, others: Array, other: int, most: int) -> int:
     """Count the equal elements from two positions on, up to `most`."""
     n = 0

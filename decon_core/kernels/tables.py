@@ -8,7 +8,7 @@ import numpy as np
 
 from decon_core.kernels.arrays import Array, Integers
 from decon_core.kernels.hashing import digest_of, mixed, scaled
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.ranges import NONE, filled, n_same
 
 
@@ -25,7 +25,7 @@ def free_slot(slot: int, slots: Array) -> int:
     return slot
 
 
-@kernel
+@inlined
 def slot_of_known(
     values: Array, at: int, size: int, slot: int, known: Array, starts: Array, slots: Array
 ) -> int:
@@ -41,7 +41,7 @@ def slot_of_known(
     return slot
 
 
-@kernel
+@inlined
 def slot_of_gram(tokens: Array, at: int, size: int, known: Array, slots: Array) -> int:
     """Return the slot of an n-gram or a free slot; a slot holds a position in `known`, from 1."""
     slot = scaled(digest_of(tokens, at, size), slots.size)
@@ -65,7 +65,7 @@ def table_for(n: int) -> NumberTable:
     return NumberTable(filled(2 * n + 2, 0), np.empty(2 * n + 2, np.int64))
 
 
-@kernel
+@inlined
 def _slot_of_number(number: int, numbers: Integers) -> int:
     slot = scaled(mixed(np.uint64(number + 1)), numbers.size)
     while numbers[slot] and numbers[slot] != number + 1:
@@ -73,7 +73,7 @@ def _slot_of_number(number: int, numbers: Integers) -> int:
     return slot
 
 
-@kernel
+@inlined
 def enter_number(number: int, value: int, table: NumberTable) -> bool:
     """Store a value under a number; return False if the number exists."""
     slot = _slot_of_number(number, table.numbers)
@@ -84,7 +84,7 @@ def enter_number(number: int, value: int, table: NumberTable) -> bool:
     return True
 
 
-@kernel
+@inlined
 def value_of(number: int, table: NumberTable) -> int:
     """Return the value of a number, `NONE` if there is none."""
     slot = _slot_of_number(number, table.numbers)
