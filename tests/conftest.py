@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from dagster import DagsterInstance
 from hypothesis import HealthCheck, settings
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from decon_assets.assets.registration import Registration
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import load_config
-from decon_core.storage.store import Store
+from decon_core.storage.store import Store, read_parquet
 from tests.compiled_kernels import compile_kernels
 from tests.first_runs import empty, run_or_copy
 
@@ -153,6 +154,11 @@ class World:
             for path in sorted(root.rglob("*"))
             if path.is_file()
         }
+
+
+def without_rows(path: Path) -> pa.Table:
+    """A tile as it would be if nothing was found."""
+    return read_parquet(path).slice(0, 0)
 
 
 def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:

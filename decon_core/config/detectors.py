@@ -124,6 +124,14 @@ def get(name: str) -> Declaration:
     return _registered[name]
 
 
+def find(name: str) -> Declaration | None:
+    """Return a detector, or None if there is none of this name.
+
+    For the reports of other versions, which may have detectors that this one lacks.
+    """
+    return get(name) if name in names() else None
+
+
 def declarations() -> Iterator[Declaration]:
     """Yield all detectors in order."""
     return map(get, names())

@@ -144,17 +144,19 @@ def problems_of(
     `place` formats the path of a value, `describe` the value.
     """
     schema = json_schema(model)
-    problems = []
-    invalid_paths: list[tuple[str | int, ...]] = []
+    problems: list[Problem] = []
+    reported: dict[tuple[str | int, ...], int] = {}  # by path: the number of the problem
     for details in error.errors(include_url=False):
         path, node = _resolved(details["loc"], schema)
-        is_unknown = details["type"] in _UNKNOWN_KEY
-        # A value of a type with alternatives is reported once, not once for each of them.
-        if is_unknown or not any(path[: len(one)] == one for one in invalid_paths):
-            where = place((*path, details["loc"][-1]) if is_unknown else path)
-            problems.append(_problem(details, where, describe(details["input"]), node, schema))
-        if not is_unknown:
-            invalid_paths.append(path)
+        if details["type"] in _UNKNOWN_KEY:
+            path = (*path, details["loc"][-1])
+        problem = _problem(details, place(path), describe(details["input"]), node, schema)
+        # A value of a type with alternatives is reported once, by a validator of ours if one did.
+        if path in reported and details["type"] == "invalid":
+            problems[reported[path]] = problem
+        elif not any(path[: len(one)] == one for one in reported):
+            reported[path] = len(problems)
+            problems.append(problem)
     return problems
 
 
@@ -179,7 +181,9 @@ def _problem(
     expected = " or ".join(dict.fromkeys(_expectations(node, schema)))
     if details["type"] == "missing":
         return Problem(where, "nothing", expected)
-    choices = [choice for one in variants for choice in one.get("enum", ())]
+    choices = [
+        choice for one in variants for choice in (*one.get("enum", ()), one.get("const")) if choice
+    ]
     return Problem(where, found, expected, did_you_mean(details["input"], choices))
 
 

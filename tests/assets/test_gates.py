@@ -10,6 +10,7 @@ from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
+from tests.conftest import without_rows
 
 AFTER_THE_SCAN = ("common", "mixtures", "clean", "report")
 
@@ -55,7 +56,7 @@ def test_an_asset_without_a_list_of_its_gates_is_refused(world):
 
 def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.quality.canaries._scores", lambda *_, **__: {})
+        patched.setattr("decon_core.quality.canaries.read_parquet", without_rows)
         for _ in range(2):  # nothing is left to scan the second time
             with pytest.raises(PipelineError, match="canaries_are_found"):
                 world.run()
@@ -72,7 +73,7 @@ def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monk
         return {request.asset for request in found}, after
 
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.quality.canaries._scores", lambda *_, **__: {})
+        patched.setattr("decon_core.quality.canaries.read_parquet", without_rows)
         with pytest.raises(PipelineError, match="canaries_are_found"):
             world.run()
         asked: dict[str, str] = {}

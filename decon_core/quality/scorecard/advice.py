@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from decon_core.config.detectors import get
+from decon_core.config.detectors import find
 
 _ABOUT = (
     "These are properties of the detectors, written by hand from the numbers for GSM8K and "
@@ -31,7 +31,7 @@ _NONE = (
 
 def advice(detectors: Sequence[str]) -> str:
     """Return the advice for the detectors of a scorecard, in Markdown."""
-    items = [get(name).advice for name in detectors if get(name).advice]
+    items = [known.advice for known in map(find, detectors) if known and known.advice]
     if {"decon", "ratcliff"} <= {*detectors}:
         items.append(_TOGETHER)
     items.append(_NONE)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from decon_core.config.detectors import get
+from decon_core.config.detectors import find
 from decon_core.quality.scorecard.advice import advice
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
@@ -75,7 +75,8 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
 
 
 def _finds_question_only(row: Row) -> bool:
-    return get(row["rule"]).finds_question_only
+    known = find(row["rule"])
+    return known is not None and known.finds_question_only
 
 
 def _changes(tallies: Sequence[Tally]) -> list[Row]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.config.detectors import get
+from decon_core.config.detectors import find
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 
 Row = Mapping[str, Any]
@@ -94,8 +94,13 @@ class Facts:
 
     def score_threshold(self, detector: str, benchmark: str | None = None) -> float | None:
         """Return the lowest score of a leak: always 1, the full length, of a number of tokens."""
-        is_length = get(detector).threshold.is_length
+        is_length = self.has_length_threshold(detector)
         return 1.0 if is_length else self.threshold(detector, benchmark)
+
+    def has_length_threshold(self, detector: str) -> bool:
+        """Return whether the threshold of a detector is a number of tokens."""
+        known = find(detector)
+        return known is not None and known.threshold.is_length
 
 
 def gather(report: Path, *, most_pairs: int = MOST_PAIRS) -> Facts:

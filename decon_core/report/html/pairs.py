@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.config.detectors import get
 from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import beginning
 
@@ -52,7 +51,7 @@ def columns(facts: Facts) -> dict[str, Any]:
         "own_thresholds": {
             name: dict(facts.own_thresholds(name))
             for name in facts.thresholds
-            if not get(name).threshold.is_length  # scores 1 at its full length
+            if not facts.has_length_threshold(name)  # scores 1 at its full length
         },
         "names": {name: _dictionary(pairs[name]) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},

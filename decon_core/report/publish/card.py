@@ -10,7 +10,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from decon_core.config.detectors import get
+from decon_core.config.detectors import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
@@ -30,9 +30,14 @@ def card_from(summary: Summary) -> str:
         **summary,
         notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings={one["rule"]: get(one["rule"]).summary for one in summary["rules"]},
+        meanings={one["rule"]: _meaning(one["rule"]) for one in summary["rules"]},
         settings=_settings(policy) if policy else "",
     )
+
+
+def _meaning(detector: str) -> str:
+    known = find(detector)
+    return known.summary if known else ""
 
 
 def _settings(policy: Summary) -> str:

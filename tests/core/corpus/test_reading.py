@@ -219,10 +219,13 @@ def test_fields_and_roles_are_taken_from_decon_toml(tmp_path):
     [
         ("text = []", r"source\[0\]\.text: found \[\]; expected a list of one or more names"),
         ('text = ["a", "a"]', r"source\[0\]\.text: found 'a' more than once"),
-        ('text = ["a", 5]', r"source\[0\]\.text: found .*; expected a list of one or more names"),
+        (
+            'text = ["a", 5]',
+            r"source\[0\]\.text: found .*; expected the name of a field",
+        ),
         ("text = 5", r"source\[0\]\.text: found 5; expected the name of a field, or a list"),
         ('text = "a"\nroles = ["user"]', r"roles: found no 'messages'"),
-        ('messages = "m"\nroles = "user"', r"roles: found user; expected a list of one or more"),
+        ('messages = "m"\nroles = "user"', r"roles: found 'user'; expected a list of one or more"),
         ('messages = "m"\nroles = []', r"roles: found \[\]; expected a list of one or more"),
         ('messages = ["m"]', r"messages: found \['m'\]; expected the name of a field"),
     ],

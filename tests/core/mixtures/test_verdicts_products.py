@@ -264,7 +264,7 @@ def test_everything_that_is_wrong_with_review_settings_is_said_at_once(tmp_path)
         "review.verdicts: found 3; expected a local file",
         "did you mean 'template'",
         "did you mean 'leak'",
-        "mixture[0].leaks.verdicts: found template; expected one of leak",
+        "mixture[0].leaks.verdicts[1]: found 'template'; expected 'leak'",
     ):
         assert part in said
 
