@@ -56,7 +56,7 @@ class Stage:
     is_required: bool  # whether later stages wait until nothing of it is missing
     priority: int  # in the queue: assets that others depend on, and quick ones, first
     remarks: Problems  # on a stage that is kept as it is; may raise
-    unmet: Problems  # demands of the present settings, which no check may have seen yet
+    unmet: Problems  # requirements in the settings that are not met
 
 
 STAGES: dict[str, Stage] = {}  # by the name of the asset

@@ -52,7 +52,7 @@ def blend(*, workers: Workers = None, config: ConfigPath) -> None:
 
 
 @action(blend_group, "list")
-def list_blends(names: Names = None, *, workers: Workers = None, config: ConfigPath) -> int:  # noqa: ARG001
+def list_blends(names: Names = None, *, workers: Workers = None, config: ConfigPath) -> int:  # noqa: ARG001 - every action takes it
     """Show the content of each blend.
 
     Examples:
@@ -66,7 +66,7 @@ def list_blends(names: Names = None, *, workers: Workers = None, config: ConfigP
 
 
 @action(blend_group, "plan")
-def plan_blends(names: Names = None, *, workers: Workers = None, config: ConfigPath) -> int:  # noqa: ARG001
+def plan_blends(names: Names = None, *, workers: Workers = None, config: ConfigPath) -> int:  # noqa: ARG001 - every action takes it
     """Show what a blend would contain, and how many passes over each source it takes.
 
     Nothing is written. A plan that has no room for its test items is refused.

@@ -40,7 +40,7 @@ def gap(
 
     Results are files with one row per item, or folders of such files:
       lm-evaluation-harness   samples_*.jsonl, from --log_samples
-      OLMES                   task-*-predictions.jsonl, and ...-requests.jsonl beside it
+      OLMES                   task-*-predictions.jsonl, with ...-requests.jsonl in the same folder
       lighteval               details_*.parquet, from --save-details
       a table                 .csv, .tsv or .jsonl with columns named `benchmark` or `task`; `index`
                               (instance_index in the split), `id` (fingerprint of a record) or

@@ -132,7 +132,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
 def _run_command(arguments: Sequence[str]) -> int:
     """Parse the arguments, and call the function of the command."""
     commands = _Commands(
-        commands=dict.fromkeys(_LOCATIONS),  # type: ignore[arg-type]
+        commands=dict.fromkeys(_LOCATIONS),  # type: ignore[arg-type] # names; loaded when called
         help=_HELP,
         rich_markup_mode=None,
         context_settings={"max_content_width": 100},

@@ -50,7 +50,7 @@ def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
 
 
 @action(mixture_group, "list")
-def list_mixtures(names: Names = None, *, workers: Workers = None, config: ConfigPath) -> int:  # noqa: ARG001
+def list_mixtures(names: Names = None, *, workers: Workers = None, config: ConfigPath) -> int:  # noqa: ARG001 - every action takes it
     """Show the input and output size of each mixture.
 
     Examples:

@@ -125,14 +125,14 @@ class _Plain:
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         given = _with_all_values(args, self.params)
-        return super().parse_args(ctx, given)  # type: ignore[misc,no-any-return]
+        return super().parse_args(ctx, given)  # type: ignore[misc,no-any-return] # click's, mixed in
 
     def invoke(self, ctx: Any) -> Any:
         ctx.meta["config"] = ctx.params.get("config")
-        return super().invoke(ctx)  # type: ignore[misc]
+        return super().invoke(ctx)  # type: ignore[misc] # click's, mixed in
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        pieces = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        pieces = super().collect_usage_pieces(ctx)  # type: ignore[misc] # click's, mixed in
         return [piece.strip("{}") for piece in pieces]
 
     def format_help_text(self, _ctx: Any, formatter: Any) -> None:

@@ -56,7 +56,7 @@ def scorecard(
     seed: int = option("random seed (default 0)", "N", default=0),
     workers: int = option("number of processes or threads (default 1)", "N", min=1, default=1),
     page: Path | None = option(
-        "also write the page to this file, and its picture to images/ beside it",
+        "also write the page to this file, and its picture to images/ in the same folder",
         "FILE",
         default=None,
     ),

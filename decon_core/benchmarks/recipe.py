@@ -116,7 +116,7 @@ def _answer_kind(value: object) -> str:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Return `expand_choices: {field: ...}` as `{field: ...}`, with the keys beside it."""
+    """Return `expand_choices: {field: ...}` as `{field: ...}`, with the other keys of its table."""
     key = next((key for key in WRAPPERS if isinstance(value, Mapping) and key in value), None)
     if key is None:
         return value

@@ -416,8 +416,8 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
         for name, kind in registry.threshold_settings().items()
     }
     known = get_type_hints(Thresholds, include_extras=True)
-    table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc]
-    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined]
+    table: Any = TypedDict("Thresholds", limits | known, total=False)  # type: ignore[misc] # keys from the registry
+    table.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as above
     kind: Any = type("Policy", (Policy,), dict(own))
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]

@@ -137,7 +137,7 @@ def _recipe_files(
     problems += [
         Problem(
             str(one.path),
-            "recipes for some of the files beside it, but not for all",
+            "recipes for some of the files in its folder, but not for all",
             "recipes for all of them, or for none",
             "add the missing recipes to this file by hand, or leave those files out",
         )

@@ -13,7 +13,7 @@ from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import Pipeline, PipelineError
 from tests.assets.ticks import Daemon
 
-# All that somebody writes for a new asset with a check that holds back what comes after it.
+# A new asset with a blocking check: this is all the code that it needs.
 TOY = '''
 from dagster import AssetCheckResult, asset_check
 
