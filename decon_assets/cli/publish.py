@@ -207,6 +207,6 @@ def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[st
         "cases": [{**asdict(case), "is_passed": case.is_passed} for case in cases],
         "report": {
             name: summary[name]
-            for name in ("made_by", "state", "scan_fingerprint", "rules", "is_complete")
+            for name in ("made_by", "state", "scan_fingerprint", "detectors", "is_complete")
         },
     }

@@ -183,7 +183,7 @@ def detectors_in(text: str) -> tuple[str, ...]:
 
 def _say_table(outcome: Outcome) -> None:
     """Print leaked items per benchmark, by each detector and by all, and question-only items."""
-    detectors = [*outcome.benchmarks[0].n_items_by_rule] if outcome.benchmarks else []
+    detectors = [*outcome.benchmarks[0].n_items_by_detector] if outcome.benchmarks else []
     if len(detectors) < 2:
         detectors = []
     by_detector = (*detectors, "all of them") if detectors else ()
@@ -194,7 +194,7 @@ def _say_table(outcome: Outcome) -> None:
                 count.benchmark,
                 count.n_items,
                 count.n_leaked_items,
-                *(count.n_items_by_rule[name] for name in detectors),
+                *(count.n_items_by_detector[name] for name in detectors),
                 *([count.n_items_by_all] if detectors else []),
                 count.n_question_only_items,
                 count.n_leaks,

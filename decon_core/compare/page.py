@@ -196,7 +196,7 @@ def _call(one: Row) -> tuple[Cell, ...]:
     return (
         *(one[name] for name in _PLACE),
         *("–" if score is None else f"{score:.3f}" for score in scores),
-        *(", ".join(one[f"rules_of_{side}"] or ()) for side in SIDES),
+        *(", ".join(one[f"detectors_of_{side}"] or ()) for side in SIDES),
         _both(one, "verdict"),
         _both(one, "class"),
     )

@@ -202,7 +202,7 @@ def _scan_folder(
         n_bytes_skipped=corpus.n_bytes_of_others,
         n_set_aside=corpus.n_set_aside,
         n_common=_write_common(out, scanned),
-        n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["rule"].to_pylist()),
+        n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
     )
     leaked = write_matches(out, scanned, outcome)
     _write_optional(request, scanned, outcome, leaked)

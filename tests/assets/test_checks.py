@@ -695,7 +695,7 @@ def test_scores_of_cells_are_those_that_the_report_counts(world):
     of_report = bins_of_report(world.store.report)
     assert {one.pop("n_question_only") for one in of_report} == {0}
     assert bins == of_report
-    assert {one["rule"] for one in bins} == {"decon", "ratcliff"}
+    assert {one["detector"] for one in bins} == {"decon", "ratcliff"}
     assert any(one["n_matches"] > one["n_contaminated"] for one in bins)
 
 

@@ -105,7 +105,7 @@ def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
 
 def _headline(pair: PairSummary, policy: Policy) -> str:
     """Return the pair's item, call, score, thresholds and number of documents."""
-    detectors = [*filter(None, pair.rules.split(", "))]
+    detectors = [*filter(None, pair.detectors.split(", "))]
     applied = policy.for_benchmark(pair.benchmark)
     thresholds = " or ".join(f"{applied.threshold_of(name):g} ({name})" for name in detectors)
     return (

@@ -205,7 +205,7 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
     by_length = names_where(lambda one: one.threshold.is_length)
     is_by_length = pl.col("detector").is_in(by_length)
     return pl.DataFrame(entries).select(
-        pl.col("detector").alias("rule"),
+        "detector",
         pl.lit(shard).alias("shard"),
         *("row", "benchmark", "split", "instance_index"),
         pl.when(is_by_length).then(pl.col("n_matched")).otherwise("score").alias("score"),

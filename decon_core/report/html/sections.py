@@ -231,10 +231,10 @@ def threshold_sweep(facts: Facts) -> Section:
 
 
 def detectors(facts: Facts) -> Section:
-    if len(facts["rules"]) < 2:
-        return _nothing("rules")
+    if len(facts["detectors"]) < 2:
+        return _nothing("detectors")
     choices = [Choice(ALL, [charts.agreement(facts["agreement"])])] if facts["agreement"] else []
-    return _section("rules", choices=choices, tables=[_table("detectors", facts["rules"])])
+    return _section("detectors", choices=choices, tables=[_table("detectors", facts["detectors"])])
 
 
 def mixtures(facts: Facts) -> Section:

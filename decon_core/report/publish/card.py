@@ -30,7 +30,7 @@ def card_from(summary: Summary) -> str:
         **summary,
         notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings={one["rule"]: _meaning(one["rule"]) for one in summary["rules"]},
+        meanings={one["detector"]: _meaning(one["detector"]) for one in summary["detectors"]},
         settings=_settings(policy) if policy else "",
     )
 

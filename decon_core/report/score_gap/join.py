@@ -165,7 +165,7 @@ class _Search:
         return [], BY_TEXT
 
     def _is_compatible(self, item: Item, sample: Sample, items: list[Item], way: str) -> bool:
-        """Whether the items found by text include this one, or do not rule it out.
+        """Whether the items found by text include this one, or do not exclude it.
 
         A question may be the start of another one that a word of the prompt ("A:") completes.
         """

@@ -1,4 +1,4 @@
-"""The kernels of four more rules say what the oracle says, block by block and run by run."""
+"""The kernels of four more detectors say what the oracle says, block by block and run by run."""
 
 from difflib import SequenceMatcher
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from decon_core.index.query_texts import texts_of
 from decon_core.kernels import runs
 from decon_core.text.word_cache import Ragged
-from tests.oracle.rules import Run, longest_run, ratcliff, shared_grams
+from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
 
 SLOW = settings(derandomize=True, max_examples=300)
 LESS = settings(derandomize=True, max_examples=100)
