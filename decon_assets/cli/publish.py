@@ -181,7 +181,7 @@ _HEADS = (
 
 
 def _row(case: Case) -> Sequence[object]:
-    from decon_core.wording.counts import percent
+    from decon_core.wording import percent
 
     has_numbers = case.n_leaked is not None
     return (

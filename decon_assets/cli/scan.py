@@ -22,7 +22,7 @@ from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detectors as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.errors import InputError, Problem, format_problems
-from decon_core.wording.counts import counted, have, hold, size
+from decon_core.wording import counted, have, hold, size
 
 if TYPE_CHECKING:
     from decon_core.decisions.verdicts import Verdicts

@@ -12,8 +12,7 @@ from decon_core.compare.differences import (
     QUESTION_ONLY_KINDS,
     Comparison,
 )
-from decon_core.wording.counts import counted
-from decon_core.wording.templates import render
+from decon_core.wording import counted, render
 
 Cell = str | int | float | None
 Row = Mapping[str, Any]

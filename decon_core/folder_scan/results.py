@@ -38,7 +38,7 @@ from decon_core.report.rows import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
 from decon_core.storage.store import Store, atomic_path, read_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"

@@ -55,7 +55,7 @@ from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.store import Store, atomic_path, write_parquet, write_plain_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)

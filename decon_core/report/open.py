@@ -12,7 +12,7 @@ import duckdb
 
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.storage.checksums import require_undamaged_database
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 Row = Mapping[str, Any]
 

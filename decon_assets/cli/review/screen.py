@@ -22,7 +22,7 @@ from decon_core.decisions.verdicts import Verdict
 from decon_core.errors import InputError, Problem
 from decon_core.report.review.found import PairSummary
 from decon_core.report.review.show import Paint, clipped, page
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
 

@@ -13,7 +13,7 @@ from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 from decon_core.quality.scorecard.plan import Tally
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 Row = dict[str, Any]
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.page import Row, by_detector
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 _PLACES = {
     "margin": 24,

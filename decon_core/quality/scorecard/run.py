@@ -45,7 +45,7 @@ from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store, atomic_path, write_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"
 PICTURE_FILE = "scorecard.svg"

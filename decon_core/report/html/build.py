@@ -16,7 +16,7 @@ from decon_core.report.html.pairs import chunks, columns
 from decon_core.report.html.sections import overview
 from decon_core.storage.checksums import seal_page
 from decon_core.storage.store import atomic_path
-from decon_core.wording.templates import pieces
+from decon_core.wording import pieces
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")

@@ -13,8 +13,7 @@ from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
-from decon_core.wording.counts import counted
-from decon_core.wording.templates import render
+from decon_core.wording import counted, render
 
 ALL = "all benchmarks"
 _QUESTION_CHARACTERS = 160

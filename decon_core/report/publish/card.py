@@ -14,7 +14,7 @@ from decon_core.config.detectors import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 
 def card_of(report: Path) -> str:

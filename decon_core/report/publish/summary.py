@@ -15,7 +15,7 @@ import duckdb
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
-from decon_core.wording.counts import counted, have, hold
+from decon_core.wording import counted, have, hold
 
 SCHEMA = "decon-assets/summary/2"
 

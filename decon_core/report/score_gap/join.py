@@ -11,7 +11,7 @@ from decon_core.errors import Problem, RecordError
 from decon_core.report.score_gap.items import Item, Items
 from decon_core.report.score_gap.results import Results, Sample, texts_in
 from decon_core.report.score_gap.tasks import Task
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 BY_FINGERPRINT = "fingerprint"
 BY_TEXT = "text"
