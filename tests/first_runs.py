@@ -7,6 +7,7 @@ run does, or of code that it replaces before, calls `World.run` itself.
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import sqlite3
@@ -118,9 +119,18 @@ def _copied(source: sqlite3.Connection, target: sqlite3.Connection) -> sqlite3.C
 
 
 def _forget() -> None:
-    """Empty the caches of the product: another world stands where the last one stood."""
+    """Empty the caches that depend on files, and those that hold that something was done once.
+
+    Another world stands where the last one stood. Patterns, models and templates stay as they are.
+    """
     for name, module in [*sys.modules.items()]:
         if name.startswith(("decon_core", "decon_assets")):
             for value in [*vars(module).values()]:
-                if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == name:
+                if hasattr(value, "cache_clear") and _is_of_files(value):
                     value.cache_clear()
+
+
+def _is_of_files(cached: Any) -> bool:
+    signature = inspect.signature(cached)
+    takes = {str(one.annotation) for one in signature.parameters.values()}
+    return bool({"Path", "str"} & takes) or signature.return_annotation in (None, "None")

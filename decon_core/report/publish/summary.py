@@ -17,7 +17,7 @@ from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 from decon_core.wording import counted, have, hold
 
-SCHEMA = "decon-assets/summary/2"
+SCHEMA = "decon-assets/summary/3"
 
 Summary = dict[str, Any]
 
