@@ -69,12 +69,15 @@ def run_command(folder: Path) -> None:
     def run() -> int:
         return main(["run", "--config", str(folder / "decon.toml")])
 
-    assert run_or_copy(run, [folder, Path(os.environ["DAGSTER_HOME"])]) == 0
+    home = os.environ["DAGSTER_HOME"]
+    with DagsterInstance.from_config(home) as instance:
+        in_memory = instance if instance.is_ephemeral else None
+    assert run_or_copy(run, [folder, Path(home)], in_memory) == 0
 
 
 def run_or_copy(run: Any, folders: list[Path], instance: DagsterInstance | None = None) -> Any:
     """The result of a run that changes folders and a history in memory, made or copied."""
-    key = _digest(folders)
+    key = _digest(folders) + ("" if instance is None else "-in-memory")
     if instance is not None and instance.get_runs(limit=1):
         raise AssertionError("this is not the first run of the history")
     kept = _KEPT.get(key)
