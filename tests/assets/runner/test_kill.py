@@ -178,7 +178,8 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
         Pipeline(world.config_path, instance, lambda _: None).scan(lambda _: {}, most_cells=1000)
         for number in range(N_DAEMON_KILLS):
             ask_for_the_grid(world, instance)
-            wanted = min(len(finished) + rng.randint(1, 2 * N_SHARDS // (N_DAEMON_KILLS + 1)), N_SHARDS - 1)
+            more = rng.randint(1, 2 * N_SHARDS // (N_DAEMON_KILLS + 1))
+            wanted = min(len(finished) + more, N_SHARDS - 1)
             daemon = start(world, "daemon", home=home, log=log)
             assert wait_until(lambda: len(ledgers(world)) >= wanted, daemon), log.name  # noqa: B023 - called here
             if number % 2:  # alone: the run goes on for a while, and the next daemon begins it anew
