@@ -5,7 +5,6 @@ texts of a record are searched, which comparisons are opened, which matches the 
 """
 
 import math
-import os
 import random
 import re
 import tempfile
@@ -62,10 +61,11 @@ from tests.oracle.other_detectors import (
     shared_grams,
 )
 from tests.oracle.text import normalized
+from tests.uncompiled import fewer
 
 SLOW = settings(
     derandomize=True,
-    max_examples=6 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 40,
+    max_examples=fewer(40),
 )
 LESS = settings(SLOW, max_examples=SLOW.max_examples // 3)
 
