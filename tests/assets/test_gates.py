@@ -95,7 +95,7 @@ def blind(world):
     """A benchmark that no detector can see, in a world that ran before the policy required it."""
     world.benchmarks["short"] = [{"question": f"what is {n} ?", "answer": "even"} for n in range(3)]
     world.write_benchmarks()
-    world.run()
+    world.start()
     return world
 
 

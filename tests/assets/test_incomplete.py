@@ -33,7 +33,7 @@ def incomplete(world):
     """Three shards, one of them cut off, after a run."""
     cut_off(world)
     with pytest.raises(PipelineError, match=CUT_OFF):
-        world.run()
+        world.start()
     return world
 
 

@@ -21,7 +21,7 @@ class Daemon:
 
     def __init__(self, world, instance=None, graph=GRAPH):
         world.write_config()
-        self.world = world
+        self.world, self.graph = world, graph
         self.instance = instance or world.instance
         definitions = build_definitions(config_path=str(world.config_path), graph=graph)
         self.jobs = definitions.get_repository_def()
@@ -72,7 +72,7 @@ class Daemon:
         From nothing, what the same world's first ticks left in another test is copied.
         """
         self.asked = []
-        if self.cursor is None and self.instance is self.world.instance:
+        if self.cursor is None and self.instance is self.world.instance and self.graph is GRAPH:
             self.cursor, asked = run_or_copy(
                 self._tick_to_the_end, [self.world.folder], self.instance
             )
