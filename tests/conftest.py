@@ -19,6 +19,7 @@ from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.config.load import load_config
 from decon_core.storage.store import Store, read_parquet
 from tests.compiled_kernels import compile_kernels
+from tests.finished_world import remove_finished_world
 from tests.first_runs import empty, run_or_copy
 
 # A property holds however long an example takes: the first one compiles kernels for half a minute,
@@ -36,6 +37,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         hasattr(session.config, "workerinput") or os.environ.get("NUMBA_DISABLE_JIT")
     ):
         compile_kernels()
+
+
+def pytest_sessionfinish() -> None:
+    remove_finished_world()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

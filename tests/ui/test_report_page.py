@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from decon_core.report.html import write_page
 from decon_core.storage.store import Store
 from tests.core.report.report_worlds import RUN, write_world
 from tests.core.report.reports import write_report
+from tests.finished_world import copy_finished_world
 
 pytestmark = pytest.mark.browser
 
@@ -700,11 +700,7 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The configuration of the sample world, after a run."""
-    ignored = shutil.ignore_patterns(".d*", "__pycache__")
-    folder = tmp_path_factory.mktemp("sample") / "data"
-    config = Path(shutil.copytree(DATA, folder, ignore=ignored)) / "decon.toml"
-    command("run", config)
-    return config
+    return copy_finished_world(tmp_path_factory.mktemp("sample"))
 
 
 def command(name: str, config: Path, *more: str) -> str:
