@@ -20,26 +20,12 @@ import polars as pl
 from decon_core.config.load import Source
 from decon_core.quality.scorecard.edits.edit import Turn
 from decon_core.quality.scorecard.plan import Plan, Planting, seeded
+from decon_core.quality.scorecard.tables import SCHEMAS
 from decon_core.storage.compression import create
 from decon_core.storage.store import atomic_path
 
 TRUTH_FILE = "truth.jsonl"
-TRUTH = pl.Schema(
-    {
-        "shard": pl.String,  # file name
-        "row": pl.Int64,
-        "planting": pl.String,
-        "kind": pl.String,  # plant or hard_negative
-        "transformation": pl.String,
-        "grade": pl.String,
-        "benchmark": pl.String,
-        "split": pl.String,
-        "instance_index": pl.Int64,  # for a hard negative: the item it was made of
-        "start": pl.Int64,  # character range of the planted text in the document
-        "stop": pl.Int64,
-        "place": pl.String,  # alone, start, middle, end
-    }
-)
+TRUTH = SCHEMAS["truth"]
 
 _TEXT, _CHAT = "planted-text", "planted-chat"
 _BETWEEN = "\n\n"  # separator of messages when a conversation is read

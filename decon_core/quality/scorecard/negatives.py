@@ -84,30 +84,9 @@ def benchmark_like(m: Material) -> str | None:
     )
 
 
-HARD_NEGATIVES: tuple[Edit, ...] = (
-    Edit(
-        "same template",
-        "",
-        "words that many questions share are kept; all others, and all numbers, are replaced",
-        same_template,
-    ),
-    Edit(
-        "passage alone",
-        "",
-        "the passage of an item without its question",
-        lambda m: m.item.passage,
-    ),
-    Edit(
-        "neighbouring item",
-        "",
-        "an item of the same benchmark that is not in the index",
-        verbatim,
-        is_of_held_out=True,
-    ),
-    Edit(
-        "benchmark-like",
-        "",
-        "phrases of at most four words from many items, in the layout of one",
-        benchmark_like,
-    ),
+HARD_NEGATIVES = (
+    Edit("same template", "", same_template),
+    Edit("passage alone", "", lambda m: m.item.passage),
+    Edit("neighbouring item", "", verbatim, is_of_held_out=True),
+    Edit("benchmark-like", "", benchmark_like),
 )

@@ -64,25 +64,15 @@ def _ligatures(text: str) -> str:
     return text
 
 
-EDITS = tuple(
-    Edit("obfuscated", grade, meaning, apply)
-    for grade, meaning, apply in (
-        ("zero width", "a zero-width character in one word in five", _of_words(_zero_width)),
-        ("soft hyphens", "one in one word in five", _of_words(_soft_hyphen)),
-        (
-            "full width",
-            "all letters and signs in full width",
-            of_text(lambda text: text.translate(_FULL_WIDTH)),
-        ),
-        ("ligatures", "ligatures for ff, fi, fl, ffi, ffl", of_text(_ligatures)),
-        (
-            "other spaces",
-            "all spaces non-breaking",
-            of_text(lambda text: text.replace(" ", "\u00a0")),
-        ),
-        ("look-alikes", "Cyrillic letters in one word in five", _of_words(_look_alikes)),
-        ("tags in words", "HTML tags and comments in one word in five", _of_words(_tag)),
-        ("entities in words", "HTML entities in one word in five", _of_words(_entity)),
-        ("URL-encoded", "the whole text", of_text(lambda text: quote(text, safe=""))),
-    )
-)
+_CHANGES = {
+    "zero width": _of_words(_zero_width),
+    "soft hyphens": _of_words(_soft_hyphen),
+    "full width": of_text(lambda text: text.translate(_FULL_WIDTH)),
+    "ligatures": of_text(_ligatures),
+    "other spaces": of_text(lambda text: text.replace(" ", "\u00a0")),
+    "look-alikes": _of_words(_look_alikes),
+    "tags in words": _of_words(_tag),
+    "entities in words": _of_words(_entity),
+    "URL-encoded": of_text(lambda text: quote(text, safe="")),
+}
+EDITS = tuple(Edit("obfuscated", grade, apply) for grade, apply in _CHANGES.items())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
 
-from decon_core.quality.scorecard.edits.edit import Edit, Material, graded
+from decon_core.quality.scorecard.edits.edit import DATA, Edit, Material, graded
 from decon_core.quality.scorecard.items import Choice, Item, as_text, body, ending, together
 from decon_core.quality.scorecard.lexicon import Lexicon, is_name_like
 from decon_core.quality.scorecard.pieces import (
@@ -174,32 +174,12 @@ def interleaved(m: Material) -> str | None:
 
 # Another language ---------------------------------------------------------------------------------
 
-_Phrases = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-
-# Phrases before the first formula, between two formulas, and after the last one.
-_INSTRUCTIONS: dict[str, _Phrases] = {
-    "Urdu": (
-        ("درج ذیل سوال کو غور سے پڑھیں اور حل کریں۔ فرض کریں کہ", "مان لیجیے کہ", "اگر"),
-        ("اور یہ بھی معلوم ہے کہ", "جہاں", "تو اس صورت میں"),
-        ("کی قیمت معلوم کریں۔", "ہو تو جواب مرحلہ وار لکھیں۔", "کو حل کریں۔"),
-    ),
-    "Chinese": (
-        ("请仔细阅读下面的题目并作答。设", "已知", "如果"),
-        ("，并且", "，其中", "，又因为"),
-        ("，求它的值。", "，请写出解题步骤。", "，请计算结果。"),
-    ),
-    "Spanish": (
-        ("Lee con atención el siguiente problema y resuélvelo. Sea", "Se sabe que", "Si"),
-        ("y además", "donde", "de modo que"),
-        ("Halla su valor.", "Escribe la solución paso a paso.", "Calcula el resultado."),
-    ),
-}
 # An item is not recognizable by "8 * 7" alone.
 _LEAST_FORMULA = 16  # characters
 _FORMULA_SHARE = 0.25
 
 
-def instruction_translated(phrases: _Phrases, m: Material) -> str | None:
+def instruction_translated(phrases: Sequence[Sequence[str]], m: Material) -> str | None:
     """Replace the words of the question by fixed phrases of another language, not a translation.
 
     Formulas keep their order; choices and answers that are formulas or numbers are kept. Passages,
@@ -225,46 +205,12 @@ def _has_words(text: str) -> bool:
     return any(stop - start > 2 for start, stop in plain_words(text))
 
 
-_NUMBERS = "numbers changed"
-
 EDITS = (
-    Edit(
-        "choices shuffled",
-        "",
-        "choices in another order; labels in the same order",
-        choices_shuffled,
-    ),
-    *graded("choices relabelled", "other labels before the choices", choices_relabelled, _LABELS),
-    *graded(
-        _NUMBERS,
-        "one number of the question replaced everywhere in the item",
-        numbers_changed,
-        {"one": False},
-    ),
-    *graded(
-        _NUMBERS,
-        "all numbers replaced, in digits or English words",
-        numbers_changed,
-        {"all": True},
-    ),
-    Edit(
-        "clues shuffled",
-        "",
-        "sentences of the passage, and of the question except its last, in another order",
-        clues_shuffled,
-    ),
-    Edit("names substituted", "", "the names of the question replaced", names_substituted),
-    *graded(
-        "instruction translated",
-        "words between formulas replaced by fixed phrases of another language",
-        instruction_translated,
-        _INSTRUCTIONS,
-    ),
-    Edit(
-        "two interleaved",
-        "",
-        "two items of the benchmark, sentence by sentence, then both answers",
-        interleaved,
-        has_partner=True,
-    ),
+    Edit("choices shuffled", "", choices_shuffled),
+    *graded("choices relabelled", choices_relabelled, _LABELS),
+    *graded("numbers changed", numbers_changed, {"one": False, "all": True}),
+    Edit("clues shuffled", "", clues_shuffled),
+    Edit("names substituted", "", names_substituted),
+    *graded("instruction translated", instruction_translated, DATA["instructions"]),
+    Edit("two interleaved", "", interleaved, has_partner=True),
 )
