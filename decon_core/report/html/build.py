@@ -6,7 +6,6 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,7 @@ def _policy(*scripts: str) -> str:
 
 def _overview(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "run", _packed({name: facts.run.get(name) for name in ("state", "made_by")})
-    yield "overview", _packed(asdict(overview(facts)))
+    yield "overview", _packed(overview(facts))
     yield "columns", _packed(columns(facts))
 
 

@@ -91,6 +91,9 @@ FROM by_detector GROUP BY detector ORDER BY detector
 -- name: mixtures
 FROM by_mixture
 
+-- name: current_mixtures
+FROM by_mixture WHERE is_current
+
 -- name: removed
 -- A document with several reasons is in each; its tokens, too.
 SELECT mixture, what, why, count(*) AS n_documents, sum(n_tokens)::BIGINT AS n_tokens
@@ -124,6 +127,15 @@ FROM not_scanned ORDER BY source, pack, shard_name
 -- name: unreadable_reasons
 SELECT source, reason, count(*) AS n_rows FROM unreadable
 GROUP BY source, reason ORDER BY n_rows DESC, source, reason
+
+-- name: made
+SELECT what, value FROM (
+    SELECT unnest([
+        {what: 'made by', value: made_by}, {what: 'made at', value: made_at},
+        {what: 'report', value: state}, {what: 'scan', value: scan_fingerprint},
+        {what: 'frozen idf', value: idf_snapshot}
+    ], recursive := true) FROM runs LIMIT 5
+) WHERE value <> ''
 
 -- name: pairs
 SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
