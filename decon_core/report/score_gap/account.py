@@ -20,14 +20,27 @@ from decon_core.report.score_gap.items import (
     NOT_INDEXABLE,
     QUESTION_ONLY,
     WITH_ANSWER,
-    Item,
     load_items,
 )
 from decon_core.report.score_gap.join import Joined, join
-from decon_core.report.score_gap.results import Results, Sample
+from decon_core.report.score_gap.results import Results
 from decon_core.report.score_gap.tasks import Task, parse_task_mappings, task_of
 
 NOT_JOINED = "not joined"
+
+# The groups of a gap, and the verdicts of their items.
+_NEITHER = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
+_JOINED = (*_NEITHER, LEAKED, WITH_ANSWER, QUESTION_ONLY)
+GROUPS = {
+    "all": (*_JOINED, NOT_JOINED),
+    "clean": (CLEAN,),
+    "leaked": (LEAKED, WITH_ANSWER),
+    "with_answer": (WITH_ANSWER,),
+    "question_only": (QUESTION_ONLY,),
+    "not_indexable": (NOT_INDEXABLE,),
+    "not_fully_scanned": (NOT_FULLY_SCANNED,),
+    "not_joined": (NOT_JOINED,),
+}
 
 # With fewer items on either side an interval means little: resampling ten items gives some
 # thousand different means, resampling five about a hundred.
@@ -121,10 +134,7 @@ def score_gap(
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
     account = ScoreGaps(
-        report=made_with,
-        problems=list(files.problems),
-        others=files.others,
-        earlier=files.earlier,
+        made_with, problems=[*files.problems], others=files.others, earlier=files.earlier
     )
     scores: _Scores = defaultdict(list)
     seen: dict[tuple[Name, int], str] = {}
@@ -175,14 +185,8 @@ def _add(
     twice: dict[str, Problem] = {}
     for sample, item in joined.pairs:
         for metric, score in sample.scores.items():
-            name = Name(
-                model=results.model,
-                benchmark=task.benchmark,
-                split=joined.split or "",
-                setting=task.setting,
-                filter=sample.filter,
-                metric=metric,
-            )
+            run = (results.model, task.benchmark, joined.split or "", task.setting)
+            name = Name(*run, sample.filter, metric)
             if item is None:
                 scores[name].append((task.config, NOT_JOINED, score))
                 continue
@@ -190,18 +194,14 @@ def _add(
             if first == sample.place:
                 scores[name].append((item.config, item.verdict, score))
             else:
-                twice.setdefault(sample.place, _duplicate(sample, item, first))
+                again = (
+                    f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}"
+                )
+                expected = "each item once per model, task, filter and metric"
+                remedy = "Only the first one counts."
+                twice.setdefault(sample.place, Problem(sample.place, again, expected, remedy))
     problems += twice.values()
     return len(twice)
-
-
-def _duplicate(sample: Sample, item: Item, first: str) -> Problem:
-    return Problem(
-        sample.place,
-        f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}",
-        "each item once per model, task, filter and metric",
-        "Only the first one counts.",
-    )
 
 
 def _gaps(name: Name, rows: list[tuple[str | None, str, float]]) -> Iterator[Gap]:
@@ -221,33 +221,25 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         # Sorted: sums of floats and draws depend on the order, which must not be that of the rows.
         return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
 
-    neither = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
-    clean, leaked = scores_of(CLEAN), scores_of(LEAKED, WITH_ANSWER)
-    questions, unleaked = scores_of(QUESTION_ONLY), scores_of(*neither)
-    joined = scores_of(*neither, LEAKED, WITH_ANSWER, QUESTION_ONLY)
+    clean, leaked = scores_of(*GROUPS["clean"]), scores_of(*GROUPS["leaked"])
+    questions, unleaked = scores_of(QUESTION_ONLY), scores_of(*_NEITHER)
     text = " | ".join([*vars(name).values(), subset or ""])
     remark = _remark(leaked, clean)
     low, high = (None, None) if remark else interval(leaked, clean, text)
     has_p_value = not remark or min(leaked.size, clean.size) >= LEAST_ITEMS
+    groups = {group: scores_of(*verdicts) for group, verdicts in GROUPS.items()}
     return Gap(
         name=name,
         subset=subset,
-        all=_group(np.concatenate([joined, scores_of(NOT_JOINED)])),
-        clean=_group(clean),
-        leaked=_group(leaked),
-        with_answer=_group(scores_of(WITH_ANSWER)),
-        question_only=_group(questions),
-        not_indexable=_group(scores_of(NOT_INDEXABLE)),
-        not_fully_scanned=_group(scores_of(NOT_FULLY_SCANNED)),
-        not_joined=_group(scores_of(NOT_JOINED)),
         gap=_difference(leaked, clean),
         low=low,
         high=high,
         p=p_value(leaked, clean, text) if has_p_value else None,
         question_only_gap=_difference(questions, clean),
         decontaminated=_mean(unleaked),
-        moved=_difference(unleaked, joined),
+        moved=_difference(unleaked, scores_of(*_JOINED)),
         remark=remark,
+        **{group: Group(scores.size, _mean(scores)) for group, scores in groups.items()},
     )
 
 
@@ -261,10 +253,6 @@ def _remark(leaked: Floats, clean: Floats) -> str:
     if same:
         return f"no interval: all {' and all '.join(same)} have the same score"
     return ""
-
-
-def _group(scores: Floats) -> Group:
-    return Group(scores.size, _mean(scores))
 
 
 def _mean(scores: Floats) -> float | None:

@@ -53,13 +53,14 @@ def read(path: Path) -> list[Results]:
     run = named["run"] or "" if named else ""
     summary = companion(path.with_name(f"results_{run}.json" if run else "results.json"))
     task = named["task"] if named else _task(stem, summary)
+    config = mapping_in(summary, "configs", task)
     results = Results(
         path=path,
         format=NAME,
         model=_model(summary) or path.resolve().parent.name,
         task=task,
         run=run,
-        split=_split(mapping_in(summary, "configs", task)),
+        split=text_at(config, "test_split") or text_at(config, "validation_split"),
     )
     not_numbers: Counter[str] = Counter()
     for place, row, scores in scored_rows(results, lambda row: _scores(row, not_numbers)):
@@ -79,12 +80,9 @@ def read(path: Path) -> list[Results]:
 
 
 def _model(summary: Mapping[str, object]) -> str | None:
-    name = text_at(summary, "model_name")
-    if name is None:
-        arguments = str(mapping_in(summary, "config").get("model_args") or "")
-        given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
-        name = given[1] if given else None
-    return name
+    arguments = str(mapping_in(summary, "config").get("model_args") or "")
+    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
+    return text_at(summary, "model_name") or (given[1] if given else None)
 
 
 def _task(stem: str, summary: Mapping[str, object]) -> str:
@@ -92,10 +90,6 @@ def _task(stem: str, summary: Mapping[str, object]) -> str:
     tasks = [str(task) for task in mapping_in(summary, "configs")]
     ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
     return max(ends, key=len, default=stem)
-
-
-def _split(config: Mapping[str, object]) -> str | None:
-    return text_at(config, "test_split") or text_at(config, "validation_split")
 
 
 def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
@@ -111,11 +105,9 @@ def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
 
 def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]:
     for name, n in sorted(not_numbers.items()):
-        expected = "one number for each item"
+        where, found = f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}"
         remedy = "These rows do not count for this metric."
-        yield Problem(
-            f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}", expected, remedy
-        )
+        yield Problem(where, found, "one number for each item", remedy)
 
 
 def _number_filters(samples: list[Sample]) -> list[Sample]:
@@ -126,8 +118,7 @@ def _number_filters(samples: list[Sample]) -> list[Sample]:
     if any(sample.filter for sample in samples):
         return samples
     times = Counter(sample.index for sample in samples)
-    (n_filters,) = set(times.values()) if len(set(times.values())) == 1 else (1,)
-    if n_filters == 1 or any(index is None for index in times):
+    if len({*times.values()}) != 1 or 1 in times.values() or None in times:
         return samples
     seen: Counter[int | None] = Counter()
     numbered = []

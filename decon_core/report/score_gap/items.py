@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from decon_core.config.policy import PUNCTUATION
@@ -44,19 +44,15 @@ class Item:
     words: tuple[str, ...]  # of its canonical question
 
 
-@dataclass
 class Items:
     """The items of one benchmark, with lookups by fingerprint and question."""
 
-    punctuation: str
-    all: list[Item] = field(default_factory=list)
-    _by_fingerprint: dict[str, list[Item]] = field(default_factory=lambda: defaultdict(list))
-    _by_question: dict[tuple[str, ...], list[Item]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    _by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = field(
-        default_factory=lambda: defaultdict(set)
-    )
+    def __init__(self, punctuation: str) -> None:
+        self.punctuation = punctuation
+        self.all: list[Item] = []
+        self._by_fingerprint: dict[str, list[Item]] = defaultdict(list)
+        self._by_question: dict[tuple[str, ...], list[Item]] = defaultdict(list)
+        self._by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
 
     def add(self, item: Item, fingerprints: Iterable[str]) -> None:
         self.all.append(item)
@@ -72,12 +68,7 @@ class Items:
         return sorted({item.split for item in self.all})
 
     def of(self, split: str | None, config: str | None) -> list[Item]:
-        """Return the items of a split and config in order; None selects all."""
-        return [
-            item
-            for item in self.all
-            if split in (None, item.split) and config in (None, item.config)
-        ]
+        return in_part(self.all, split, config)
 
     def words(self, text: str) -> tuple[str, ...]:
         return tuple(clean(text, punctuation=self.punctuation).split())
@@ -99,6 +90,11 @@ class Items:
             for question in self._by_start.get(words[at : at + _FEWEST_WORDS], ()):
                 if words[at : at + len(question)] == question:
                     yield question
+
+
+def in_part(items: Iterable[Item], split: str | None, config: str | None) -> list[Item]:
+    """Return the items of a split and config; None selects all."""
+    return [one for one in items if split in (None, one.split) and config in (None, one.config)]
 
 
 def load_items(report: Path) -> tuple[dict[str, Items], Mapping[str, object]]:

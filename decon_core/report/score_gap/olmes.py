@@ -46,12 +46,13 @@ def read(path: Path) -> list[Results]:
     """Read the predictions of a file: one task of one model."""
     start = path.name.split("predictions.jsonl")[0]
     summary = companion(path.with_name(f"{start}metrics.json"))
-    config = mapping_in(summary, "model_config")
+    named = _FILE.match(path.name)
+    task = named["task"] if named else path.name.split(".")[0]
     results = Results(
         path=path,
         format=NAME,
-        model=text_at(config, "model") or path.resolve().parent.name,
-        task=text_at(summary, "task_name") or _task(path),
+        model=text_at(mapping_in(summary, "model_config"), "model") or path.resolve().parent.name,
+        task=text_at(summary, "task_name") or task,
         split=text_at(mapping_in(summary, "task_config"), "split"),
     )
     docs = _docs(path, start, results.problems)
@@ -60,11 +61,6 @@ def read(path: Path) -> list[Results]:
         doc = docs.get(index, {})
         results.samples.append(Sample(place=place, scores=scores, index=index, doc=doc))
     return [results]
-
-
-def _task(path: Path) -> str:
-    named = _FILE.match(path.name)
-    return named["task"] if named else path.name.split(".")[0]
 
 
 def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, Row]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from decon_core.report.score_gap.account import Gap, Group, JoinCount, ScoreGaps
+from decon_core.report.score_gap.account import GROUPS, Gap, Group, JoinCount, ScoreGaps
 from decon_core.storage.store import atomic_path, write_plain_json
 from decon_core.wording import render
 
@@ -18,10 +18,6 @@ WARNING = (
     "Models that cannot have seen a text show how much of a gap is that."
 )
 
-_GROUPS = (
-    *("all", "clean", "leaked", "with_answer", "question_only", "not_indexable"),
-    *("not_fully_scanned", "not_joined"),
-)
 _NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
 _DECIMALS = 6
 _MOST_LISTED = 100
@@ -59,8 +55,8 @@ def line(gap: Gap) -> tuple[str, ...]:
 
 def group_line(gap: Gap) -> tuple[str, ...]:
     """Format a gap as a row under GROUP_HEADS."""
-    groups = (getattr(gap, name) for name in _GROUPS[1:])
-    return (*_names(gap), *map(_group, groups), gap.remark)
+    groups = [_group(getattr(gap, name)) for name in GROUPS if name != "all"]
+    return (*_names(gap), *groups, gap.remark)
 
 
 def join_line(count: JoinCount) -> tuple[str, ...]:
@@ -123,7 +119,7 @@ def _as_json(account: ScoreGaps) -> Mapping[str, object]:
 def _row(gap: Gap) -> dict[str, object]:
     """Return a gap as a flat row for JSON and CSV."""
     row: dict[str, object] = {**asdict(gap.name), "subset": gap.subset}
-    for name in _GROUPS:
+    for name in GROUPS:
         group: Group = getattr(gap, name)
         row |= {f"n_{name}": group.n, f"score_{name}": _rounded(group.score)}
     row |= {name: _rounded(getattr(gap, name)) for name in _NUMBERS}

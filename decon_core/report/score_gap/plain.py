@@ -7,6 +7,7 @@ split), `id` (the fingerprint of one of its records) or `question`; `score`; opt
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row, describe
@@ -22,6 +23,7 @@ from decon_core.report.score_gap.results import (
 
 NAME = "a table of scores"
 
+_LEFT_OUT = "The row is left out."
 _WORDS = {"false": 0.0, "true": 1.0}
 
 
@@ -33,6 +35,7 @@ def fits(row: Row) -> bool:
 
 def read(path: Path) -> list[Results]:
     """Read the scores of a file, one `Results` per model, task and split."""
+    blank = partial(Results, path=path, format=NAME, has_harness_index=False)
     found: dict[tuple[str, str, str], Results] = {}
     problems: list[Problem] = []
     for place, row in rows_of(path):
@@ -47,27 +50,13 @@ def read(path: Path) -> list[Results]:
             problems.append(sample if isinstance(sample, Problem) else no_task)
             continue
         name = (_cell(cells, "model") or "model", task, _cell(cells, "split"))
-        results = found.setdefault(
-            name,
-            Results(
-                path=path,
-                format=NAME,
-                model=name[0],
-                task=task,
-                split=name[2] or None,
-                has_harness_index=False,
-            ),
-        )
-        results.samples.append(sample)
+        if name not in found:
+            found[name] = blank(model=name[0], task=task, split=name[2] or None)
+        found[name].samples.append(sample)
     if not found:
-        found["", "", ""] = Results(
-            path=path, format=NAME, model="", task="", has_harness_index=False
-        )
+        found["", "", ""] = blank(model="", task="")
     next(iter(found.values())).problems = problems
     return list(found.values())
-
-
-_LEFT_OUT = "The row is left out."
 
 
 def _plain(name: object) -> str:
