@@ -30,14 +30,12 @@ def card_from(summary: Summary) -> str:
         **summary,
         notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings={one["detector"]: _meaning(one["detector"]) for one in summary["detectors"]},
+        meanings={
+            one["detector"]: known.summary if (known := find(one["detector"])) else ""
+            for one in summary["detectors"]
+        },
         settings=_settings(policy) if policy else "",
     )
-
-
-def _meaning(detector: str) -> str:
-    known = find(detector)
-    return known.summary if known else ""
 
 
 def _settings(policy: Summary) -> str:
@@ -51,7 +49,8 @@ def _settings(policy: Summary) -> str:
     ]
     for benchmark, settings in sorted(policy.get("benchmark", {}).items()):
         # TOML: keys after a table's header belong to that table, so tables come last.
-        lines += ["", f"[policy.benchmark.{_toml_key(benchmark)}]"]
+        is_bare = re.fullmatch(r"[A-Za-z0-9_-]+", benchmark)
+        lines += ["", f"[policy.benchmark.{benchmark if is_bare else _toml(benchmark)}]"]
         lines += [f"{name} = {_toml(value)}" for name, value in sorted(settings.items())]
     return "\n".join(["[policy]", *lines])
 
@@ -59,7 +58,3 @@ def _settings(policy: Summary) -> str:
 def _toml(value: object) -> str:
     """Format a string, number, boolean or list: as JSON, except for the character U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)

@@ -43,14 +43,17 @@ def _add(suite: ET.Element, case: Case) -> None:
 
 
 def _counts(case: Case) -> str:
-    n = "an unknown number" if case.n is None else f"{case.n:,}"
-    limit = "none" if case.limit is None else percent(case.limit)
-    counts = f"{case.n_leaked:,} of {n} leaked: {percent(case.rate)}; limit: {limit}"
-    if case.n_question_only is None:
-        return counts
-    limit = "none" if case.question_only_limit is None else percent(case.question_only_limit)
-    rate = percent(case.question_only_rate)
-    return f"{counts}\n{case.n_question_only:,} of {n} question-only: {rate}; limit: {limit}"
+    whole = "an unknown number" if case.n is None else f"{case.n:,}"
+    rows = (
+        (case.n_leaked, "leaked", case.rate, case.limit),
+        (case.n_question_only, "question-only", case.question_only_rate, case.question_only_limit),
+    )
+    return "\n".join(
+        f"{n:,} of {whole} {what}: {percent(rate)}; "
+        f"limit: {'none' if limit is None else percent(limit)}"
+        for n, what, rate, limit in rows
+        if n is not None
+    )
 
 
 def _xml(text: str) -> str:

@@ -1,5 +1,10 @@
 -- The tables of a summary.
 
+-- name: run
+-- One row, also in a report without runs.
+SELECT made_by, made_at, state, scan_fingerprint, idf_snapshot, thresholds, policy
+FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
+
 -- name: benchmarks
 -- If the number of items of a benchmark is unknown, so are its rates.
 SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
