@@ -58,7 +58,7 @@ def schema_digest() -> str:
 def _load(
     connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, files: Sequence[Path]
 ) -> None:
-    about, schema = TABLES[name].about, TABLES[name].schema
+    about, schema = TABLES[name]
     connection.register("incoming", rows.cast(schema))
     connection.execute(f"CREATE TABLE {name} AS FROM incoming")
     connection.unregister("incoming")
@@ -69,8 +69,8 @@ def _load(
     for column in schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()
         if meaning:
-            place = f'{name}."{column.name}"'
-            connection.execute(f"COMMENT ON COLUMN {place} IS '{_quoted(meaning)}'")
+            column_name = f'{name}."{column.name}"'
+            connection.execute(f"COMMENT ON COLUMN {column_name} IS '{_quoted(meaning)}'")
 
 
 def _quoted(text: str) -> str:

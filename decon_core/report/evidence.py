@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
@@ -24,8 +24,7 @@ _WORD_BEGINS = re.compile(r"\s\S")
 _LONGEST_WORD = 40
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A span of characters that both texts share."""
 
     start: int
@@ -147,5 +146,4 @@ def _cut(
             if mark.start < stop and mark.stop > start
         ]
         joined += text[start:stop]
-    in_order = sorted(moved, key=lambda mark: (mark.start, mark.stop, mark.part))
-    return joined, pieces[0][0] if pieces else 0, in_order
+    return joined, pieces[0][0] if pieces else 0, sorted(moved)

@@ -7,9 +7,10 @@ shown is that of the first document, read from its shard or reused from the prev
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -154,13 +155,9 @@ def _jobs(
         for pack in packs
         for shard in pack.shards
     }
-    in_order = sorted(rows, key=lambda row: (*_shard_of(row), row["row"]))
-    for place, group in groupby(in_order, key=_shard_of):
+    in_order = sorted(rows, key=itemgetter("source", "shard_name", "row"))
+    for place, group in groupby(in_order, itemgetter("source", "shard_name")):
         yield _Job(*shards[place], tuple(group), showing.context, form)
-
-
-def _shard_of(row: Row) -> tuple[str, str]:
-    return row["source"], row["shard_name"]
 
 
 def _read_texts(job: _Job) -> dict[str, Row]:
@@ -187,7 +184,10 @@ def _texts(document: object, row: Row, job: _Job) -> Row:
     return {
         "text": excerpt.text,
         "text_start": excerpt.start,
-        "text_marks": [asdict(mark) for mark in excerpt.text_marks],
-        **{f"{part}_marks": [*map(asdict, excerpt.record_marks[part])] for part in PARTS},
+        "text_marks": [mark._asdict() for mark in excerpt.text_marks],
+        **{
+            f"{part}_marks": [mark._asdict() for mark in excerpt.record_marks[part]]
+            for part in PARTS
+        },
         "why_no_text": None,
     }

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -36,8 +35,7 @@ _STORED: Mapping[str, Iterable[pa.Field]] = {
 }
 
 
-@dataclass(frozen=True)
-class ReportTable:
+class ReportTable(NamedTuple):
     """What a table contains, and its columns."""
 
     about: str

@@ -36,6 +36,8 @@ from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
 
 SCHEMA = "decon-assets/why/1"
 
+_STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
+
 _TILES_AT_ONCE = 500  # held in memory
 _ENTRY_COLUMNS = (
     *("is_contaminated", "is_question_only", "is_by_score", "detector", "benchmark", "config"),
@@ -78,21 +80,13 @@ def places_of(
     if not shards:
         found = repr(shard) if shard else "no registered shard"
         raise InputError(Problem("shard", found, "the name of a registered shard", _STATUS))
-    named = _by_row(shards, document)
-    if named:
-        return named
+    name, _, row = document.rpartition(":")
+    if row.isdecimal():
+        named = [(pack, one) for pack, one in shards if name in (one.name, one.path)]
+        if named:
+            return [Place(pack, one, int(row)) for pack, one in named]
     known = [] if is_everywhere else list(_by_known_id(builder, shards, document))
     return known or list(_by_reading(shards, document, on_unread))
-
-
-_STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
-
-
-def _by_row(shards: Sequence[tuple[Pack, Shard]], document: str) -> list[Place]:
-    name, _, row = document.rpartition(":")
-    if not row.isdecimal():
-        return []
-    return [Place(pack, one, int(row)) for pack, one in shards if name in (one.name, one.path)]
 
 
 def _by_known_id(
@@ -115,22 +109,15 @@ def _rows_where(
     columns: Sequence[str],
 ) -> Iterator[tuple[Any, ...]]:
     """Yield distinct values of columns for the matches of these shards that meet a condition."""
-    tiles = [*_tiles(builder, shards)]
+    tile, scan = builder.store.tile, builder.reader.scan
+    fingerprints = dict.fromkeys(shard.fingerprint for _, shard in shards)
+    paths = [tile(scan, one, v.fingerprint) for one in fingerprints for v in builder.versions]
+    tiles = [path for path in paths if path.is_file()]
     for first in range(0, len(tiles), _TILES_AT_ONCE):
         contents = tiles_with_rows(tiles[first : first + _TILES_AT_ONCE], MATCHES)
         if contents:
             frame = pl.scan_parquet(contents).filter(condition)
             yield from frame.select(columns).unique().collect().iter_rows()
-
-
-def _tiles(builder: Builder, shards: Iterable[tuple[Pack, Shard]]) -> Iterator[Path]:
-    """Yield the existing tiles of these shards and all benchmarks."""
-    reader = builder.reader
-    for fingerprint in dict.fromkeys(shard.fingerprint for _, shard in shards):
-        for version in builder.versions:
-            path = reader.store.tile(reader.scan, fingerprint, version.fingerprint)
-            if path.is_file():
-                yield path
 
 
 def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple[str, int]]:
@@ -139,8 +126,8 @@ def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple
         path = folder / REMOVED_FILE
         if path.is_file():
             table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
-            rows = table.filter(pc.field("doc_id") == document).to_pylist()
-            yield from ((row["shard"], row["row"]) for row in rows)
+            for row in table.filter(pc.field("doc_id") == document).to_pylist():
+                yield row["shard"], row["row"]
 
 
 def _by_reading(
@@ -232,12 +219,8 @@ def _n_tokens(builder: Builder, place: Place) -> int | None:
 
 def _why_not_scanned(builder: Builder, place: Place) -> str | None:
     """Return reason and remedy; None if the shard was scanned against all benchmarks."""
-    gaps = gaps_of(
-        builder.store,
-        [replace(place.pack, shards=(place.shard,))],
-        builder.versions,
-        builder.reader.scan,
-    )
+    packs = [replace(place.pack, shards=(place.shard,))]
+    gaps = gaps_of(builder.store, packs, builder.versions, builder.reader.scan)
     return ". ".join(filter(None, (gaps[0].reason, gaps[0].cause.remedy))) if gaps else None
 
 
@@ -254,9 +237,13 @@ def _matches(builder: Builder, place: Place) -> Iterator[tuple[Json, Version]]:
     source = place.pack.source.name
     entries = builder.reader.entries(place.shard, [*versions.values()], source=source)
     found = entries.filter(pc.field("row") == place.row).to_pylist()
-    found.sort(key=lambda one: (-one["score"], one["benchmark"]))
-    found.sort(key=lambda one: (not one["is_contaminated"], not one["is_question_only"]))
-    yield from ((one, versions[one["benchmark"]]) for one in found)
+    for one in sorted(found, key=_order):
+        yield one, versions[one["benchmark"]]
+
+
+def _order(entry: Json) -> tuple[object, ...]:
+    is_leak, is_question_only = entry["is_contaminated"], entry["is_question_only"]
+    return not is_leak, not is_question_only, -entry["score"], entry["benchmark"]
 
 
 def _entry(
@@ -308,9 +295,6 @@ def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]
             place = {"source": pack.source.name, "shard": shard.name, "row": row, "id": doc_id}
             documents[pair].append(place)
     return documents
-
-
-# Near misses --------------------------------------------------------------------------------------
 
 
 def missing(entry: Mapping[str, Any], policy: Policy, *, record: Mapping[str, Any]) -> list[str]:
