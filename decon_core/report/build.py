@@ -76,28 +76,26 @@ def build_report(
 
     Raise MissingError if no pack is registered or nothing was scanned.
     """
-    builder = Builder(
-        store, tuple(packs), tuple(versions), policy, tuple(mixtures), verdicts=verdicts
-    )
+    inputs = (tuple(packs), tuple(versions), policy, tuple(mixtures))
+    builder = Builder(store, *inputs, verdicts=verdicts)
     blender = Blender(builder, tuple(blends))
-    if not builder.packs:
-        raise MissingError(
-            Problem("corpus", "no registered pack", "at least one", "`decon-assets register`")
-        )
+    if not packs:
+        remedy = "`decon-assets register`"
+        raise MissingError(Problem("corpus", "no registered pack", "at least one", remedy))
     reader = builder.reader
     gaps = _gaps(builder)
     _require_any_scanned(builder, gaps)
     products, n_without_mixture = product_tables(blender, showing)
     tables = {**small_tables(reader, builder.packs, gaps), **products}
     tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps), gaps)
-    report, drafts = builder.store.report, builder.store.drafts
+    report, drafts = store.report, store.drafts
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
         matches = write_matches(reader, builder.packs, folder / "matches", gaps)
         tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
         # The page of the previous report may show texts that this report must not contain.
-        for path in builder.store.report_files:
+        for path in store.report_files:
             remove(path)
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
