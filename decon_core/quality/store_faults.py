@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
+from functools import reduce
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -44,11 +45,10 @@ _MAX_LISTED = 3
 
 def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Inspection:
     """Inspect the records of benchmarks that changed since the last inspection."""
-    paths = {name: store.current_records(name) for name in benchmarks}
     stamps = {
         name: stamp_of_files(path.parent, path.name)
-        for name, path in paths.items()
-        if path.is_file()
+        for name in benchmarks
+        if (path := store.current_records(name)).is_file()
     }
     return inspect_changed(store, "records", stamps, lambda name: faults_of_records(store, name))
 
@@ -86,10 +86,8 @@ def _miscounted(path: Path, version: Version, table: pa.Table) -> Iterator[Probl
 
 
 def _records_without_text(path: Path, table: pa.Table) -> Iterator[Problem]:
-    is_blank = np.ones(table.num_rows, np.bool_)
-    for name in _TEXTS:
-        text = pc.utf8_trim_whitespace(pc.fill_null(table[name], ""))
-        is_blank &= np.asarray(pc.equal(text, ""))
+    texts = (pc.utf8_trim_whitespace(pc.fill_null(table[name], "")) for name in _TEXTS)
+    is_blank = reduce(pc.and_, (pc.equal(text, "") for text in texts))
     rows = np.flatnonzero(is_blank).tolist()
     if rows:
         some = ", ".join(map(str, rows[:_MAX_LISTED]))
@@ -122,11 +120,10 @@ def changed_faults_of_scan(
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
     asked = [scan, *sorted(version.fingerprint for version in versions)]
     digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
-    folders = {name: store.ledger(scan, name).parent for name in shards}
     stamps = {
         name: [digest, digest_of_files(folder)]
-        for name, folder in folders.items()
-        if folder.is_dir()
+        for name in shards
+        if (folder := store.ledger(scan, name).parent).is_dir()
     }
     note = store.verification_note(f"matches-{scan}")
     first = read_note(note)
@@ -164,47 +161,36 @@ def faults_of_scan(
                 yield fault
 
 
-def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Inspect new and faulty ledgers for rows that could not be read."""
-    return _changed_rows(
-        store, packs, scan, "rows", "unreadable", lambda row: (row["reason"], "a document")
-    )
+# Rows that a ledger lists, by the name of the inspection: its field, what was found, and expected.
+_LISTED_ROWS = {
+    "rows": ("unreadable", "{reason}", "a document"),
+    "utf8": ("invalid_utf8", "bytes that are not UTF-8 ({detail})", "UTF-8"),
+}
 
 
-def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Inspect new and faulty ledgers for rows with bytes that are not UTF-8."""
-    found = "bytes that are not UTF-8 ({detail})"
-    return _changed_rows(
-        store, packs, scan, "utf8", "invalid_utf8", lambda row: (found.format_map(row), "UTF-8")
-    )
-
-
-def _changed_rows(
-    store: Store,
-    packs: Sequence[Pack],
-    scan: str,
-    what: str,
-    field: str,
-    described: Callable[[Mapping[str, Any]], tuple[str, str]],
+def changed_rows(
+    store: Store, packs: Sequence[Pack], scan: str, *, what: Literal["rows", "utf8"]
 ) -> Inspection:
-    """Inspect the rows that a field of a ledger lists. `described`: what was found and expected.
+    """Inspect new and faulty ledgers for rows that could not be read, or not as UTF-8.
 
     A backfill calls this after each run, when few of its 5,000 ledgers are new.
     """
+    field, found, expected = _LISTED_ROWS[what]
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
     ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
-    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
+    stamps: dict[str, Stamp] = {}
+    for name, path in ledgers.items():
+        if path.is_file():
+            status = path.stat()
+            of_scan_and_shard = path.parts[-3:-1]
+            stamps[name] = [*of_scan_and_shard, status.st_size, status.st_mtime_ns]
 
     def faults(name: str) -> Iterator[Problem]:
         for row in read_json(ledgers[name])[field]:
-            yield Problem(f"{shards[name].name}: row {row['row']}", *described(row))
+            where = f"{shards[name].name}: row {row['row']}"
+            yield Problem(where, found.format_map(row), expected)
 
     return inspect_changed(store, what, stamps, faults)
-
-
-def _stamp_of_ledger(path: Path) -> Stamp:
-    status = path.stat()
-    return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # parts: scan and shard
 
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:
@@ -228,20 +214,19 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
             f"{n_unreadable} unreadable"
         )
         yield Problem(str(path), found, "rows = documents + unreadable", _SCAN_AGAIN)
-    documents = _read(store.documents(scan, shard.fingerprint), DOCUMENTS, columns=["row"])
+    path = store.documents(scan, shard.fingerprint)
+    documents = _read(path, DOCUMENTS, columns=["row"])
     if isinstance(documents, Problem):
         yield documents
     elif documents.num_rows != n_documents:
         found = counted(documents.num_rows, "document")
-        where = str(store.documents(scan, shard.fingerprint))
-        yield Problem(where, found, f"{n_documents}, as in the ledger", _SCAN_AGAIN)
+        yield Problem(str(path), found, f"{n_documents}, as in the ledger", _SCAN_AGAIN)
 
 
 def _faults_of_tile(
     path: Path, shard: Shard, version: Version, first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
-    columns = ["shard", "benchmark", "record"]
-    table = _read(path, MATCHES, columns=columns)
+    table = _read(path, MATCHES, columns=["shard", "benchmark", "record"])
     if isinstance(table, Problem):
         yield table
         return
@@ -282,18 +267,12 @@ def _read(
         with pq.ParquetFile(pa.BufferReader(map_verified(path))) as file:
             found = file.schema_arrow
             if not found.equals(schema):
-                return Problem(
-                    str(path), f"other columns: {_differing_columns(found, schema)}", "the schema"
-                )
+                names = [field.name for field in schema if field not in list(found)]
+                names += [name for name in found.names if name not in schema.names]
+                return Problem(str(path), f"other columns: {', '.join(names)}", "the schema")
             return file.read(columns=None if columns is None else [*columns])
     except DamagedError as error:
         return error.problems[0]
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         return Problem(str(path), f"an unreadable file ({reason})", "a readable one", _AGAIN)
-
-
-def _differing_columns(found: pa.Schema, schema: pa.Schema) -> str:
-    """Return the names of the columns that differ between two schemas."""
-    differing = [field.name for field in schema if field not in list(found)]
-    return ", ".join([*differing, *(name for name in found.names if name not in schema.names)])

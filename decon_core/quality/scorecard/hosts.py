@@ -97,16 +97,14 @@ class _Hosts:
     """Texts of the corpus, each once; then some of them repeatedly."""
 
     def __init__(self, texts: Iterable[str], most_characters: int) -> None:
-        self._texts: Iterator[str] = iter(texts)
-        self._max_characters = most_characters
+        self._texts = (_cut(text.strip(), most_characters) for text in texts if text.strip())
         self._seen: list[str] = []
         self.n_fresh = 0
 
     def fresh(self) -> str | None:
-        text = next((text for text in self._texts if text.strip()), None)
+        text = next(self._texts, None)
         if text is None:
             return None
-        text = _cut(text.strip(), self._max_characters)
         self.n_fresh += 1
         if len(self._seen) < _MAX_REUSED:
             self._seen.append(text)
@@ -139,8 +137,7 @@ class _Placed:
 
 
 def _placed(planting: Planting, hosts: _Hosts, rng: Random) -> _Placed:
-    is_alone = rng.random() < _ALONE_SHARE
-    host = "" if is_alone else hosts.any(rng)
+    host = "" if rng.random() < _ALONE_SHARE else hosts.any(rng)
     if isinstance(planting.written, str):
         return _in_text(planting.written, host, rng)
     return _in_chat(planting.written, host, rng)
@@ -159,21 +156,15 @@ def _in_text(planted: str, host: str, rng: Random) -> _Placed:
 def _in_chat(planted: Sequence[Turn], host: str, rng: Random) -> _Placed:
     """Plant between two turns made of the host's paragraphs."""
     paragraphs = [part.strip() for part in host.split("\n") if part.strip()][:8]
-    exchanges = [paragraphs[at : at + 2] for at in range(0, len(paragraphs) - 1, 2)]
-    at = rng.randint(0, len(exchanges))
-    before, after = (
-        [
-            Turn(role, content)
-            for exchange in part
-            for role, content in zip(("user", "assistant"), exchange, strict=True)
-        ]
-        for part in (exchanges[:at], exchanges[at:])
-    )
+    n = len(paragraphs) // 2  # exchanges
+    at = rng.randint(0, n)
+    turns = [*map(Turn, ("user", "assistant") * n, paragraphs)]
+    before, after = turns[: 2 * at], turns[2 * at :]
     contents = [turn.content for turn in planted if turn.content]
     start = sum(len(turn.content) + len(_BETWEEN) for turn in before)
     stop = start + len(_BETWEEN.join(contents))
     messages = [asdict(turn) for turn in (*before, *planted, *after)]
-    return _Placed(_CHAT, {"messages": messages}, start, stop, _place(at, len(exchanges)))
+    return _Placed(_CHAT, {"messages": messages}, start, stop, _place(at, n))
 
 
 def _place(at: int, n: int) -> str:

@@ -13,7 +13,7 @@ them, and tiles become entries at the policy's thresholds.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -22,7 +22,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, save_records
+from decon_core.benchmarks.records import save_records
 from decon_core.config.detectors import names_where
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
@@ -104,9 +104,10 @@ def run_scorecard(
     planned = plan(
         pa.concat_tables(records.values()), per_transformation=per_transformation, seed=seed
     )
+    groups = (table.group_by([*ItemKey._fields]).aggregate([]) for table in records.values())
+    n_indexed = sum(group.num_rows for group in groups) - len(planned.held_out)
     on_step(
-        f"{counted(len(planned.plantings), 'planting')} of "
-        f"{counted(_n_indexed(records, planned), 'item')}, "
+        f"{counted(len(planned.plantings), 'planting')} of {counted(n_indexed, 'item')}, "
         f"{len(planned.held_out):,} more held out"
     )
     with atomic_path(out) as draft:
@@ -144,12 +145,6 @@ def _require_replaceable(out: Path) -> None:
         raise InputError(Problem(str(out), "a file", expected))
 
 
-def _n_indexed(records: Mapping[str, pa.Table], planned: Plan) -> int:
-    groups = (table.group_by([*ItemKey._fields]).aggregate([]) for table in records.values())
-    n_items: int = sum(group.num_rows for group in groups)
-    return n_items - len(planned.held_out)
-
-
 # The scan -----------------------------------------------------------------------------------------
 
 
@@ -180,17 +175,6 @@ def _scan(
         for source in sources(folder)
     ]
     scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
-    return _calls(store, packs, versions, policy, truth=read_truth(folder))
-
-
-def _calls(
-    store: Store,
-    packs: Sequence[Pack],
-    versions: Sequence[Version],
-    policy: Policy,
-    *,
-    truth: pl.DataFrame,
-) -> pl.DataFrame:
     # Without human verdicts: what the detectors find.
     reader = MatchReader(store, tuple(versions), policy, scan_fingerprint(store, policy))
     found = [
@@ -198,7 +182,7 @@ def _calls(
         for pack in packs
         for shard in pack.shards
     ]
-    return _in_plantings(pl.concat(found), truth)
+    return _in_plantings(pl.concat(found), read_truth(folder))
 
 
 def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
