@@ -76,16 +76,22 @@ def run_canaries(
     canaries, blind = _choose(store, whole, policy)
     if not canaries:
         return CanaryResult((), blind, 0, tuple(broken))
+    lost: list[Problem] = []
     with draft_folder(store.drafts, "canaries") as folder:
         documents = list(_documents(store, whole, canaries))
         pack = _write_pack(folder / "shards", documents)
         scratch = _linked_store(store, folder / "store")
         scan_packs(scratch, [pack], whole, policy, workers=workers)
-        lost = [
-            problem
-            for shard in pack.shards
-            for problem in _lost(store, scratch, shard, whole, policy, canaries)
-        ]
+        for shard in pack.shards:
+            scan = scan_fingerprint(store, policy)
+            tiles = [
+                (one, read_parquet(scratch.tile(scan, shard.fingerprint, one.fingerprint)))
+                for one in whole
+            ]
+            entries = entries_of(
+                store, tiles, policy, scan, source=shard.source, verdicts=NO_VERDICTS
+            )
+            lost += _lost(entries, shard, canaries)
     return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
 
 
@@ -160,21 +166,8 @@ def _linked_store(store: Store, root: Path) -> Store:
     return Store(root)
 
 
-def _lost(
-    store: Store,
-    scratch: Store,
-    shard: Shard,
-    versions: Sequence[Version],
-    policy: Policy,
-    canaries: Sequence[Canary],
-) -> Iterator[Problem]:
+def _lost(entries: pa.Table, shard: Shard, canaries: Sequence[Canary]) -> Iterator[Problem]:
     """Yield the canaries whose best match in a shard is not a leak."""
-    scan = scan_fingerprint(store, policy)
-    tiles = (
-        (version, read_parquet(scratch.tile(scan, shard.fingerprint, version.fingerprint)))
-        for version in versions
-    )
-    entries = entries_of(store, tiles, policy, scan, source=shard.source, verdicts=NO_VERDICTS)
     best: dict[tuple[object, ...], tuple[bool, float]] = {}
     for entry in entries.to_pylist():
         item = entry["benchmark"], entry["detector"], entry["split"], entry["instance_index"]

@@ -84,7 +84,10 @@ def build_report(
         raise MissingError(Problem("corpus", "no registered pack", "at least one", remedy))
     reader = builder.reader
     gaps = _gaps(builder)
-    _require_any_scanned(builder, gaps)
+    n_shards = sum(len(pack.shards) for pack in packs)
+    if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
+        for pack in packs:  # an empty report would look clean
+            require_scanned(reader, pack, builder.versions)
     products, n_without_mixture = product_tables(blender, showing)
     tables = {**small_tables(reader, builder.packs, gaps), **products}
     tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps), gaps)
@@ -105,14 +108,6 @@ def build_report(
 
 def _gaps(builder: Builder) -> list[Gap]:
     return gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
-
-
-def _require_any_scanned(builder: Builder, gaps: Sequence[Gap]) -> None:
-    """Raise if no shard was scanned: an empty report would look clean."""
-    n_shards = sum(len(pack.shards) for pack in builder.packs)
-    if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
-        for pack in builder.packs:
-            require_scanned(builder.reader, pack, builder.versions)
 
 
 def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:

@@ -172,12 +172,15 @@ def account(
     found = [_entry(builder, place, *one, text, showing) for one in _matches(builder, place)]
     documents = documents_of(builder, [entry["pair"] for entry in found])
     policy = builder.policy
+    of_shard = replace(place.pack, shards=(place.shard,))
+    gaps = gaps_of(builder.store, [of_shard], builder.versions, builder.reader.scan)
+    why = (gaps[0].reason, gaps[0].cause.remedy) if gaps else ()
     return {
         "schema": SCHEMA,
         "document": _document(builder, place, row),
         "scanned_against": [one.benchmark for one in builder.versions if one in scanned],
         "not_scanned_against": [one.benchmark for one in builder.versions if one not in scanned],
-        "why_not_scanned": _why_not_scanned(builder, place),
+        "why_not_scanned": ". ".join(filter(None, why)) if why else None,
         "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
         "mixtures": [_in_mixture(builder, place, mixture) for mixture in mixtures],
         "blends": [_in_blend(builder, place, blend) for blend in blends],
@@ -215,13 +218,6 @@ def _n_tokens(builder: Builder, place: Place) -> int | None:
     at = int(sizes.at([place.row])[0])
     is_there = at < sizes.rows.size and sizes.rows[at] == place.row
     return int(sizes.n_tokens[at]) if is_there else None
-
-
-def _why_not_scanned(builder: Builder, place: Place) -> str | None:
-    """Return reason and remedy; None if the shard was scanned against all benchmarks."""
-    packs = [replace(place.pack, shards=(place.shard,))]
-    gaps = gaps_of(builder.store, packs, builder.versions, builder.reader.scan)
-    return ". ".join(filter(None, (gaps[0].reason, gaps[0].cause.remedy))) if gaps else None
 
 
 def _scanned(builder: Builder, place: Place) -> list[Version]:

@@ -26,6 +26,8 @@ def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> Non
     from plotly.offline import get_plotlyjs
 
     facts = gather(report, most_pairs=most_pairs)
+    run = {name: facts.run.get(name) for name in ("state", "made_by")}
+    first = {"run": run, "overview": overview(facts), "columns": columns(facts)}
     body = "\n".join((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
     charting = str(get_plotlyjs())
@@ -37,7 +39,7 @@ def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> Non
                     policy=_policy(script, charting),
                     style=(_HERE / "page.css").read_text(encoding="utf-8"),
                     script=script,
-                    overview=_overview(facts),
+                    overview=[(name, _packed(value)) for name, value in first.items()],
                     details=_details(facts, charting),
                 )
             )
@@ -55,12 +57,6 @@ def _policy(*scripts: str) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _overview(facts: Facts) -> Iterator[tuple[str, str]]:
-    yield "run", _packed({name: facts.run.get(name) for name in ("state", "made_by")})
-    yield "overview", _packed(overview(facts))
-    yield "columns", _packed(columns(facts))
 
 
 def _details(facts: Facts, charting: str) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 
 from decon_core.report.review.found import Call
 
@@ -103,13 +104,10 @@ def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
 
 
 def _draw_first(calls: Sequence[Call], n: int, seed: int) -> list[Call]:
-    return heapq.nsmallest(n, calls, key=lambda call: _random_key(call, seed))
-
-
-def _random_key(call: Call, seed: int) -> bytes:
     # Without the pair: when a pair is cleared by a verdict, the best pair of the call may change.
-    place = [
-        *(call.source, call.shard_name, call.row),
-        *(call.benchmark, call.split, call.instance_index),
-    ]
-    return sha256(json.dumps([seed, *place]).encode()).digest()
+    place_of = attrgetter("source", "shard_name", "row", "benchmark", "split", "instance_index")
+
+    def key(call: Call) -> bytes:
+        return sha256(json.dumps([seed, *place_of(call)]).encode()).digest()
+
+    return heapq.nsmallest(n, calls, key=key)

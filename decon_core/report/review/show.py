@@ -7,9 +7,10 @@ the terminal and character offsets stay valid.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
+from operator import itemgetter
 from typing import Any
 
 from decon_core.wording import counted
@@ -95,19 +96,17 @@ def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
         lines = [*_record(pair, width), _Line(), *_document(pair, width)]
         return [line.painted(paint) for line in lines]
     left = (width - len(_BETWEEN)) // 2
-    right = width - len(_BETWEEN) - left
-    return _beside([*_record(pair, left)], [*_document(pair, right)], left, paint)
-
-
-def _beside(left: list[_Line], right: list[_Line], width: int, paint: Paint) -> list[str]:
+    both = _record(pair, left), _document(pair, width - len(_BETWEEN) - left)
     return [
-        one.painted(paint) + " " * (width - one.width) + _BETWEEN + other.painted(paint)
-        for one, other in zip_longest(left, right, fillvalue=_Line())
+        one.painted(paint) + " " * (left - one.width) + _BETWEEN + other.painted(paint)
+        for one, other in zip_longest(*both, fillvalue=_Line())
     ]
 
 
 def _record(pair: Pair, width: int) -> Iterator[_Line]:
-    yield from _heading(f"benchmark: {_item(pair)}", width)
+    config = f"{pair['config']} " if pair["config"] else ""
+    item = f"{pair['benchmark']} {config}{pair['split']} {pair['instance_index']}"
+    yield from _heading(f"benchmark: {item}", width)
     for part in PARTS:
         if not pair[part]:
             continue
@@ -128,11 +127,6 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
         yield from _text(f"not shown: {why}", (), width)
     else:
         yield from _text(pair["text"], pair["text_marks"] or (), width)
-    yield from _places(pair, width)
-
-
-def _places(pair: Pair, width: int) -> Iterator[_Line]:
-    """List the documents that contain the pair, if there are several."""
     places, n = pair.get("documents") or (), pair["n_documents"] or 0
     if n < 2:
         return
@@ -146,11 +140,6 @@ def _places(pair: Pair, width: int) -> Iterator[_Line]:
         yield from _text(rest, (), width)
 
 
-def _item(pair: Pair) -> str:
-    config = f"{pair['config']} " if pair["config"] else ""
-    return f"{pair['benchmark']} {config}{pair['split']} {pair['instance_index']}"
-
-
 def _heading(text: str, width: int) -> list[_Line]:
     shown = inert(text)
     return [_Line(((shown[start:stop], "head"),)) for start, stop in _wrapped(shown, width)]
@@ -162,7 +151,10 @@ def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
     for line in text.split("\n"):
         shown = inert(line)
         for start, stop in _wrapped(shown, width):
-            yield _styled(shown[start:stop], styles[at + start : at + stop])
+            marked = zip(shown[start:stop], styles[at + start : at + stop], strict=True)
+            groups = groupby(marked, key=itemgetter(1))
+            pieces = (("".join(char for char, _ in group), style) for style, group in groups)
+            yield _Line(tuple(pieces))
         at += len(line) + 1
 
 
@@ -174,12 +166,6 @@ def _styles(n: int, marks: Iterable[Mark]) -> list[str | None]:
         part = mark["part"] if mark["part"] in PARTS else PARTS[0]
         styles[start:stop] = [part] * max(0, stop - start)
     return styles
-
-
-def _styled(text: str, styles: Sequence[str | None]) -> _Line:
-    """Return a line in pieces of one style each."""
-    groups = groupby(zip(text, styles, strict=True), key=lambda one: one[1])
-    return _Line(tuple(("".join(char for char, _ in group), style) for style, group in groups))
 
 
 def _wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -98,14 +98,7 @@ def _signed(value: float | None) -> str:
 
 def write(account: ScoreGaps, folder: Path) -> None:
     """Write gap.json, gap.csv and gap.md."""
-    write_plain_json(folder / "gap.json", _as_json(account))
-    for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
-        with atomic_path(folder / name) as draft:
-            draft.write_text(text, encoding="utf-8")
-
-
-def _as_json(account: ScoreGaps) -> Mapping[str, object]:
-    return {
+    content = {
         "report": account.report,
         "gaps": [_row(gap) for gap in account.gaps],
         "joins": [asdict(count) for count in account.joins],
@@ -114,6 +107,10 @@ def _as_json(account: ScoreGaps) -> Mapping[str, object]:
         "other_files": account.others,
         "warning": WARNING,
     }
+    write_plain_json(folder / "gap.json", content)
+    for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
+        with atomic_path(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 def _row(gap: Gap) -> dict[str, object]:
@@ -134,8 +131,7 @@ def _rounded(value: float | None) -> float | None:
 def _as_csv(gaps: Sequence[Gap]) -> str:
     text = io.StringIO()
     rows = [_row(gap) for gap in gaps]
-    heads = list(rows[0]) if rows else list(HEADS)
-    writer = csv.DictWriter(text, heads, lineterminator="\n")
+    writer = csv.DictWriter(text, rows[0] if rows else HEADS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
