@@ -24,15 +24,14 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, shard_at
-from decon_core.decisions.leaks import entries_of
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.quality.visibility import indexability
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.compression import create
-from decon_core.storage.store import Store, draft_folder, read_parquet
+from decon_core.storage.store import Store, draft_folder
 
 # Canaries per benchmark and detector. One could be found by luck; more add little.
 PER_DETECTOR = 2
@@ -82,15 +81,9 @@ def run_canaries(
         pack = _write_pack(folder / "shards", documents)
         scratch = _linked_store(store, folder / "store")
         scan_packs(scratch, [pack], whole, policy, workers=workers)
+        reader = MatchReader(scratch, tuple(whole), policy, scan_fingerprint(store, policy))
         for shard in pack.shards:
-            scan = scan_fingerprint(store, policy)
-            tiles = [
-                (one, read_parquet(scratch.tile(scan, shard.fingerprint, one.fingerprint)))
-                for one in whole
-            ]
-            entries = entries_of(
-                store, tiles, policy, scan, source=shard.source, verdicts=NO_VERDICTS
-            )
+            entries = reader.entries(shard, whole, source=pack.source.name)
             lost += _lost(entries, shard, canaries)
     return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
 
