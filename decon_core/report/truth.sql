@@ -1,4 +1,4 @@
--- A report beside a truth file.
+-- Compare a report with a truth file.
 
 -- name: flagged
 CREATE TEMP TABLE flagged AS

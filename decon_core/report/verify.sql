@@ -1,4 +1,4 @@
--- What a report is compared with the store by.
+-- Queries of a report whose results verify.py compares with the store.
 
 -- name: items
 SELECT benchmark, any_value(b.version) AS version, any_value(b.n_items) AS n_declared,

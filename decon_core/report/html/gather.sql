@@ -1,4 +1,4 @@
--- Everything that the page shows. The limits are those of the page; the database has all rows.
+-- The queries of the page. The limits are those of the page; the database has all rows.
 
 -- name: runs
 SELECT * EXCLUDE (policy),
@@ -95,7 +95,7 @@ FROM by_mixture
 FROM by_mixture WHERE is_current
 
 -- name: removed
--- A document with several reasons is in each; its tokens, too.
+-- A document with several reasons is counted under each, with its tokens.
 SELECT mixture, what, why, count(*) AS n_documents, sum(n_tokens)::BIGINT AS n_tokens
 FROM (
     SELECT mixture, what, why, source, shard_name, row, max(n_tokens) AS n_tokens
@@ -145,7 +145,7 @@ ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.score DESC, p.pair
 LIMIT $most_pairs
 
 -- name: places
--- The first documents of every pair that is in several, leaks first.
+-- The first documents of every pair with several documents, leaks first.
 WITH first AS (
     SELECT pair, row_number() OVER (
         ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
