@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +42,26 @@ def compare(first: Path, second: Path, *, most: int) -> Comparison:
             quoted = str(report).replace("'", "''")
             connection.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         connection.execute(_SCRIPT.read_text(encoding="utf-8"))
-        return _comparison(connection, most)
-
-
-def _comparison(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
-    n_calls = _counts(connection, "SELECT kind, count(*) FROM calls GROUP BY kind")
-    shards = "SELECT standing, count(*) FROM shard_pairs GROUP BY standing"
-    comparison: Comparison = {
-        "schema": SCHEMA,
-        "settings": _settings(connection),
-        "benchmarks": rows_of(connection, "FROM rates"),
-        "n_shards": _counts(connection, shards),
-        "shards": rows_of(connection, _QUERIES["shards"], [most]),
-        "n_calls": n_calls,
-        "calls": {kind: rows_of(connection, _QUERIES["calls"], [kind, most]) for kind in KINDS},
-        "not_comparable": rows_of(connection, _QUERIES["not_comparable"]),
-        "statuses": rows_of(connection, _QUERIES["statuses"]),
-        "items": rows_of(connection, _QUERIES["items"], [most]),
-    }
+        rows = partial(_rows, connection)
+        comparison: Comparison = {
+            "schema": SCHEMA,
+            "settings": _settings(connection),
+            "benchmarks": rows("rates"),
+            "n_shards": {row["standing"]: row["n"] for row in rows("n_shards")},
+            "shards": rows("shards", most),
+            "n_calls": {row["kind"]: row["n"] for row in rows("n_calls")},
+            "calls": {kind: rows("calls", kind, most) for kind in KINDS},
+            "not_comparable": rows("not_comparable"),
+            "statuses": rows("statuses"),
+            "items": rows("items", most),
+        }
     return {**comparison, "is_same": _is_same(comparison)}
+
+
+def _rows(
+    connection: duckdb.DuckDBPyConnection, query: str, *values: object
+) -> list[dict[str, Any]]:
+    return rows_of(connection, _QUERIES[query], values)
 
 
 def _is_same(comparison: Comparison) -> bool:
@@ -109,7 +111,3 @@ def _flat(run: dict[str, Any]) -> dict[str, Any]:
     for benchmark, table in (policy.pop("benchmark", None) or {}).items():
         run |= {f"policy.benchmark.{benchmark}.{name}": value for name, value in table.items()}
     return run | {f"policy.{name}": value for name, value in policy.items()}
-
-
-def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int]:
-    return dict(sorted(connection.execute(query).fetchall()))

@@ -65,24 +65,20 @@ def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
     if isinstance(table, Problem):
         yield table
         return
-    yield from _miscounted(path, version, table)
+    items = table.group_by(["split", "instance_index"]).aggregate([])
+    n_found = table.num_rows, items.num_rows
+    if n_found != (version.n_records, version.n_items):
+        expected = f"{version.n_records} and {version.n_items}, as saved"
+        yield Problem(str(path), "{} records of {} items".format(*n_found), expected, _AGAIN)
+    others = sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark})
+    if others:
+        yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
     yield from _records_without_text(path, table)
     yield from _duplicate_numbers(path, table)
     content = fingerprint_of_records(table)
     if content != version.fingerprint:
         found = f"records whose content hashes to {content}"
         yield Problem(str(path), found, f"those of version {version.fingerprint}", _AGAIN)
-
-
-def _miscounted(path: Path, version: Version, table: pa.Table) -> Iterator[Problem]:
-    items = table.group_by(["split", "instance_index"]).aggregate([])
-    found = table.num_rows, items.num_rows
-    if found != (version.n_records, version.n_items):
-        expected = f"{version.n_records} and {version.n_items}, as saved"
-        yield Problem(str(path), "{} records of {} items".format(*found), expected, _AGAIN)
-    others = sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark})
-    if others:
-        yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
 
 
 def _records_without_text(path: Path, table: pa.Table) -> Iterator[Problem]:
@@ -209,10 +205,8 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
     if name != shard.fingerprint:
         yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
     if n_rows != n_documents + n_unreadable:
-        found = (
-            f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')} and "
-            f"{n_unreadable} unreadable"
-        )
+        found = f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')}"
+        found += f" and {n_unreadable} unreadable"
         yield Problem(str(path), found, "rows = documents + unreadable", _SCAN_AGAIN)
     path = store.documents(scan, shard.fingerprint)
     documents = _read(path, DOCUMENTS, columns=["row"])

@@ -85,12 +85,10 @@ def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
         records = load_records(reader.store, version, columns=list(PARTS))
         texts = records.take(pa.array([row["record"] for row in pairs], pa.int64())).to_pylist()
         for row, text in zip(pairs, texts, strict=True):
-            row |= {part: _truncated(text[part]) for part in PARTS}
+            for part, whole in text.items():
+                is_long = whole and len(whole) > MOST_OF_PART
+                row[part] = f"{whole[:MOST_OF_PART]} […]" if is_long else whole
     return rows
-
-
-def _truncated(text: str | None) -> str | None:
-    return f"{text[:MOST_OF_PART]} […]" if text and len(text) > MOST_OF_PART else text
 
 
 # Texts --------------------------------------------------------------------------------------------
@@ -114,14 +112,15 @@ def _add_texts(
         for row in rows:
             row["why_no_text"] = _OFF
         return
+    earlier_texts = _read_earlier(earlier)
+    by_pair: dict[str, Row] = {}  # those without a text
     for row in rows:
         row["evidence"] = _evidence(row, showing, reader.policy.form)
-    earlier_texts = _read_earlier(earlier)
-    without_text = [row for row in rows if row["evidence"] not in earlier_texts]
-    for row in rows:
-        row.update(earlier_texts.get(row["evidence"], {}))
-    by_pair = {row["pair"]: row for row in without_text}
-    jobs = [*_jobs(packs, without_text, showing, reader.policy.form)]
+        if row["evidence"] in earlier_texts:
+            row.update(earlier_texts[row["evidence"]])
+        else:
+            by_pair[row["pair"]] = row
+    jobs = [*_jobs(packs, [*by_pair.values()], showing, reader.policy.form)]
     workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
     for _, future in run_jobs(_read_texts, jobs, workers=workers, on_advance=lambda _: None):
         for pair, texts in future.result().items():
@@ -162,9 +161,7 @@ def _jobs(
 
 def _read_texts(job: _Job) -> dict[str, Row]:
     """Return texts and marks by pair, or why there are none."""
-    by_row: dict[int, list[Row]] = {}
-    for row in job.rows:
-        by_row.setdefault(row["row"], []).append(row)
+    by_row = {number: [*rows] for number, rows in groupby(job.rows, itemgetter("row"))}
     texts: dict[str, Row] = {row["pair"]: {"why_no_text": _GONE} for row in job.rows}
     try:
         for number, value in values_of(job.shard, job.source, by_row):

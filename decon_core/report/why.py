@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -94,8 +93,8 @@ def _by_known_id(
 ) -> Iterator[Place]:
     """Yield the documents of this id that have matches or are in a mixture's list."""
     has_id = pl.col("doc_id") == document
-    matched = [*_rows_where(builder, shards, has_id, ["shard", "row"])]
-    listed = {pack.name: [*_rows_removed(builder, pack, document)] for pack, _ in shards}
+    matched = {*_rows_where(builder, shards, has_id, ["shard", "row"])}
+    listed = {pack.name: {*_rows_removed(builder, pack, document)} for pack, _ in shards}
     for pack, shard in shards:
         rows = {row for fingerprint, row in matched if fingerprint == shard.fingerprint}
         rows |= {row for name, row in listed[pack.name] if name == shard.name}
@@ -309,29 +308,24 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
         why_not = "not built" if is_taken else "not taken"
         return {**state, "state": why_not, "is_todays": None, "made": None}
     manifest = read_json(folder / MANIFEST)
-    reasons = _reasons(folder / REMOVED_FILE, place)
+    if (folder / REMOVED_FILE).is_file():
+        is_here = _of_row("shard", "row", place)
+        rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED, filters=is_here)
+        for row in rows.drop_columns(["shard", "row", "doc_id"]).to_pylist():
+            reason = {name: value for name, value in row.items() if value is not None}
+            state["reasons"].append(reason)
     if place.shard.name not in {one["shard"] for one in manifest["shards"]}:
         state["state"] = "not there when it was built"
-    elif any(reason["what"] == "document" for reason in reasons):
-        state["state"] = "removed"
-    elif reasons:
-        state["state"] = "cut"
+    elif state["reasons"]:
+        is_removed = any(reason["what"] == "document" for reason in state["reasons"])
+        state["state"] = "removed" if is_removed else "cut"
     inputs = ("fingerprint", "scan", "idf_snapshot", "benchmarks")
     return {
         **state,
-        "reasons": reasons,
         "is_todays": builder.is_current(mixture, place.pack),
         **{name: manifest[name] for name in inputs},
         "made": str(folder / MANIFEST),
     }
-
-
-def _reasons(path: Path, place: Place) -> list[Json]:
-    if not path.is_file():
-        return []
-    rows = read_parquet(path, schema=REMOVED, filters=_of_row("shard", "row", place))
-    reasons = rows.drop_columns(["shard", "row", "doc_id"]).to_pylist()
-    return [{name: value for name, value in row.items() if value is not None} for row in reasons]
 
 
 def _of_row(shard: str, row: str, place: Place) -> Any:

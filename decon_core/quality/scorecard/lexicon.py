@@ -81,7 +81,9 @@ class Lexicon:
         for _ in range(_TRIES if near else 0):
             found = self.ranked[rng.choice(near)]
             if found != word.casefold():
-                return _in_case_of(word, found)
+                if word.isupper() and len(word) > 1:
+                    return found.upper()
+                return found[:1].upper() + found[1:] if word[:1].isupper() else found
         return None
 
     def another_name(self, name: str, rng: Random) -> str:
@@ -97,7 +99,10 @@ class Lexicon:
         for _ in range(_TRIES):
             made = self._chain(n_words, rng)
             if not self.has_copy_of(made):
-                return joined(map(self._inside_sentence, made))
+                return joined(
+                    word.lower() if is_name_like(word) and word not in self.all_names else word
+                    for word in made
+                )
         return None
 
     def _chain(self, n_words: int, rng: Random) -> list[str]:
@@ -118,10 +123,6 @@ class Lexicon:
                 return elsewhere, at + 1
         return rng.choice(self._places[rng.choice(self._starts)])
 
-    def _inside_sentence(self, word: str) -> str:
-        is_plain = is_name_like(word) and word not in self.all_names
-        return word.lower() if is_plain else word
-
     def has_copy_of(self, made: Sequence[str]) -> bool:
         """Return whether a run of these words occurs verbatim in the benchmark."""
         lower = [word.casefold() for word in made]
@@ -138,12 +139,6 @@ class Lexicon:
 
     def _has(self, run: Sequence[str]) -> bool:
         return f" {' '.join(run)} " in self._everything
-
-
-def _in_case_of(word: str, found: str) -> str:
-    if word.isupper() and len(word) > 1:
-        return found.upper()
-    return found[:1].upper() + found[1:] if word[:1].isupper() else found
 
 
 def lexicon_of(items: Sequence[Item], rng: Random) -> Lexicon:

@@ -48,7 +48,9 @@ def mark(
     n_background: int = 0,
 ) -> Marks:
     """Build all tables. Detectors are in the order of `thresholds`."""
-    _require_known(calls, thresholds)
+    if unknown := sorted({*calls["detector"].unique()} - {*thresholds}):
+        found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
+        raise InputError(Problem("calls, column 'detector'", found, expected))
     detectors = tuple(thresholds)
     truth = _sorted_by_transformation(truth)
     seen = _best(calls, _ITEM)
@@ -66,13 +68,6 @@ def mark(
         _agreement(plants, detectors),
         _found(plants, detectors),
     )
-
-
-def _require_known(calls: pl.DataFrame, thresholds: Mapping[str, float]) -> None:
-    unknown = sorted(set(calls["detector"].unique()) - set(thresholds))
-    if unknown:
-        found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
-        raise InputError(Problem("calls, column 'detector'", found, expected))
 
 
 def wilson(n_found: int, n: int) -> tuple[float, float]:

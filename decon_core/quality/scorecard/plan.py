@@ -72,18 +72,12 @@ def plan(records: pa.Table, *, per_transformation: int, seed: int) -> Plan:
         found = str(per_transformation)
         raise ConfigError(Problem("plantings per transformation", found, "at least 1"))
     items = items_of(records)
-    by_benchmark = {
-        name: _shuffled(found, seeded(seed, "order", name))
-        for name, found in _grouped(items).items()
-    }
-    lexicons = {
-        name: lexicon_of(found, seeded(seed, "words", name)) for name, found in by_benchmark.items()
-    }
+    groups = _grouped(items).items()
+    by_benchmark = {name: _shuffled(some, seeded(seed, "order", name)) for name, some in groups}
+    shuffled = by_benchmark.items()
+    lexicons = {name: lexicon_of(some, seeded(seed, "words", name)) for name, some in shuffled}
     held_out = _held_out(by_benchmark, items, n=per_transformation, seed=seed)
-    indexed = {
-        name: [item for item in found if item.key not in held_out]
-        for name, found in by_benchmark.items()
-    }
+    indexed = {name: [one for one in some if one.key not in held_out] for name, some in shuffled}
     neighbours = _grouped(held_out.values())
     plantings: list[Planting] = []
     tallies: list[Tally] = []

@@ -166,14 +166,10 @@ def _scan(
     for version in versions:
         build_part(store, version, snapshot, policy)
     folder = draft / PLANTED_FOLDER
-    packs = [
-        Pack(
-            name=f"{source.name}-0000",
-            source=source,
-            shards=tuple(find_shards(source, folder=folder, known={})),
-        )
-        for source in sources(folder)
-    ]
+    packs = []
+    for source in sources(folder):
+        shards = tuple(find_shards(source, folder=folder, known={}))
+        packs.append(Pack(name=f"{source.name}-0000", source=source, shards=shards))
     scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
     # Without human verdicts: what the detectors find.
     reader = MatchReader(store, tuple(versions), policy, scan_fingerprint(store, policy))
@@ -211,9 +207,8 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     planted = truth.select(
         *document, pl.col("start").alias("planted_start"), pl.col("stop").alias("planted_stop")
     ).unique(document)
-    is_elsewhere = (pl.col("stop") <= pl.col("planted_start")) | (
-        pl.col("start") >= pl.col("planted_stop")
-    )
+    is_before = pl.col("stop") <= pl.col("planted_start")
+    is_elsewhere = is_before | (pl.col("start") >= pl.col("planted_stop"))
     return (
         calls.join(planted, on=document, how="left")
         .filter(~is_elsewhere.fill_null(value=False))
@@ -229,28 +224,23 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
 def _settings(policy: Policy, planned: Plan, corpus: PlantedCorpus) -> dict[str, str]:
     thresholds = (f"`{detector}` {value:g}" for detector, value in policy.thresholds.items())
     versions = (f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    default = asdict(Policy())
+    changed = [
+        f"`{name} = {value!r}`"
+        for name, value in asdict(policy).items()
+        if value != default[name] and name != "detectors" and not name.endswith("threshold")
+    ]
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "versions": f"Python {platform.python_version()}, {', '.join(versions)}",
         "thresholds": ", ".join(thresholds),
-        "policy": _changed_settings(policy),
+        "policy": ", ".join(changed) or "the default",
         "seed": str(planned.seed),
         "planted": f"{counted(len(planned.plantings), 'planting')} in "
         f"{counted(corpus.n_documents, 'document')}, "
         f"{corpus.n_background:,} of them unchanged; "
         f"{counted(len(planned.held_out), 'item')} held out",
     }
-
-
-def _changed_settings(policy: Policy) -> str:
-    """Format the settings that differ from the defaults, without thresholds."""
-    default = asdict(Policy())
-    changed = {
-        name: value
-        for name, value in asdict(policy).items()
-        if value != default[name] and name != "detectors" and not name.endswith("threshold")
-    }
-    return ", ".join(f"`{name} = {value!r}`" for name, value in changed.items()) or "the default"
 
 
 def _write(out: Path, card: Scorecard, calls: pl.DataFrame) -> None:

@@ -6,6 +6,12 @@ SELECT * EXCLUDE (policy),
            AS keeps_question_only
 FROM runs
 
+-- name: thresholds
+-- The default (no benchmark), and those of each benchmark, by detector as JSON.
+SELECT NULL AS benchmark, thresholds FROM runs WHERE thresholds <> ''
+UNION ALL SELECT benchmark, thresholds FROM benchmarks WHERE thresholds <> ''
+ORDER BY benchmark NULLS FIRST
+
 -- name: totals
 SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM items) END
         FROM benchmarks) AS n_items,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,11 +112,11 @@ class ScoreGaps:
     """The gaps of all results, and everything that was left out of them."""
 
     report: Mapping[str, object]
+    problems: list[Problem]
+    others: list[str]  # files without results
+    earlier: list[str]  # files of runs that were repeated later
     gaps: list[Gap] = field(default_factory=list)
     joins: list[JoinCount] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)  # files without results
-    earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
 
 
 _Scores = dict[Name, list[tuple[str | None, str, float]]]  # config, verdict, score
@@ -133,9 +133,7 @@ def score_gap(
     benchmarks, made_with = load_items(report)
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
-    account = ScoreGaps(
-        made_with, problems=[*files.problems], others=files.others, earlier=files.earlier
-    )
+    account = ScoreGaps(made_with, files.problems, files.others, files.earlier)
     scores: _Scores = defaultdict(list)
     seen: dict[tuple[Name, int], str] = {}
     for results in files.results:
@@ -150,7 +148,11 @@ def score_gap(
         n_twice = _add(scores, seen, results, task, joined, account.problems)
         account.joins.append(_count(results, task.benchmark, joined, n_twice))
     for name in sorted(scores, key=lambda one: tuple(vars(one).values())):
-        account.gaps += _gaps(name, scores[name])
+        rows = scores[name]
+        account.gaps.append(_gap(name, None, rows))
+        configs = sorted({config for config, _, _ in rows if config is not None})
+        for config in configs if len(configs) > 1 else ():
+            account.gaps.append(_gap(name, config, [row for row in rows if row[0] == config]))
     return account
 
 
@@ -202,14 +204,6 @@ def _add(
                 twice.setdefault(sample.place, Problem(sample.place, again, expected, remedy))
     problems += twice.values()
     return len(twice)
-
-
-def _gaps(name: Name, rows: list[tuple[str | None, str, float]]) -> Iterator[Gap]:
-    """Yield the gap on the whole benchmark, and on each of its configs if it has several."""
-    yield _gap(name, None, rows)
-    configs = sorted({config for config, _, _ in rows if config is not None})
-    for config in configs if len(configs) > 1 else ():
-        yield _gap(name, config, [row for row in rows if row[0] == config])
 
 
 def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, float]]) -> Gap:

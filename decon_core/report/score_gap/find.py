@@ -79,8 +79,7 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
     if is_named:
         return chosen
     read.others.append(str(file))
-    if "no rows" in chosen.found:
-        read.problems.append(chosen)
+    read.problems += [chosen] if "no rows" in chosen.found else []
     return None
 
 

@@ -37,17 +37,15 @@ def choices_shuffled(m: Material) -> str | None:
     order = list(range(len(texts)))
     while [texts[at] for at in order] == texts:
         m.rng.shuffle(order)
-    choices = tuple(
-        Choice(choice.label, texts[at]) for choice, at in zip(item.choices, order, strict=True)
-    )
+    pairs = zip(item.choices, order, strict=True)
+    choices = tuple(Choice(choice.label, texts[at]) for choice, at in pairs)
     correct = None if item.correct is None else order.index(item.correct)
     return as_text(replace(item, choices=choices, correct=correct))
 
 
 def choices_relabelled(label: str, m: Material) -> str | None:
-    choices = tuple(
-        Choice(label.format(number), choice.text) for number, choice in enumerate(m.item.choices, 1)
-    )
+    numbered = enumerate(m.item.choices, 1)
+    choices = tuple(Choice(label.format(number), choice.text) for number, choice in numbered)
     return None if choices == m.item.choices else as_text(replace(m.item, choices=choices))
 
 
@@ -101,7 +99,11 @@ def names_substituted(m: Material) -> str | None:
     new: dict[str, str] = {}
     for span in name_spans(m.item.question, m.lexicon):
         name = m.item.question[slice(*span)]
-        new.setdefault(name, _unused_name(name, new, m))
+        for _ in range(20):  # the same name for two people would change the text
+            other = m.lexicon.another_name(name, m.rng)
+            if other not in new.values():
+                break
+        new.setdefault(name, other)
     if not new:
         return None
 
@@ -110,14 +112,6 @@ def names_substituted(m: Material) -> str | None:
         return spliced(text, [(span, name) for span, name in found if name])
 
     return as_text(everywhere(m.item, change))
-
-
-def _unused_name(name: str, used: dict[str, str], m: Material) -> str:
-    for _ in range(20):  # the same name for two people would change the text
-        found = m.lexicon.another_name(name, m.rng)
-        if found not in used.values():
-            break
-    return found
 
 
 def name_spans(text: str, lexicon: Lexicon) -> list[Span]:
@@ -144,13 +138,12 @@ def clues_shuffled(m: Material) -> str | None:
     passage = _shuffled(sentences(m.item.passage or ""), m.rng)
     if clues is None and passage is None:
         return None
-    return as_text(
-        replace(
-            m.item,
-            question=" ".join([*clues, question[-1]]) if clues else m.item.question,
-            passage=" ".join(passage) if passage else m.item.passage,
-        )
-    )
+    changed = m.item
+    if clues:
+        changed = replace(changed, question=" ".join([*clues, question[-1]]))
+    if passage:
+        changed = replace(changed, passage=" ".join(passage))
+    return as_text(changed)
 
 
 def _shuffled(ordered: Sequence[str], rng: Random) -> list[str] | None:
@@ -196,13 +189,10 @@ def instruction_translated(phrases: Sequence[Sequence[str]], m: Material) -> str
     kept = [text[slice(*span)] for span in spans]
     mixed = " ".join(filter(None, chain.from_iterable(zip_longest(chosen, kept, fillvalue=""))))
     item = replace(m.item, question=mixed, passage=None)
-    if any(map(_has_words, [item.answer or "", *(choice.text for choice in item.choices)])):
+    answers = [item.answer or "", *(choice.text for choice in item.choices)]
+    if any(stop - start > 2 for text in answers for start, stop in plain_words(text)):
         return item.question
     return as_text(replace(item, correct=None))  # "Answer:" is English
-
-
-def _has_words(text: str) -> bool:
-    return any(stop - start > 2 for start, stop in plain_words(text))
 
 
 EDITS = (
