@@ -8,22 +8,26 @@ documents or on the other benchmarks of a scan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, load_records
+from decon_core.benchmarks.records import Version, current_version, load_records
+from decon_core.config.comparison import reaches
+from decon_core.config.load import Config
 from decon_core.config.policy import Policy
 from decon_core.detectors.detector import detector
 from decon_core.detectors.visibility import Integers, RecordTexts, TextUse, Unmet
-from decon_core.index.parts import index_fingerprint, open_part
+from decon_core.errors import Problem
+from decon_core.index.parts import has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.verbatim import Verbatim, open_verbatim
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.schemas import INDEXABILITY
 from decon_core.storage.store import Store
+from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")
 _ABSENT = -1
@@ -66,6 +70,39 @@ class Visibility:
 def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> list[Visibility]:
     """Return the visibility of each benchmark to each chosen detector."""
     return [_visibility(*one) for one in _unmet(store, versions, policy)]
+
+
+# Requirements -------------------------------------------------------------------------------------
+
+
+def required_shortfalls(config: Config, store: Store) -> list[Problem]:
+    """Return the required benchmarks of which a detector sees too few items."""
+    return shortfalls(config, visibilities_of(config, store, config.required))
+
+
+def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
+    return [
+        Problem(
+            f"{one.benchmark}, {one.detector}",
+            f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
+            f"a share of at least {config.least_indexable_share}",
+        )
+        for one in seen
+        if not reaches(one.share, config.least_indexable_share)
+    ]
+
+
+def visibilities_of(config: Config, store: Store, names: Iterable[str]) -> list[Visibility]:
+    """Return what each detector sees of those benchmarks that have an index."""
+    index = index_fingerprint(store, config.policy)
+    versions = [
+        current_version(store, name) for name in names if store.current_records(name).is_file()
+    ]
+    with_index = [version for version in versions if has_part(store, version, index)]
+    return visibilities(store, with_index, config.policy)
+
+
+# Records ------------------------------------------------------------------------------------------
 
 
 def _texts_of(

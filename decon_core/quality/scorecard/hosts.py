@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -87,7 +87,10 @@ def write_planted_corpus(
                     continue
                 placed = _placed(planting, queue, seeded(plan.seed, "place", planting.id))
                 shard, row = shards.add(placed.name, {"id": f"planted-{number:06}", **placed.row})
-                for line in _truth(planting, placed, shard, row):
+                names = (planting.id, planting.kind, planting.transformation, planting.grade)
+                where = (placed.start, placed.stop, placed.place)
+                for item in planting.items:
+                    line = dict(zip(TRUTH, (shard, row, *names, *item, *where), strict=True))
                     truth.write(orjson.dumps(line) + b"\n")
         shards.close()
     return PlantedCorpus(shards.n_documents, n_background, queue.n_fresh)
@@ -171,22 +174,6 @@ def _place(at: int, n: int) -> str:
     if n == 0:
         return "alone"
     return "start" if at == 0 else "end" if at == n else "middle"
-
-
-def _truth(planting: Planting, placed: _Placed, shard: str, row: int) -> Iterator[dict[str, Any]]:
-    for key in planting.items:
-        yield {
-            "shard": shard,
-            "row": row,
-            "planting": planting.id,
-            "kind": planting.kind,
-            "transformation": planting.transformation,
-            "grade": planting.grade,
-            **key._asdict(),
-            "start": placed.start,
-            "stop": placed.stop,
-            "place": placed.place,
-        }
 
 
 # Shards -------------------------------------------------------------------------------------------
