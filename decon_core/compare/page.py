@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decon_core.compare.differences import (
-    KINDS,
-    QUESTION_ONLY_IN_BOTH,
-    QUESTION_ONLY_KINDS,
-    Comparison,
-)
+from decon_core.compare import differences
 from decon_core.wording import counted, render
 
 Cell = str | int | float | None
@@ -40,28 +35,29 @@ class Section:
     n_more: int = 0
 
 
-def headline(comparison: Comparison) -> str:
+def headline(comparison: differences.Comparison) -> str:
     """Return the counts of the comparison as one line."""
     if comparison["is_same"]:
-        n = _n_calls(comparison, QUESTION_ONLY_IN_BOTH)
-        also = f", {n:,} {QUESTION_ONLY_IN_BOTH}" if n else ""
+        n = _n_calls(comparison, differences.QUESTION_ONLY_IN_BOTH)
+        also = f", {n:,} {differences.QUESTION_ONLY_IN_BOTH}" if n else ""
         return f"the same: {_n_calls(comparison, 'same'):,} leaks in both{also}"
     n_items = sum(one["n"] for one in comparison["statuses"])
+    question_only = {one: _n_calls(comparison, one) for one in differences.QUESTION_ONLY_KINDS}
     parts = [
         f"{_n_calls(comparison, 'same'):,} the same",
-        *(f"{_n_calls(comparison, kind):,} leaks {kind}" for kind in KINDS),
+        *(f"{_n_calls(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
         f"{_n_calls(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
-        *(f"{n:,} {kind}" for kind in QUESTION_ONLY_KINDS if (n := _n_calls(comparison, kind))),
+        *(f"{n:,} {kind}" for kind, n in question_only.items() if n),
         f"{counted(n_items, 'item')} with another status",
     ]
     return "; ".join(parts)
 
 
-def sections(comparison: Comparison, *, most: int) -> Iterator[Section]:
+def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Section]:
     """Yield the tables that are not empty, each with its first `most` rows."""
     n_shards, statuses = comparison["n_shards"], comparison["statuses"]
     standings = ", ".join(f"{n:,} {standing}" for standing, n in n_shards.items())
-    question_only = {kind: _n_calls(comparison, kind) for kind in QUESTION_ONLY_KINDS}
+    question_only = {kind: _n_calls(comparison, kind) for kind in differences.QUESTION_ONLY_KINDS}
     rows: dict[str, Iterable[Sequence[Cell]]] = {
         "settings": _settings(comparison),
         "shards": [tuple(one.values()) for one in comparison["shards"][:most]],
@@ -69,11 +65,11 @@ def sections(comparison: Comparison, *, most: int) -> Iterator[Section]:
         "statuses": map(_status, statuses),
         "items": map(_item, comparison["items"][:most]),
         "question_only": [(kind, n) for kind, n in question_only.items() if n],
-        **{kind: map(_call, comparison["calls"][kind][:most]) for kind in KINDS},
+        **{kind: map(_call, comparison["calls"][kind][:most]) for kind in differences.KINDS},
         "not_comparable": [tuple(one.values()) for one in comparison["not_comparable"]],
     }
     # The number of all rows, where only the first ones are shown.
-    n_rows = {kind: _n_calls(comparison, kind) for kind in KINDS}
+    n_rows = {kind: _n_calls(comparison, kind) for kind in differences.KINDS}
     n_rows["shards"] = sum(n_shards.values()) - n_shards.get("in both", 0)
     n_rows["items"] = sum(one["n"] for one in statuses)
     for name, table in _TABLES.items():
@@ -84,11 +80,11 @@ def sections(comparison: Comparison, *, most: int) -> Iterator[Section]:
             yield Section(table["title"], about, table["heads"], shown, n_more)
 
 
-def _n_calls(comparison: Comparison, kind: str) -> int:
+def _n_calls(comparison: differences.Comparison, kind: str) -> int:
     return int(comparison["n_calls"].get(kind, 0))
 
 
-def _settings(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
+def _settings(comparison: differences.Comparison) -> Iterator[tuple[Cell, ...]]:
     for one in comparison["settings"]:
         yield one["setting"], _plain(one["first"]), _plain(one["second"])
     for one in comparison["benchmarks"]:
@@ -154,7 +150,7 @@ def _percent(share: float | None, *, sign: str = "-") -> str:
     return "–" if share is None else f"{round(100 * share, 2) + 0.0:{sign}.2f}%"
 
 
-def as_html(comparison: Comparison, *, most: int) -> str:
+def as_html(comparison: differences.Comparison, *, most: int) -> str:
     """Return the comparison as one HTML file without scripts; all values are escaped."""
     return render(
         "compare/page.html.j2",

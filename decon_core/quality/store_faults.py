@@ -20,17 +20,9 @@ from decon_core.benchmarks.records import Version, current_version, fingerprint_
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import DamagedError, DeconError, Problem
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
+from decon_core.storage import verification
 from decon_core.storage.checksums import map_verified
 from decon_core.storage.store import Store, has_no_rows, no_rows, read_json, write_json
-from decon_core.storage.verification import (
-    FORM,
-    Inspection,
-    Stamp,
-    digest_of_files,
-    inspect_changed,
-    read_note,
-    stamp_of_files,
-)
 from decon_core.wording import counted
 
 _AGAIN = "delete it, and `decon-assets run` rebuilds it"
@@ -43,14 +35,16 @@ _MAX_LISTED = 3
 # Records ------------------------------------------------------------------------------------------
 
 
-def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Inspection:
+def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> verification.Inspection:
     """Inspect the records of benchmarks that changed since the last inspection."""
     stamps = {
-        name: stamp_of_files(path.parent, path.name)
+        name: verification.stamp_of_files(path.parent, path.name)
         for name in benchmarks
         if (path := store.current_records(name)).is_file()
     }
-    return inspect_changed(store, "records", stamps, lambda name: faults_of_records(store, name))
+    return verification.inspect_changed(
+        store, "records", stamps, lambda name: faults_of_records(store, name)
+    )
 
 
 def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
@@ -107,7 +101,7 @@ def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
 
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
-) -> Inspection:
+) -> verification.Inspection:
     """Inspect the tiles of shards that are new or changed since the last inspection.
 
     The number of matches of each tile is noted when it is first found intact, because missing rows
@@ -117,21 +111,21 @@ def changed_faults_of_scan(
     asked = [scan, *sorted(version.fingerprint for version in versions)]
     digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
     stamps = {
-        name: [digest, digest_of_files(folder)]
+        name: [digest, verification.digest_of_files(folder)]
         for name in shards
         if (folder := store.ledger(scan, name).parent).is_dir()
     }
     note = store.verification_note(f"matches-{scan}")
-    first = read_note(note)
+    first = verification.read_note(note)
     before = deepcopy(first)
 
     def faults(name: str) -> Iterator[Problem]:
         return faults_of_scan(store, shards[name], versions, scan, first.setdefault(name, {}))
 
-    found = inspect_changed(store, "tiles", stamps, faults)
+    found = verification.inspect_changed(store, "tiles", stamps, faults)
     first = {name: tiles for name, tiles in first.items() if tiles}
     if first != before:
-        write_json(note, {"form": FORM, "right": first})
+        write_json(note, {"form": verification.FORM, "right": first})
     return found
 
 
@@ -166,7 +160,7 @@ _LISTED_ROWS = {
 
 def changed_rows(
     store: Store, packs: Sequence[Pack], scan: str, *, what: Literal["rows", "utf8"]
-) -> Inspection:
+) -> verification.Inspection:
     """Inspect new and faulty ledgers for rows that could not be read, or not as UTF-8.
 
     A backfill calls this after each run, when few of its 5,000 ledgers are new.
@@ -174,7 +168,7 @@ def changed_rows(
     field, found, expected = _LISTED_ROWS[what]
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
     ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
-    stamps: dict[str, Stamp] = {}
+    stamps: dict[str, verification.Stamp] = {}
     for name, path in ledgers.items():
         if path.is_file():
             status = path.stat()
@@ -186,7 +180,7 @@ def changed_rows(
             where = f"{shards[name].name}: row {row['row']}"
             yield Problem(where, found.format_map(row), expected)
 
-    return inspect_changed(store, what, stamps, faults)
+    return verification.inspect_changed(store, what, stamps, faults)
 
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:

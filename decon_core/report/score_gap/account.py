@@ -13,34 +13,10 @@ from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
 from decon_core.report.score_gap.find import find_results
 from decon_core.report.score_gap.gaps import Floats, interval, p_value
-from decon_core.report.score_gap.items import (
-    CLEAN,
-    LEAKED,
-    NOT_FULLY_SCANNED,
-    NOT_INDEXABLE,
-    QUESTION_ONLY,
-    WITH_ANSWER,
-    load_items,
-)
+from decon_core.report.score_gap.items import GROUPS, JOINED, NEITHER, NOT_JOINED, load_items
 from decon_core.report.score_gap.join import Joined, join
 from decon_core.report.score_gap.results import Results
 from decon_core.report.score_gap.tasks import Task, parse_task_mappings, task_of
-
-NOT_JOINED = "not joined"
-
-# The groups of a gap, and the verdicts of their items.
-_NEITHER = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
-_JOINED = (*_NEITHER, LEAKED, WITH_ANSWER, QUESTION_ONLY)
-GROUPS = {
-    "all": (*_JOINED, NOT_JOINED),
-    "clean": (CLEAN,),
-    "leaked": (LEAKED, WITH_ANSWER),
-    "with_answer": (WITH_ANSWER,),
-    "question_only": (QUESTION_ONLY,),
-    "not_indexable": (NOT_INDEXABLE,),
-    "not_fully_scanned": (NOT_FULLY_SCANNED,),
-    "not_joined": (NOT_JOINED,),
-}
 
 # With fewer items on either side an interval means little: resampling ten items gives some
 # thousand different means, resampling five about a hundred.
@@ -216,7 +192,7 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
 
     clean, leaked = scores_of(*GROUPS["clean"]), scores_of(*GROUPS["leaked"])
-    questions, unleaked = scores_of(QUESTION_ONLY), scores_of(*_NEITHER)
+    questions, unleaked = scores_of(*GROUPS["question_only"]), scores_of(*NEITHER)
     text = " | ".join([*vars(name).values(), subset or ""])
     remark = _remark(leaked, clean)
     low, high = (None, None) if remark else interval(leaked, clean, text)
@@ -231,7 +207,7 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         p=p_value(leaked, clean, text) if has_p_value else None,
         question_only_gap=_difference(questions, clean),
         decontaminated=_mean(unleaked),
-        moved=_difference(unleaked, scores_of(*_JOINED)),
+        moved=_difference(unleaked, scores_of(*JOINED)),
         remark=remark,
         **{group: Group(scores.size, _mean(scores)) for group, scores in groups.items()},
     )
