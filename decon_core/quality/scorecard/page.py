@@ -8,8 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from decon_core.config.detectors import names_where
-from decon_core.quality.scorecard.advice import advice
+from decon_core.config.detectors import find, names_where
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
@@ -46,6 +45,12 @@ def markdown(
         tallies=tallies,
         changes=_changes(tallies),
     )
+
+
+def advice(names: Sequence[str]) -> str:
+    """Return the advice on which detector to choose, in Markdown."""
+    template = "quality/scorecard/advice.md.j2"
+    return render(template, names=names, detectors=[find(name) for name in names])
 
 
 def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:

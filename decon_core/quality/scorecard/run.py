@@ -1,11 +1,5 @@
 """Run a scorecard: plant, scan with every chosen detector, compare, and write the results.
 
-<out>/scorecard.md, scorecard.svg   the report
-<out>/<table>.csv                   its numbers: recall, negatives, totals, curves, ...
-<out>/calls.parquet                 the matches of each detector, by document
-<out>/planted/                      the scanned shards, and the truth file
-<out>/summary.json                  settings and counts
-
 The scan is that of the pipeline: records are saved without the held-out items, idf is frozen from
 them, and tiles become entries at the policy's thresholds.
 """
@@ -49,9 +43,9 @@ from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"
 PICTURE_FILE = "scorecard.svg"
-CALLS_FILE = "calls.parquet"
-SUMMARY_FILE = "summary.json"
-PLANTED_FOLDER = "planted"
+CALLS_FILE = "calls.parquet"  # the matches of each detector, by document
+SUMMARY_FILE = "summary.json"  # settings and counts
+PLANTED_FOLDER = "planted"  # the scanned shards, and the truth file
 
 _STORE = ".store"
 _TABLES = ("recall", "negatives", "totals", "curves", "agreement", "found")

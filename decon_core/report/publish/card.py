@@ -14,7 +14,19 @@ from decon_core.config.detectors import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
+from decon_core.storage.checksums import sealed_page
+from decon_core.storage.store import atomic_path, write_json
 from decon_core.wording import render
+
+CARD = "card.md"
+SUMMARY = "summary.json"
+
+
+def write_published(summary: Summary, folder: Path) -> None:
+    """Write card.md and summary.json."""
+    write_json(folder / SUMMARY, summary)
+    with atomic_path(folder / CARD) as draft:
+        draft.write_bytes(sealed_page(card_from(summary)))
 
 
 def card_of(report: Path) -> str:
