@@ -218,7 +218,7 @@ def _faults_of_tile(
     if isinstance(table, Problem):
         yield table
         return
-    problems = [*_foreign_matches(path, table, shard, version)]
+    problems = [*_foreign_matches(path, table, shard, version)] if table.num_rows else []
     yield from problems
     known = first.get(version.fingerprint, table.num_rows)
     if table.num_rows != known:
@@ -231,8 +231,6 @@ def _faults_of_tile(
 def _foreign_matches(
     path: Path, table: pa.Table, shard: Shard, version: Version
 ) -> Iterator[Problem]:
-    if not table.num_rows:
-        return
     expected = {"shard": shard.fingerprint, "benchmark": version.benchmark}
     for name, value in expected.items():
         others = sorted({*table[name].unique().to_pylist()} - {value})

@@ -26,20 +26,16 @@ def junit_of(cases: Sequence[Case]) -> str:
     root = ET.Element("testsuites", {"name": SUITE, **counts})
     suite = ET.SubElement(root, "testsuite", {"name": SUITE, **counts})
     for case in cases:
-        _add(suite, case)
+        names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
+        element = ET.SubElement(suite, "testcase", names)
+        if case.wrong:
+            kind = "incomplete" if case.is_unknown else "contamination"
+            failure = {"message": _xml("; ".join(case.wrong)), "type": kind}
+            ET.SubElement(element, "failure", failure).text = _xml("\n".join(case.wrong))
+        if case.n_leaked is not None:
+            ET.SubElement(element, "system-out").text = _xml(_counts(case))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
-
-
-def _add(suite: ET.Element, case: Case) -> None:
-    names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
-    element = ET.SubElement(suite, "testcase", names)
-    if case.wrong:
-        kind = "incomplete" if case.is_unknown else "contamination"
-        failure = {"message": _xml("; ".join(case.wrong)), "type": kind}
-        ET.SubElement(element, "failure", failure).text = _xml("\n".join(case.wrong))
-    if case.n_leaked is not None:
-        ET.SubElement(element, "system-out").text = _xml(_counts(case))
 
 
 def _counts(case: Case) -> str:

@@ -7,7 +7,7 @@ the terminal and character offsets stay valid.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from operator import itemgetter
@@ -76,31 +76,25 @@ def _cells(char: str) -> int:
 # Lines --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Line:
-    """Pieces of text with their styles."""
-
-    pieces: tuple[tuple[str, str | None], ...] = ()
-
-    def painted(self, paint: Paint) -> str:
-        return "".join(paint.of(text, style) for text, style in self.pieces)
-
-    @property
-    def width(self) -> int:
-        return sum(width_of(text) for text, _ in self.pieces)
+_Line = Sequence[tuple[str, str | None]]  # pieces of text with their styles
+_EMPTY: _Line = ()
 
 
 def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
     """Format both texts of a pair, side by side if the width allows it."""
+
+    def painted(line: _Line) -> str:
+        return "".join(paint.of(text, style) for text, style in line)
+
     if width < _LEAST_BESIDE:
-        lines = [*_record(pair, width), _Line(), *_document(pair, width)]
-        return [line.painted(paint) for line in lines]
+        return [*map(painted, [*_record(pair, width), _EMPTY, *_document(pair, width)])]
     left = (width - len(_BETWEEN)) // 2
     both = _record(pair, left), _document(pair, width - len(_BETWEEN) - left)
-    return [
-        one.painted(paint) + " " * (left - one.width) + _BETWEEN + other.painted(paint)
-        for one, other in zip_longest(*both, fillvalue=_Line())
-    ]
+    lines = []
+    for one, other in zip_longest(*both, fillvalue=_EMPTY):
+        n_spaces = left - sum(width_of(text) for text, _ in one)
+        lines.append(painted(one) + " " * n_spaces + _BETWEEN + painted(other))
+    return lines
 
 
 def _record(pair: Pair, width: int) -> Iterator[_Line]:
@@ -112,7 +106,7 @@ def _record(pair: Pair, width: int) -> Iterator[_Line]:
             continue
         overlap = pair[f"{part}_overlap"]
         heading = f"{part}, {overlap:.2f} of it found" if overlap is not None else part
-        yield _Line()
+        yield _EMPTY
         yield from _heading(heading, width)
         yield from _text(pair[part], pair[f"{part}_marks"] or (), width)
 
@@ -121,7 +115,7 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
     name = f" ({pair['doc_id']})" if pair["doc_id"] else ""
     place = f"{pair['source']}/{pair['shard_name']} row {pair['row']}{name}"
     yield from _heading(f"training text: {place}", width)
-    yield _Line()
+    yield _EMPTY
     if pair["text"] is None:
         why = pair.get("why_no_text") or "the report keeps no texts (snippets are off)"
         yield from _text(f"not shown: {why}", (), width)
@@ -130,7 +124,7 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
     places, n = pair.get("documents") or (), pair["n_documents"] or 0
     if n < 2:
         return
-    yield _Line()
+    yield _EMPTY
     yield from _heading(f"found in {counted(n, 'document')}", width)
     for place in places:
         yield from _text(inert(str(place)), (), width)
@@ -142,7 +136,7 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
 
 def _heading(text: str, width: int) -> list[_Line]:
     shown = inert(text)
-    return [_Line(((shown[start:stop], "head"),)) for start, stop in _wrapped(shown, width)]
+    return [[(shown[start:stop], "head")] for start, stop in _wrapped(shown, width)]
 
 
 def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
@@ -153,8 +147,7 @@ def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
         for start, stop in _wrapped(shown, width):
             marked = zip(shown[start:stop], styles[at + start : at + stop], strict=True)
             groups = groupby(marked, key=itemgetter(1))
-            pieces = (("".join(char for char, _ in group), style) for style, group in groups)
-            yield _Line(tuple(pieces))
+            yield [("".join(char for char, _ in group), style) for style, group in groups]
         at += len(line) + 1
 
 

@@ -67,7 +67,7 @@ class Gap:
     remark: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class JoinCount:
     """How the rows of one file were joined to items."""
 
@@ -134,18 +134,10 @@ def score_gap(
 
 def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
     ways = {way: n for way, n in sorted(joined.ways.items()) if way}
-    return JoinCount(
-        path=str(results.path),
-        format=results.format,
-        model=results.model,
-        task=results.task,
-        benchmark=benchmark,
-        split=joined.split,
-        n_rows=len(results.samples),
-        ways=ways,
-        n_not_joined=len(results.samples) - sum(ways.values()),
-        n_twice=n_twice,
-    )
+    n_rows = len(results.samples)
+    task = (str(results.path), results.format, results.model, results.task)
+    n_not_joined = n_rows - sum(ways.values())
+    return JoinCount(*task, benchmark, joined.split, n_rows, ways, n_not_joined, n_twice)
 
 
 def _add(
