@@ -108,14 +108,13 @@ def _choose(
     table = indexability(store, versions, policy)
     for row in table.filter(table["is_visible"]).select(Canary._fields).to_pylist():
         seen[row["benchmark"], row["detector"]].append(Canary(**row))
-    chosen = [one for found in seen.values() for one in sorted(found, key=_draw_key)[:PER_DETECTOR]]
+
+    def draw(canary: Canary) -> bytes:  # by the item alone, so that most detectors get the same
+        item = f"{canary.benchmark}\n{canary.split}\n{canary.instance_index}"
+        return sha256(item.encode()).digest()
+
+    chosen = [one for found in seen.values() for one in sorted(found, key=draw)[:PER_DETECTOR]]
     return tuple(sorted(chosen)), tuple(sorted(key for key, found in seen.items() if not found))
-
-
-def _draw_key(canary: Canary) -> bytes:
-    """Return a sort key of the item alone, so that most detectors get the same items."""
-    item = f"{canary.benchmark}\n{canary.split}\n{canary.instance_index}"
-    return sha256(item.encode()).digest()
 
 
 def _documents(

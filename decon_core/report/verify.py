@@ -87,9 +87,9 @@ def _changed_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -
     current |= {("blend", one.name, None): blender.is_current(one) for one in blender.blends}
     for row in _rows(connection, "is_current"):
         name = row["what"], row["name"], row["pack"]
-        if row["is_current"] != current.get(name, False):
-            states = (_STATES[row["is_current"]], _STATES[current.get(name, False)])
-            yield Problem(" ".join(filter(None, name)), *states, _REBUILD)
+        found, expected = _STATES[row["is_current"]], _STATES[current.get(name, False)]
+        if found != expected:
+            yield Problem(" ".join(filter(None, name)), found, expected, _REBUILD)
 
 
 def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:

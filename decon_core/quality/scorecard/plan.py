@@ -84,11 +84,15 @@ def plan(records: pa.Table, *, per_transformation: int, seed: int) -> Plan:
     edits: list[tuple[Kind, Edit]] = [("plant", edit) for edit in TRANSFORMATIONS]
     edits += [("hard_negative", edit) for edit in HARD_NEGATIVES]
     for kind, edit in edits:
-        attempts = _Attempts(kind, edit, lexicons, seed)
         of_benchmarks = neighbours if edit.is_of_held_out else indexed
-        queues = [attempts.planted(name, found) for name, found in of_benchmarks.items()]
+        counts: dict[str, Counter[bool]] = {name: Counter() for name in of_benchmarks}
+        queues = [
+            _planted(kind, edit, some, lexicons[name], seed, counts[name])
+            for name, some in of_benchmarks.items()
+        ]
         plantings += islice(in_turn(queues), per_transformation)
-        tallies += [attempts.tally(name) for name in of_benchmarks]
+        names = kind, edit.group, edit.grade
+        tallies += [Tally(*names, name, n[True], n[False]) for name, n in counts.items()]
     return Plan(seed, tuple(plantings), frozenset(held_out), tuple(tallies))
 
 
@@ -118,30 +122,24 @@ def _shuffled(items: Sequence[Item], rng: Random) -> list[Item]:
 # Picking ------------------------------------------------------------------------------------------
 
 
-class _Attempts:
-    """Applies an edit to items as they are asked for, and counts those that it does not fit."""
-
-    def __init__(self, kind: Kind, edit: Edit, lexicons: Mapping[str, Lexicon], seed: int) -> None:
-        self._kind, self._edit, self._lexicons, self._seed = kind, edit, lexicons, seed
-        self._n_planted: Counter[str] = Counter()
-        self._n_not_applicable: Counter[str] = Counter()
-
-    def planted(self, benchmark: str, items: Sequence[Item]) -> Iterator[Planting]:
-        names = self._kind, self._edit.group, self._edit.grade
-        for at, item in enumerate(items):
-            partner = items[at - 1] if self._edit.has_partner and len(items) > 1 else None
-            rng = seeded(self._seed, *names, *item.key)
-            written = self._edit.apply(Material(item, self._lexicons[benchmark], rng, partner))
-            if written is None:
-                self._n_not_applicable[benchmark] += 1
-                continue
-            self._n_planted[benchmark] += 1
+def _planted(
+    kind: Kind,
+    edit: Edit,
+    items: Sequence[Item],
+    lexicon: Lexicon,
+    seed: int,
+    counts: Counter[bool],
+) -> Iterator[Planting]:
+    """Apply an edit to items as they are asked for, and count those that it fits or does not."""
+    names = kind, edit.group, edit.grade
+    for at, item in enumerate(items):
+        partner = items[at - 1] if edit.has_partner and len(items) > 1 else None
+        rng = seeded(seed, *names, *item.key)
+        written = edit.apply(Material(item, lexicon, rng, partner))
+        counts[written is not None] += 1
+        if written is not None:
             keys = (item.key, partner.key) if partner else (item.key,)
             yield Planting("/".join(map(str, (*names, *item.key))), *names, keys, written)
-
-    def tally(self, benchmark: str) -> Tally:
-        n = self._n_planted[benchmark], self._n_not_applicable[benchmark]
-        return Tally(self._kind, self._edit.group, self._edit.grade, benchmark, *n)
 
 
 def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:

@@ -150,8 +150,9 @@ def flow(rows: Rows) -> Chart:
     return Chart("From all items to what was found of them", [sankey], _frame(320))
 
 
-def heat(cells: Rows, benchmarks: Rows, sources: Sequence[str]) -> Chart:
+def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     """Draw leaked items by benchmark and source; squares without a leak have no colour."""
+    sources = [row["source"] for row in of_sources]
     n_items: Counter[str] = Counter()
     for row in benchmarks:
         n_items[row["benchmark"]] += row["n_items"] or 0

@@ -152,6 +152,8 @@ def section(key: str, facts: Facts) -> Section:
     if "needs" in layout and not facts[layout["needs"]]:
         return _nothing(blank)
     built = replace(blank, tables=[_table(name, facts) for name in layout.get("tables", ())])
+    if key in _FIGURES:
+        return replace(built, choices=_FIGURES[key](facts))
     return _COMPLETE[key](built, facts) if key in _COMPLETE else built
 
 
@@ -185,21 +187,6 @@ def _what_leaked(built: Section, facts: Facts) -> Section:
 
 def _is_found(row: Row) -> bool:
     return bool(row["n_leaked"] or row["n_question_only"])
-
-
-def _heat_map(built: Section, facts: Facts) -> Section:
-    sources = [row["source"] for row in facts["sources"]]
-    chart = charts.heat(facts["cells"], facts["benchmarks"], sources)
-    return replace(built, choices=[Choice(ALL, [chart])])
-
-
-def _score_histograms(built: Section, facts: Facts) -> Section:
-    choices = _per_detector(facts["scores"], charts.scores, facts.score_threshold)
-    return replace(built, choices=choices)
-
-
-def _threshold_sweep(built: Section, facts: Facts) -> Section:
-    return replace(built, choices=_per_detector(facts["sweep"], charts.sweep, facts.threshold))
 
 
 def _detectors(built: Section, facts: Facts) -> Section:
@@ -245,14 +232,18 @@ def _unreadable(built: Section, facts: Facts) -> Section:
 _COMPLETE: Mapping[str, Callable[[Section, Facts], Section]] = {
     "rates": _leak_rates,
     "flow": _what_leaked,
-    "heat": _heat_map,
-    "scores": _score_histograms,
-    "sweep": _threshold_sweep,
     "detectors": _detectors,
     "mixtures": _mixtures,
     "items": _top_items,
     "unreadable": _unreadable,
     "scanned": lambda built, facts: replace(built, words=scope(facts)),
+}
+_FIGURES: Mapping[str, Callable[[Facts], Sequence[Choice]]] = {
+    "heat": lambda facts: [
+        Choice(ALL, [charts.heat(facts["cells"], facts["benchmarks"], facts["sources"])])
+    ],
+    "scores": lambda facts: _per_detector(facts["scores"], charts.scores, facts.score_threshold),
+    "sweep": lambda facts: _per_detector(facts["sweep"], charts.sweep, facts.threshold),
 }
 
 

@@ -41,7 +41,12 @@ def read(path: Path) -> list[results.Results]:
     named = _FILE.fullmatch(stem)
     run = named["run"] or "" if named else ""
     summary = results.companion(path.with_name(f"results_{run}.json" if run else "results.json"))
-    task = named["task"] if named else _task(stem, summary)
+    if named:
+        task = named["task"]
+    else:  # an early version: the task whose name ends the file name
+        tasks = map(str, results.mapping_in(summary, "configs"))
+        ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
+        task = max(ends, key=len, default=stem)
     config = results.mapping_in(summary, "configs", task)
     found = results.Results(
         path=path,
@@ -72,13 +77,6 @@ def _model(summary: Mapping[str, object]) -> str | None:
     arguments = str(results.mapping_in(summary, "config").get("model_args") or "")
     given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
     return results.text_at(summary, "model_name") or (given[1] if given else None)
-
-
-def _task(stem: str, summary: Mapping[str, object]) -> str:
-    """Return the task whose name ends the file name of an early version."""
-    tasks = [str(task) for task in results.mapping_in(summary, "configs")]
-    ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
-    return max(ends, key=len, default=stem)
 
 
 def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
