@@ -64,8 +64,7 @@ def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
     if n_found != (version.n_records, version.n_items):
         expected = f"{version.n_records} and {version.n_items}, as saved"
         yield Problem(str(path), "{} records of {} items".format(*n_found), expected, _AGAIN)
-    others = sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark})
-    if others:
+    if others := sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark}):
         yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
     yield from _records_without_text(path, table)
     yield from _duplicate_numbers(path, table)
@@ -78,8 +77,7 @@ def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
 def _records_without_text(path: Path, table: pa.Table) -> Iterator[Problem]:
     texts = (pc.utf8_trim_whitespace(pc.fill_null(table[name], "")) for name in _TEXTS)
     is_blank = reduce(pc.and_, (pc.equal(text, "") for text in texts))
-    rows = np.flatnonzero(is_blank).tolist()
-    if rows:
+    if rows := np.flatnonzero(is_blank).tolist():
         some = ", ".join(map(str, rows[:_MAX_LISTED]))
         more = " and others" if len(rows) > _MAX_LISTED else ""
         found = f"{counted(len(rows), 'record')} without any text: rows {some}{more}"
@@ -90,8 +88,7 @@ def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
     """Yield items whose records are not consecutive: two items have the same number."""
     names = zip(table["split"].to_pylist(), table["instance_index"].to_pylist(), strict=True)
     n_runs = Counter(name for name, _ in groupby(names))
-    twice = [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]
-    if twice:
+    if twice := [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]:
         found = f"{counted(len(twice), 'item number')} used twice: {', '.join(twice[:_MAX_LISTED])}"
         yield Problem(str(path), found, "a unique number for each item", _AGAIN)
 
@@ -233,8 +230,7 @@ def _foreign_matches(
 ) -> Iterator[Problem]:
     expected = {"shard": shard.fingerprint, "benchmark": version.benchmark}
     for name, value in expected.items():
-        others = sorted({*table[name].unique().to_pylist()} - {value})
-        if others:
+        if others := sorted({*table[name].unique().to_pylist()} - {value}):
             yield Problem(str(path), f"matches of {name} {others[0]}", value, _SCAN_AGAIN)
     if pc.max(table["record"]).as_py() >= version.n_records:
         found = "matches of records that the benchmark does not have"

@@ -7,8 +7,8 @@ Everything is read from ledgers, tiles, and the lists of mixtures and blends; no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow.compute as pc
@@ -47,8 +47,7 @@ _ENTRY_COLUMNS = (
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The position of a document in the corpus."""
 
     pack: Pack
@@ -168,7 +167,9 @@ def account(
     """Return everything the store knows about a document, as a JSON object."""
     row, scanned = _row_at(place), _scanned(builder, place)
     text = row.text if showing.snippets and isinstance(row, Document) else None
-    found = [_entry(builder, place, *one, text, showing) for one in _matches(builder, place)]
+    found = [
+        _entry(builder, place, *one, text, showing) for one in _matches(builder, place, scanned)
+    ]
     documents = documents_of(builder, [entry["pair"] for entry in found])
     policy = builder.policy
     of_shard = replace(place.pack, shards=(place.shard,))
@@ -177,7 +178,7 @@ def account(
     return {
         "schema": SCHEMA,
         "document": _document(builder, place, row),
-        "scanned_against": [one.benchmark for one in builder.versions if one in scanned],
+        "scanned_against": [one.benchmark for one in scanned],
         "not_scanned_against": [one.benchmark for one in builder.versions if one not in scanned],
         "why_not_scanned": ". ".join(filter(None, why)) if why else None,
         "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
@@ -226,11 +227,12 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
     return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
 
 
-def _matches(builder: Builder, place: Place) -> Iterator[tuple[Json, Version]]:
+def _matches(
+    builder: Builder, place: Place, scanned: Sequence[Version]
+) -> Iterator[tuple[Json, Version]]:
     """Yield the matches: leaks first, then question-only, then the rest by score."""
-    versions = {version.benchmark: version for version in _scanned(builder, place)}
-    source = place.pack.source.name
-    entries = builder.reader.entries(place.shard, [*versions.values()], source=source)
+    versions = {version.benchmark: version for version in scanned}
+    entries = builder.reader.entries(place.shard, scanned, source=place.pack.source.name)
     found = entries.filter(pc.field("row") == place.row).to_pylist()
     for one in sorted(found, key=_order):
         yield one, versions[one["benchmark"]]

@@ -6,10 +6,9 @@ import glob
 import zipfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Document
@@ -26,8 +25,7 @@ _MAX_SHARDS = 32  # opened at once; spread evenly over the corpus
 _ROWS_TRIED = 50
 
 
-@dataclass(frozen=True)
-class Texts:
+class Texts(NamedTuple):
     """An archive, the loose files of a folder, or a shard."""
 
     name: str

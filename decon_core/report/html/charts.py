@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -289,9 +290,8 @@ def _stacked(
 
 
 def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:
-    """Group rows by detector."""
-    ordered = sorted(rows, key=lambda row: row["detector"])
-    for detector, group in groupby(ordered, key=lambda row: row["detector"]):
+    name = itemgetter("detector")
+    for detector, group in groupby(sorted(rows, key=name), key=name):
         yield detector, list(group)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -286,10 +288,9 @@ def _cell(value: object) -> object:
 
 def _by_benchmark(rows: Rows) -> list[tuple[str, list[Row]]]:
     """Group rows by benchmark; empty for a single benchmark, which equals the view of all."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row["benchmark"], []).append(row)
-    return [(shown(name), groups[name]) for name in sorted(groups)] if len(groups) > 1 else []
+    name = itemgetter("benchmark")
+    groups = [(shown(one), [*group]) for one, group in groupby(sorted(rows, key=name), key=name)]
+    return groups if len(groups) > 1 else []
 
 
 def _per_detector(
