@@ -32,9 +32,6 @@ _TEXTS = ("question", "answer", "passage")
 _MAX_LISTED = 3
 
 
-# Records ------------------------------------------------------------------------------------------
-
-
 def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> verification.Inspection:
     """Inspect the records of benchmarks that changed since the last inspection."""
     stamps = {
@@ -91,9 +88,6 @@ def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
     if twice := [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]:
         found = f"{counted(len(twice), 'item number')} used twice: {', '.join(twice[:_MAX_LISTED])}"
         yield Problem(str(path), found, "a unique number for each item", _AGAIN)
-
-
-# What was scanned ---------------------------------------------------------------------------------
 
 
 def changed_faults_of_scan(

@@ -72,9 +72,6 @@ def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> l
     return [_visibility(*one) for one in _unmet(store, versions, policy)]
 
 
-# Requirements -------------------------------------------------------------------------------------
-
-
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
     """Return the required benchmarks of which a detector sees too few items."""
     return shortfalls(config, visibilities_of(config, store, config.required))
@@ -100,9 +97,6 @@ def visibilities_of(config: Config, store: Store, names: Iterable[str]) -> list[
     ]
     with_index = [version for version in versions if has_part(store, version, index)]
     return visibilities(store, with_index, config.policy)
-
-
-# Records ------------------------------------------------------------------------------------------
 
 
 def _texts_of(

@@ -162,9 +162,6 @@ def _shards(
     return rows
 
 
-# Matches ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Job:
     """Shards of one source, and the file to which their matches are written."""
@@ -231,9 +228,6 @@ def _write(job: _Job) -> None:
     schema = TABLES["matches"].schema
     named = frame.with_columns(pl.lit(job.source).alias("source")).select(schema.names)
     pq.write_table(named.to_arrow().cast(schema), job.path, compression="zstd")
-
-
-# Products -----------------------------------------------------------------------------------------
 
 
 def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], int]:

@@ -71,8 +71,6 @@ def queries_in(path: Path) -> dict[str, str]:
     return {name: query for name, _, query in (part.partition("\n") for part in parts)}
 
 
-# Incomplete reports -------------------------------------------------------------------------------
-
 _SHARDS = """
     SELECT source, pack, shard_name FROM shards
     UNION SELECT source, pack, shard_name FROM not_scanned

@@ -90,9 +90,6 @@ def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
     return rows
 
 
-# Texts --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Job:
     """Pairs whose text is read from one shard."""

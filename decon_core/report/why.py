@@ -55,9 +55,6 @@ class Place(NamedTuple):
     row: int
 
 
-# Which document -----------------------------------------------------------------------------------
-
-
 def places_of(
     builder: Builder,
     document: str,
@@ -151,9 +148,6 @@ def _row_at(place: Place) -> Document | str | None:
     except CorpusError as error:
         return str(error)
     return f"{row.reason} ({row.detail})" if isinstance(row, Unreadable) else row
-
-
-# Matches, mixtures and blends ---------------------------------------------------------------------
 
 
 def account(

@@ -110,9 +110,6 @@ def _pages(texts: Iterable[str]) -> Iterator[str]:
         yield text[start:]
 
 
-# Shards -------------------------------------------------------------------------------------------
-
-
 def _texts_of_shard(path: Path) -> Iterator[str]:
     """Yield documents from the usual fields, `text` or `messages`."""
     name = glob.escape(path.name)

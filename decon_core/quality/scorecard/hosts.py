@@ -127,9 +127,6 @@ def _cut(text: str, max_characters: int) -> str:
     return text[: line if line > 0 else max_characters].rstrip()
 
 
-# One document -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Placed:
     name: str  # of its shards
@@ -174,9 +171,6 @@ def _place(at: int, n: int) -> str:
     if n == 0:
         return "alone"
     return "start" if at == 0 else "end" if at == n else "middle"
-
-
-# Shards -------------------------------------------------------------------------------------------
 
 
 class _Shards:

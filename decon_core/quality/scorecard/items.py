@@ -107,9 +107,6 @@ def _choices(texts: list[str]) -> tuple[Choice, ...]:
     return tuple(Choice(f"{letter}. ", text) for letter, text in zip(letters, texts, strict=False))
 
 
-# As text ------------------------------------------------------------------------------------------
-
-
 def as_text(item: Item) -> str:
     """Format passage, question, choices and answer as one text."""
     return together([body(item), ending(item)])

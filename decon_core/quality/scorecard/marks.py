@@ -95,9 +95,6 @@ def _sorted_by_transformation(truth: pl.DataFrame) -> pl.DataFrame:
     return truth.sort(by, maintain_order=True)
 
 
-# Truth and calls together -------------------------------------------------------------------------
-
-
 def _marked(
     truth: pl.DataFrame, kind: str, seen: pl.DataFrame, on: Sequence[str], detectors: Sequence[str]
 ) -> pl.DataFrame:
@@ -118,9 +115,6 @@ def _best(calls: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
     return calls.group_by("detector", *on).agg(
         pl.col("score").max(), is_leak, is_question_only & ~is_leak
     )
-
-
-# Tables -------------------------------------------------------------------------------------------
 
 
 def _as(rows: pl.DataFrame, table: str) -> pl.DataFrame:

@@ -119,9 +119,6 @@ def _shuffled(items: Sequence[Item], rng: Random) -> list[Item]:
     return rng.sample(items, len(items))
 
 
-# Picking ------------------------------------------------------------------------------------------
-
-
 def _planted(
     kind: Kind,
     edit: Edit,
@@ -150,9 +147,6 @@ def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
         for one in islice(queue, 1):
             yield one
             left.append(queue)
-
-
-# Held out -----------------------------------------------------------------------------------------
 
 
 def _held_out(

@@ -139,9 +139,6 @@ def _require_replaceable(out: Path) -> None:
         raise InputError(Problem(str(out), "a file", expected))
 
 
-# The scan -----------------------------------------------------------------------------------------
-
-
 def _scan(
     records: Mapping[str, pa.Table],
     planned: Plan,
@@ -210,9 +207,6 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
         .cast(CALLS)
         .sort(*CALLS)
     )
-
-
-# Results ------------------------------------------------------------------------------------------
 
 
 def _settings(policy: Policy, planned: Plan, corpus: PlantedCorpus) -> dict[str, str]:

@@ -142,9 +142,6 @@ def _of(part: int, whole: int | None) -> str:
     return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
 
 
-# Sections -----------------------------------------------------------------------------------------
-
-
 def section(key: str, facts: Facts) -> Section:
     """Build a section; without rows of the query that it needs, it says that there are none."""
     layout = _LAYOUT["sections"][key]
@@ -247,9 +244,6 @@ _FIGURES: Mapping[str, Callable[[Facts], Sequence[Choice]]] = {
     "scores": lambda facts: _per_detector(facts["scores"], charts.scores, facts.score_threshold),
     "sweep": lambda facts: _per_detector(facts["sweep"], charts.sweep, facts.threshold),
 }
-
-
-# Tables and choices -------------------------------------------------------------------------------
 
 
 def _table(name: str, facts: Facts) -> Table:

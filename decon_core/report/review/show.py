@@ -73,9 +73,6 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-# Lines --------------------------------------------------------------------------------------------
-
-
 _Line = Sequence[tuple[str, str | None]]  # pieces of text with their styles
 _EMPTY: _Line = ()
 

@@ -12,8 +12,6 @@ from decon_core.quality.scorecard.edits.edit import DATA, Edit, Material, graded
 from decon_core.quality.scorecard.items import Choice, Item, as_text, body, ending, together
 from decon_core.quality.scorecard.lexicon import Lexicon, is_name_like
 
-# Choices ------------------------------------------------------------------------------------------
-
 _LABELS = {"1. 2. 3.": "{}. ", "bullets": "• "}
 
 
@@ -35,9 +33,6 @@ def choices_relabelled(label: str, m: Material) -> str | None:
     numbered = enumerate(m.item.choices, 1)
     choices = tuple(Choice(label.format(number), choice.text) for number, choice in numbered)
     return None if choices == m.item.choices else as_text(replace(m.item, choices=choices))
-
-
-# Numbers and names --------------------------------------------------------------------------------
 
 
 def everywhere(item: Item, change: Callable[[str], str]) -> Item:
@@ -119,9 +114,6 @@ def name_spans(text: str, lexicon: Lexicon) -> list[pieces.Span]:
     ]
 
 
-# Order --------------------------------------------------------------------------------------------
-
-
 def clues_shuffled(m: Material) -> str | None:
     """Shuffle the sentences of the passage, and of the question except its last one."""
     question = pieces.sentences(m.item.question)
@@ -155,8 +147,6 @@ def interleaved(m: Material) -> str | None:
     mixed = chain.from_iterable(zip_longest(*both, fillvalue=""))
     return together([" ".join(filter(None, mixed)), ending(m.item), ending(m.partner)])
 
-
-# Another language ---------------------------------------------------------------------------------
 
 # An item is not recognizable by "8 * 7" alone.
 _LEAST_FORMULA = 16  # characters
