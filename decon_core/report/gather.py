@@ -97,22 +97,19 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
     n_not_scanned = Counter(name for gap in gaps for name in gap.lacking)
     members = read_current(reader.store)["members"]
     index = index_fingerprint(reader.store, reader.policy)
-    rows = []
-    for version in reader.versions:
-        part = open_part(reader.store, version, index)
-        rows.append(
-            {
-                "benchmark": version.benchmark,
-                "version": version.fingerprint,
-                "n_items": version.n_items,
-                "n_records": version.n_records,
-                "n_indexed_records": int(part.entries.records.size),
-                "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
-                "thresholds": json.dumps(reader.policy.for_benchmark(version.benchmark).thresholds),
-                "n_shards_not_scanned": n_not_scanned[version.benchmark],
-            }
-        )
-    return rows
+    return [
+        {
+            "benchmark": one.benchmark,
+            "version": one.fingerprint,
+            "n_items": one.n_items,
+            "n_records": one.n_records,
+            "n_indexed_records": int(open_part(reader.store, one, index).entries.records.size),
+            "is_in_idf_snapshot": members.get(one.benchmark) == one.fingerprint,
+            "thresholds": json.dumps(reader.policy.for_benchmark(one.benchmark).thresholds),
+            "n_shards_not_scanned": n_not_scanned[one.benchmark],
+        }
+        for one in reader.versions
+    ]
 
 
 def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.Table:

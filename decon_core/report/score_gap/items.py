@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,14 +97,12 @@ class Items:
 
     def with_question_in(self, words: tuple[str, ...]) -> list[Item]:
         """Return the items with the longest question that this text contains."""
-        question = max(self._questions_in(words), key=len, default=())
-        return self._by_question[question] if question else []
-
-    def _questions_in(self, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        longest: tuple[str, ...] = ()
         for at in range(len(words) - _FEWEST_WORDS + 1):
             for question in self._by_start.get(words[at : at + _FEWEST_WORDS], ()):
                 if words[at : at + len(question)] == question:
-                    yield question
+                    longest = max(longest, question, key=len)
+        return self.with_question(longest)
 
 
 def in_part(items: Iterable[Item], split: str | None, config: str | None) -> list[Item]:

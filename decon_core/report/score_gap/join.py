@@ -58,15 +58,10 @@ def _split(results: Results, task: Task, items: Items) -> str | None:
     if len(items.splits) == 1:
         return items.splits[0]
     search = _Search(items, results, None, task.config, None)
-    splits: set[str] = set()
-    has_texts = False
-    for sample in results.samples:
-        of_sample = {item.split for item in search.find(sample)[0]}
-        has_texts |= bool(of_sample)
-        if len(of_sample) == 1:
-            splits |= of_sample
-    if has_texts:
-        return splits.pop() if len(splits) == 1 else None
+    by_sample = [{item.split for item in search.find(sample)[0]} for sample in results.samples]
+    if any(by_sample):
+        certain = {split for splits in by_sample if len(splits) == 1 for split in splits}
+        return certain.pop() if len(certain) == 1 else None
     indexes = {sample.index for sample in results.samples}
     sizes = {split: len(items.of(split, task.config)) for split in items.splits}
     fitting = [split for split, n in sizes.items() if indexes == {*range(n)}]
@@ -113,12 +108,10 @@ class _Search:
         if by_index is None:
             why_not = "no such index" if sample.index is not None else "no index"
             found = f"no item with this text, and {self._why_no_index or why_not}"
-            self._add_problem(sample, found)
-            return None, ""
+            return self._not_joined(sample, found)
         if texts_in(sample.doc) and self._share(sample, by_index) < _LEAST_SHARED:
             found = f"a text that shares few words with item {by_index.instance_index}"
-            self._add_problem(sample, found)
-            return None, ""
+            return self._not_joined(sample, found)
         return by_index, BY_INDEX
 
     def find(self, sample: Sample) -> tuple[list[Item], str]:
@@ -175,8 +168,8 @@ class _Search:
         """Choose among items with the same question; only if they share verdict and config."""
         if len({(item.verdict, item.config) for item in items}) > 1:
             named = ", ".join(map(_place, items[:5]))
-            self._add_problem(sample, f"the question of {counted(len(items), 'item')} ({named})")
-            return None, ""
+            found = f"the question of {counted(len(items), 'item')} ({named})"
+            return self._not_joined(sample, found)
         key = (sample.filter, items[0].words)
         self._n_taken[key] += 1
         return items[min(self._n_taken[key], len(items)) - 1], way
@@ -226,10 +219,10 @@ class _Search:
         question = set(item.words)
         return len(question & words) / len(question) if question else 1.0
 
-    def _add_problem(self, sample: Sample, found: str) -> None:
-        self.problems.append(
-            Problem(sample.place, found, f"an item of {self._items.all[0].benchmark}", _LEFT_OUT)
-        )
+    def _not_joined(self, sample: Sample, found: str) -> tuple[None, str]:
+        expected = f"an item of {self._items.all[0].benchmark}"
+        self.problems.append(Problem(sample.place, found, expected, _LEFT_OUT))
+        return None, ""
 
 
 def _place(item: Item) -> str:
