@@ -21,9 +21,6 @@ _MARKDOWN_ESCAPES = str.maketrans(
 )
 
 
-# Counts and sizes ---------------------------------------------------------------------------------
-
-
 def counted(n: int, noun: str) -> str:
     """Format a count with its noun: "1 shard", "1,200 shards"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
@@ -52,9 +49,6 @@ def percent(share: float | None) -> str:
     if share is None:
         return "unknown"
     return f"{share:.2%}" if share >= 0.01 or share == 0 else f"{100 * share:.2g}%"
-
-
-# Templates ----------------------------------------------------------------------------------------
 
 
 def render(template: str, **values: Any) -> str:
@@ -92,9 +86,6 @@ def number(value: float | None, form: str = ",") -> str:
 def quoted(text: str) -> str:
     """Return a JSON string, which is also a YAML string."""
     return json.dumps(text, ensure_ascii=False)
-
-
-# Markdown -----------------------------------------------------------------------------------------
 
 
 def code(name: str) -> str:

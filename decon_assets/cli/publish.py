@@ -43,8 +43,7 @@ def card(
     Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still
     building it, 2 an input is wrong.
     """
-    from decon_core.report.publish.card import card_from
-    from decon_core.report.publish.files import CARD, SUMMARY, write_published
+    from decon_core.report.publish.card import CARD, SUMMARY, card_from, write_published
 
     summary = _summary(report, config)
     if not report and not is_report_current(load_config(config)):

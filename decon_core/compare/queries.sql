@@ -1,5 +1,14 @@
 -- The rows of a comparison, from the tables of differences.sql.
 
+-- name: rates
+FROM rates
+
+-- name: n_shards
+SELECT standing, count(*) AS n FROM shard_pairs GROUP BY standing ORDER BY standing
+
+-- name: n_calls
+SELECT kind, count(*) AS n FROM calls GROUP BY kind ORDER BY kind
+
 -- name: calls
 SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
        score_of_first, score_of_second, detectors_of_first, detectors_of_second,

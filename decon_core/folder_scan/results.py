@@ -34,7 +34,7 @@ from decon_core.decisions.verdicts import Verdicts
 from decon_core.errors import Problem
 from decon_core.folder_scan.corpus import UnreadNames
 from decon_core.mixtures.clean_evals import LeakedItems
-from decon_core.report.rows import ONLY_SOURCE
+from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
 from decon_core.storage.store import Store, atomic_path, read_json

@@ -49,7 +49,7 @@ from decon_core.interop.decon_jsonl import write_report
 from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
 from decon_core.quality.integrity import remove_damaged
 from decon_core.quality.visibility import indexability
-from decon_core.report.rows import ONLY_SOURCE
+from decon_core.report.tables import ONLY_SOURCE
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint

@@ -27,8 +27,7 @@ from decon_core.interop.lines import (
 )
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
-from decon_core.report.rows import ONLY_SOURCE, table_of
-from decon_core.report.tables import TABLES
+from decon_core.report.tables import ONLY_SOURCE, TABLES, table_of
 from decon_core.storage.store import read_json
 
 MADE_BY = "reference implementation: only what leaked is known"

@@ -79,8 +79,8 @@ def _describe(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     for column in schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()
         if meaning:
-            place = f'{name}."{column.name}"'
-            connection.execute(f"COMMENT ON COLUMN {place} IS '{_quoted(meaning)}'")
+            column_name = f'{name}."{column.name}"'
+            connection.execute(f"COMMENT ON COLUMN {column_name} IS '{_quoted(meaning)}'")
 
 
 def _quoted(text: str) -> str:

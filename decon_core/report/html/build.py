@@ -6,7 +6,6 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +25,8 @@ _SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")
 def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> None:
     """Write the page of a report. The same report gives the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
+    run = {name: facts.run.get(name) for name in ("state", "made_by")}
+    first = {"run": run, "overview": overview(facts), "columns": columns(facts)}
     body = "\n".join((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
     charting, packed_charting = _charting()
@@ -37,7 +38,7 @@ def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> Non
                     policy=_policy(script, charting),
                     style=(_HERE / "page.css").read_text(encoding="utf-8"),
                     script=script,
-                    overview=_overview(facts),
+                    overview=[(name, _packed(value)) for name, value in first.items()],
                     details=_details(facts, packed_charting),
                 )
             )
@@ -55,12 +56,6 @@ def _policy(*scripts: str) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _overview(facts: Facts) -> Iterator[tuple[str, str]]:
-    yield "run", _packed({name: facts.run.get(name) for name in ("state", "made_by")})
-    yield "overview", _packed(asdict(overview(facts)))
-    yield "columns", _packed(columns(facts))
 
 
 @cache

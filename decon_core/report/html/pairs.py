@@ -20,16 +20,8 @@ _DECIMALS = 4
 
 # Columns with few distinct values are stored as dictionaries.
 _NAMES = (
-    *(
-        "benchmark",
-        "config",
-        "split",
-        "detectors",
-        "source",
-        "shard_name",
-        "text_part",
-        "why_no_text",
-    ),
+    *("benchmark", "config", "split", "detectors", "source", "shard_name"),
+    *("text_part", "why_no_text"),
 )
 _PLAIN = (
     *("pair", "fingerprint", "instance_index", "row", "doc_id", "n_documents", "n_matches"),

@@ -1,7 +1,7 @@
--- What a review reads of a report. An empty list of a filter does not filter.
+-- The queries of a review. An empty list of a filter does not filter.
 
 -- name: pairs
--- `pairs` names one document of a pair; it may be in others.
+-- `pairs` has one document of each pair; the filters look at all.
 FROM pairs
 WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], benchmark))
   AND (len($detectors::VARCHAR[]) = 0

@@ -148,7 +148,7 @@ def test_a_rule_that_saw_nothing_is_in_every_table(marked):
 
 def test_tables_have_their_declared_columns(marked):
     for name in ("recall", "negatives", "totals", "curves", "agreement", "found"):
-        schema = getattr(marks, name.upper())
+        schema = marks.SCHEMAS[name]
         assert getattr(marked, name).schema == schema
         empty = mark(TRUTH_ROWS.clear(), CALL_ROWS.clear(), thresholds=THRESHOLDS)
         assert getattr(empty, name).schema == schema
