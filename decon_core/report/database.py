@@ -74,7 +74,7 @@ def _load(
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    about, schema = TABLES[name].about, TABLES[name].schema
+    about, schema = TABLES[name]
     connection.execute(f"COMMENT ON TABLE {name} IS '{_quoted(about)}'")
     for column in schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()
