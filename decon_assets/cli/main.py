@@ -68,10 +68,13 @@ _COMMANDS = {
     },
     "Corpora": {
         "mixture": (
-            "mixture:mixture_group",
+            "products:mixture_group",
             "list filtered variants of the corpus, or verify them",
         ),
-        "blend": ("blend:blend_group", "list weighted streams of documents, plan or verify them"),
+        "blend": (
+            "products:blend_group",
+            "list weighted streams of documents, plan or verify them",
+        ),
     },
     "Without Dagster": {
         "scan": ("scan:scan", "scan any folder for benchmark items"),
