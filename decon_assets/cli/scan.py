@@ -150,7 +150,7 @@ def scan(
                 verdicts=_verdicts(verdicts),
             ),
             on_step=progress.step,
-            on_work=lambda work: progress.begin(work.n_shards, work.n_bytes),
+            on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
             on_progress=progress.update,
         )
     _say_table(outcome)

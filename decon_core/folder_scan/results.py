@@ -23,21 +23,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.benchmarks.records import Version
 from decon_core.config.load import Source
-from decon_core.config.policy import Policy
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shapes import no_row_read
-from decon_core.decisions.leaks import entries_of_shard
-from decon_core.decisions.verdicts import Verdicts
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.folder_scan.corpus import UnreadNames
 from decon_core.mixtures.clean_evals import LeakedItems
 from decon_core.report.rows import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import Store, atomic_path, read_json
+from decon_core.storage.store import atomic_path, read_json
 from decon_core.wording.counts import counted
 
 MATCHES_FILE = "matches.parquet"
@@ -117,14 +114,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ScannedFolder:
-    """The scanned shards and benchmarks, and the store with their tiles."""
+    """The scanned shards, and the reader of their tiles."""
 
-    store: Store
+    reader: MatchReader
     packs: Sequence[Pack]
-    versions: Sequence[Version]
-    policy: Policy
-    verdicts: Verdicts
-    scan: str
     unread: set[str]  # shards without tiles
     unread_fields: UnreadNames
 
@@ -135,20 +128,12 @@ class ScannedFolder:
         return sorted(shards, key=lambda one: Path(one[0].path))
 
     def entries(self, shard: Shard) -> pa.Table:
-        return entries_of_shard(
-            self.store,
-            shard,
-            self.versions,
-            self.policy,
-            self.scan,
-            source=ONLY_SOURCE,
-            verdicts=self.verdicts,
-        )
+        return self.reader.entries(shard, self.reader.versions, source=ONLY_SOURCE)
 
 
 def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> LeakedItems:
     """Write matches and ledger, add the counts to the outcome, and return the leaked items."""
-    leaked = LeakedItems(scanned.policy)
+    leaked = LeakedItems(scanned.reader.policy)
     with (
         atomic_path(out / MATCHES_FILE) as matches,
         atomic_path(out / LEDGER_FILE) as ledger,
@@ -191,7 +176,7 @@ _COUNTS_FOUND = ("n_matches", "n_contaminated_documents", "n_question_only_docum
 
 
 def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dict[str, Any]:
-    read = read_json(scanned.store.ledger(scanned.scan, shard.fingerprint))
+    read = read_json(scanned.reader.store.ledger(scanned.reader.scan, shard.fingerprint))
     leaks = entries.filter(entries["is_contaminated"])
     questions = entries.filter(entries["is_question_only"])
     rows_of_questions = {*questions["row"].to_pylist()} - {*leaks["row"].to_pylist()}
@@ -264,7 +249,7 @@ _BY_DETECTORS = """
 
 def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome) -> None:
     """Count leaks and question-only matches by benchmark and detector, over all shards."""
-    detectors = scanned.policy.detectors
+    detectors = scanned.reader.policy.detectors
     found = {row["benchmark"]: row for row in _query(_BY_BENCHMARK, matches)}
     outcome.n_question_only = sum(row.pop("n_question_only") for row in found.values())
     counts = {
@@ -274,7 +259,7 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
             n_items_by_rule=dict.fromkeys(detectors, 0),
             **found.get(one.benchmark, {"benchmark": one.benchmark}),
         )
-        for one in scanned.versions
+        for one in scanned.reader.versions
     }
     for row in _query(_BY_DETECTORS, matches):
         count = counts[row["benchmark"]]

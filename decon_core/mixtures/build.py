@@ -26,7 +26,6 @@ from decon_core.config.mixtures import Mixture, treatment_of
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, hash_file
 from decon_core.decisions.common_ngrams import current_common
-from decon_core.decisions.leaks import pairs_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import DeconError, MissingError, Problem
@@ -151,7 +150,7 @@ class Builder:
             for version in versions:
                 key = shard.fingerprint, version.fingerprint
                 if key not in self._known_pairs:
-                    pairs = pairs_of(self.store, shard, version, self.reader.scan)
+                    pairs = self.reader.pairs(shard, version)
                     if pairs is None:
                         continue
                     self._known_pairs[key] = pairs & self.verdicts.decisive.keys()

@@ -10,7 +10,6 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document
-from decon_core.decisions.leaks import entries_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.parts import index_fingerprint
 from decon_core.scan.blocks import Scanner
@@ -50,17 +49,11 @@ class Rescan:
         numbers = {number for columns in matches for number in columns["part"].tolist()}
         if not numbers:
             return ENTRIES.empty_table()
-        return entries_of(
-            self._reader.store,
-            [
-                (self._versions[number], self._scanner.tile(matches, number, _SHARD))
-                for number in sorted(numbers)
-            ],
-            self._reader.policy,
-            self._reader.scan,
-            source=self._source,
-            verdicts=self._reader.verdicts,
+        tiles = (
+            (self._versions[number], self._scanner.tile(matches, number, _SHARD))
+            for number in sorted(numbers)
         )
+        return self._reader.decide(tiles, source=self._source)
 
 
 def _batch(documents: Sequence[Document]) -> Batch:

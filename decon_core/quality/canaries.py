@@ -24,8 +24,7 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, shard_at
-from decon_core.decisions.leaks import entries_of
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.quality.visibility import indexability
@@ -174,7 +173,7 @@ def _lost(
         (version, read_parquet(scratch.tile(scan, shard.fingerprint, version.fingerprint)))
         for version in versions
     )
-    entries = entries_of(store, tiles, policy, scan, source=shard.source, verdicts=NO_VERDICTS)
+    entries = MatchReader(store, tuple(versions), policy, scan).decide(tiles, source=shard.source)
     best: dict[tuple[object, ...], tuple[bool, float]] = {}
     for entry in entries.to_pylist():
         item = entry["benchmark"], entry["detector"], entry["split"], entry["instance_index"]
