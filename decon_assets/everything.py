@@ -70,7 +70,7 @@ def run_as_job(instance: DagsterInstance, act: Callable[[], Result]) -> Result:
         show_in_timeline(instance, context.run_id)
         results.append(act())
 
-    with watch_interrupts() as interrupts:
+    with watch_interrupts() as check:
         try:
             everything_job(make).execute_in_process(
                 instance=instance,
@@ -80,7 +80,7 @@ def run_as_job(instance: DagsterInstance, act: Callable[[], Result]) -> Result:
             )
         except DagsterExecutionInterruptedError as error:
             raise KeyboardInterrupt from error
-        interrupts.check()
+        check()
     return results[0]
 
 

@@ -45,21 +45,18 @@ def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:
     return MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
 
 
-def pack_and_benchmark(key: str) -> tuple[str, str]:
-    """Split the key of a cell; as text it is `benchmark|pack`, sorted by dimension name."""
-    dimensions = cells.get_partition_key_from_str(str(key)).keys_by_dimension
-    return dimensions[PACK], dimensions[BENCHMARK]
-
-
 def share(*, pack: str, mixture: str) -> MultiPartitionKey:
     """Return the key of the share that a mixture takes from a pack."""
     return MultiPartitionKey({PACK: pack, MIXTURE: mixture})
 
 
-def pack_and_mixture(key: str) -> tuple[str, str]:
-    """Split the key of a share."""
-    dimensions = shares.get_partition_key_from_str(str(key)).keys_by_dimension
-    return dimensions[PACK], dimensions[MIXTURE]
+def pack_and_other(grid: MultiPartitionsDefinition, key: str) -> tuple[str, str]:
+    """Split the key of a cell or share: the pack, and the benchmark or mixture.
+
+    As text it is `benchmark|pack` or `mixture|pack`, sorted by dimension name.
+    """
+    other, pack = sorted(grid.get_partition_key_from_str(str(key)).keys_by_dimension.items())
+    return pack[1], other[1]
 
 
 def align(
@@ -67,11 +64,10 @@ def align(
 ) -> None:
     """Register exactly these keys: append new ones in order, delete the others."""
     name = definition.name or ""
-    registered = instance.get_dynamic_partitions(name)
-    added = [key for key in keys if key not in set(registered)]
-    removed = [key for key in registered if key not in set(keys)]
-    instance.add_dynamic_partitions(name, added)
-    for key in removed:
+    before = dict.fromkeys(instance.get_dynamic_partitions(name))
+    after = dict.fromkeys(keys)
+    instance.add_dynamic_partitions(name, [key for key in after if key not in before])
+    for key in (key for key in before if key not in after):
         instance.delete_dynamic_partition(name, key)
 
 
@@ -90,13 +86,6 @@ class Rectangle:
 
     packs: tuple[str, ...]
     others: tuple[str, ...]
-
-    def corners(self, other: str) -> tuple[MultiPartitionKey, MultiPartitionKey]:
-        """Return the keys of the first and last cell; `other` is the second dimension."""
-        first, last = (
-            MultiPartitionKey({PACK: self.packs[at], other: self.others[at]}) for at in (0, -1)
-        )
-        return first, last
 
     @property
     def n_cells(self) -> int:

@@ -7,9 +7,10 @@ ended.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from typing import NamedTuple
 
 from dagster import (
     AssetKey,
@@ -30,6 +31,7 @@ from decon_assets.graph import GRAPH, Graph
 from decon_assets.planning import Materialized, Request, State, next_requests
 from decon_assets.resources import Decon
 from decon_core.config.load import Config
+from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, format_problems
 from decon_core.inventory import input_files, list_packs
 from decon_core.wording.counts import counted
@@ -86,12 +88,11 @@ class Cursor:
         return ", ".join(f"`{asset}`" for asset in assets)
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """The result of a tick: runs to request or the reason for none, and the new cursor."""
 
     cursor: Cursor
-    requests: tuple[Request, ...] = ()
+    requests: Sequence[Request] = ()
     skip_reason: str = ""
 
 
@@ -107,13 +108,11 @@ def step(
     """Decide what to do next; `load_state` is called only if the store has to be read."""
     if files != cursor.seen:
         # Files may still be being copied: wait until they are unchanged for a tick.
-        return Step(
-            replace(cursor, seen=files),
-            skip_reason="files changed; waiting one tick in case more changes follow",
-        )
+        reason = "files changed; waiting one tick in case more changes follow"
+        return Step(replace(cursor, seen=files), skip_reason=reason)
     if n_unfinished:
-        reason = f"waiting for {counted(n_unfinished, 'unfinished run')}"
-        return Step(cursor, skip_reason=reason)
+        waiting = f"waiting for {counted(n_unfinished, 'unfinished run')}"
+        return Step(cursor, skip_reason=waiting)
     if files != cursor.registered:
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
     if refusal:
@@ -122,7 +121,7 @@ def step(
         return Step(cursor, skip_reason=_settled_reason(cursor))
     requests, asked = next_requests(load_state(), cursor.asked)
     updated = replace(cursor, asked=asked, settled="" if requests else instance_state)
-    return Step(updated, tuple(requests), "" if requests else _settled_reason(updated))
+    return Step(updated, requests, "" if requests else _settled_reason(updated))
 
 
 def _settled_reason(cursor: Cursor) -> str:
@@ -185,7 +184,7 @@ def tick(context: SensorEvaluationContext, decon: Decon, graph: Graph) -> Sensor
             instance_state=_state_of_instance(instance),
             n_unfinished=instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
             refusal=_refusal(instance, files),
-            load_state=lambda: _load_state(config, decon, Materialized(instance, graph)),
+            load_state=lambda: _load_state(config, Materialized(instance, graph)),
         )
     except DeconError as error:  # a problem of the inputs is no failure of the tick
         result = Step(cursor, skip_reason=format_problems(error.problems))
@@ -221,11 +220,9 @@ def _refusal(instance: DagsterInstance, files: str) -> str:
     runs = instance.get_run_records(
         RunsFilter(job_name=job_name("inventory"), tags={FILES_TAG: files}), limit=1
     )
-    for run in runs:
-        reason = _REFUSALS.get(run.dagster_run.status)
-        if reason and _registered_at(instance) <= (run.end_time or 0.0):
-            return reason
-    return ""
+    if not runs or _registered_at(instance) > (runs[0].end_time or 0.0):
+        return ""
+    return _REFUSALS.get(runs[0].dagster_run.status, "")
 
 
 def _registered_at(instance: DagsterInstance) -> float:
@@ -234,6 +231,6 @@ def _registered_at(instance: DagsterInstance) -> float:
     return event.timestamp if event else 0.0
 
 
-def _load_state(config: Config, decon: Decon, known: Materialized) -> State:
-    _, store = decon.open_store()
+def _load_state(config: Config, known: Materialized) -> State:
+    store = open_store(config)
     return State(config, store, tuple(list_packs(store)), known)

@@ -1,7 +1,5 @@
 """Assets of benchmarks: normalized records, the frozen idf snapshot, index parts."""
 
-from collections.abc import Mapping, Sequence
-
 import pyarrow as pa
 from dagster import AllPartitionMapping, AssetDep, AssetExecutionContext, AssetKey
 from dagster import Config as RunConfig
@@ -12,7 +10,7 @@ from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import benchmarks, sorted_keys
-from decon_core.benchmarks.records import Version, current_version, save_records
+from decon_core.benchmarks.records import current_version, save_records
 from decon_core.config.load import Config
 from decon_core.index.idf import (
     current_snapshot,
@@ -64,9 +62,8 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
         origin = benchmark.origin()
         table = benchmark.normalized()
         version = save_records(store, name, table, origin=origin)
-        context.log.debug(
-            f"{name}: {counted(version.n_items, 'item')}, version {version.fingerprint}"
-        )
+        size = counted(version.n_items, "item")
+        context.log.debug(f"{name}: {size}, version {version.fingerprint}")
         n_items += version.n_items
         metadata = {
             "dagster/row_count": version.n_records,
@@ -80,9 +77,8 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
         # A changed benchmark does not rematerialize the snapshot, so its check would not run.
         check = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
         report_for_other_asset(context, *check, result_of(outdated_members(store), is_warning=True))
-    context.log.info(
-        f"{counted(len(context.partition_keys), 'benchmark')}, {counted(n_items, 'item')}"
-    )
+    n_benchmarks = counted(len(context.partition_keys), "benchmark")
+    context.log.info(f"{n_benchmarks}, {counted(n_items, 'item')}")
 
 
 def _splits(table: pa.Table) -> list[dict[str, object]]:
@@ -134,7 +130,11 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
         before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
         frozen = freeze(store, versions, config.policy)
         names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
-        state = f"frozen {_format_change(before, frozen.fingerprint)}"
+        state = f"frozen {frozen.fingerprint}"
+        if before:
+            is_same = before == frozen.fingerprint
+            change = "unchanged" if is_same else f"instead of {before}"
+            state = f"frozen again: {frozen.fingerprint}, {change}"
         context.log.debug(f"{state} from {names}")
     else:
         current_snapshot(store, config.policy)  # raises if counted under other settings
@@ -145,23 +145,14 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
     for problem in outdated:
         context.log.warning(str(problem))
     snapshot = read_current(store)
-    n_members = counted(len(snapshot["members"]), "benchmark")
-    context.log.info(f"{state}, from {n_members}, {counted(snapshot['n_records'], 'record')}")
+    members, n_records = snapshot["members"], counted(snapshot["n_records"], "record")
+    context.log.info(f"{state}, from {counted(len(members), 'benchmark')}, {n_records}")
     return {
         "fingerprint": snapshot["fingerprint"],
         "records": snapshot["n_records"],
-        "members": preview(
-            [{"benchmark": k, "version": v} for k, v in snapshot["members"].items()]
-        ),
+        "members": preview([{"benchmark": k, "version": v} for k, v in members.items()]),
         "members_of_other_versions": len(outdated),
     }
-
-
-def _format_change(before: str, now: str) -> str:
-    """Describe for the log how a freeze changed the fingerprint."""
-    if not before:
-        return now
-    return f"again: {now}, " + ("unchanged" if before == now else f"instead of {before}")
 
 
 @stage(
@@ -183,43 +174,28 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
     """
     snapshot = current_snapshot(store, config.policy)
     versions = [current_version(store, name) for name in sorted_keys(context)]
-    dropped = {}
-    n_indexed = 0
+    parts = {}
     for version in versions:
         name = version.benchmark
-        summary = build_part(store, version, snapshot, config.policy)
-        context.log.debug(f"{name}: {summary.n_indexed} of {counted(version.n_records, 'record')}")
-        n_indexed += summary.n_indexed
-        if not summary.n_indexed:
-            context.log.warning(f"{name}: no indexable record; dropped: {summary.dropped}")
-        dropped[name] = summary.dropped
-    n_records = sum(version.n_records for version in versions)
-    context.log.info(
-        f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of {counted(n_records, 'record')}"
-    )
-    _report_index(context, config, store, versions, dropped)
-
-
-def _report_index(
-    context: AssetExecutionContext,
-    config: Config,
-    store: Store,
-    versions: Sequence[Version],
-    dropped: Mapping[str, Mapping[str, int]],
-) -> None:
-    """Report for each benchmark how much of it each detector can find."""
+        part = parts[name] = build_part(store, version, snapshot, config.policy)
+        context.log.debug(f"{name}: {part.n_indexed} of {counted(version.n_records, 'record')}")
+        if not part.n_indexed:
+            context.log.warning(f"{name}: no indexable record; dropped: {part.dropped}")
     reporter = PartitionReporter(context)
     every = visibilities(store, versions, config.policy)  # one call for all benchmarks of the run
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:
+        dropped = dict(parts[version.benchmark].dropped)
         rows = [one.as_row for one in every if one.benchmark == version.benchmark]
-        reasons = dropped[version.benchmark]
         metadata = {
             "dagster/row_count": version.n_records,
-            "indexed_records": version.n_records - sum(reasons.values()),
-            "dropped": dict(reasons),
+            "indexed_records": version.n_records - sum(dropped.values()),
+            "dropped": dropped,
             "indexable": preview(rows),
             "version": version.fingerprint,
             "index": fingerprint,
         }
         reporter.report(version.benchmark, metadata)
+    n_records = counted(sum(version.n_records for version in versions), "record")
+    n_indexed = sum(part.n_indexed for part in parts.values())
+    context.log.info(f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of {n_records}")

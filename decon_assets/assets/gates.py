@@ -20,18 +20,17 @@ _PAGE = 20
 
 def failed_checks(instance: DagsterInstance, gates: Iterable[str]) -> list[AssetCheckKey]:
     """Return the checks of these gates whose last completed execution failed."""
-    return [key for key in map(check_of, gates) if _has_failed(last_evaluation(instance, key))]
+    last = {key: last_evaluation(instance, key) for key in map(check_of, gates)}
+    return [
+        key
+        for key, one in last.items()
+        if one and not one.passed and one.severity is AssetCheckSeverity.ERROR
+    ]
 
 
 def check_of(gate: str) -> AssetCheckKey:
     asset, _, check = gate.partition(":")
     return AssetCheckKey(AssetKey(asset), check)
-
-
-def _has_failed(evaluation: AssetCheckEvaluation | None) -> bool:
-    return bool(
-        evaluation and not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
-    )
 
 
 def last_evaluation(instance: DagsterInstance, check: AssetCheckKey) -> AssetCheckEvaluation | None:

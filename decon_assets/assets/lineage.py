@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from dagster import AssetKey, TableColumnDep, TableColumnLineage
-
-from decon_assets.assets.metadata import column_schema
+from dagster import (
+    AssetKey,
+    TableColumn,
+    TableColumnConstraints,
+    TableColumnDep,
+    TableColumnLineage,
+    TableSchema,
+)
 
 Column = tuple[str, str]  # asset, column
 ITEM = ("benchmark", "split", "instance_index")  # the columns that name an item
@@ -26,18 +31,16 @@ def columns(schema: pa.Schema, origins: Mapping[str, Column]) -> Mapping[str, An
     Dagster's open-source UI does not show column lineage, so the column descriptions name it too;
     catalogs can read it from Dagster's API.
     """
-    described = pa.schema([_described(column, origins.get(column.name)) for column in schema])
+    described = []
+    for field in schema:
+        about = (field.metadata or {}).get(b"description", b"").decode()
+        if field.name in origins:
+            about = "{} (`{}`: {})".format(about, *origins[field.name]).strip()
+        constraints = TableColumnConstraints(nullable=field.nullable)
+        described.append(TableColumn(field.name, str(field.type), about or None, constraints))
     deps = {
         name: [TableColumnDep(asset_key=AssetKey(other), column_name=column)]
         for name, (other, column) in origins.items()
     }
     lineage = {"dagster/column_lineage": TableColumnLineage(deps_by_column=deps)} if deps else {}
-    return {**column_schema(described), **lineage}
-
-
-def _described(column: pa.Field, origin: Column | None) -> pa.Field:
-    """Append its origin to the description of a column."""
-    if origin is None:
-        return column
-    about = (column.metadata or {}).get(b"description", b"").decode()
-    return column.with_metadata({"description": f"{about} (`{origin[0]}`: {origin[1]})".strip()})
+    return {"dagster/column_schema": TableSchema(columns=described), **lineage}

@@ -1,16 +1,10 @@
-"""Metadata of assets and materializations: column schemas, previews, reports per partition."""
+"""Metadata of materializations: previews, and reports per partition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from dagster import (
-    AssetExecutionContext,
-    MetadataValue,
-    TableColumn,
-    TableColumnConstraints,
-    TableSchema,
-)
+from dagster import AssetExecutionContext, MetadataValue
 
 Metadata = Mapping[str, Any]
 
@@ -24,20 +18,6 @@ RATE = "run_megabytes_per_second"  # metadata key of a scan
 PREVIEW_ROWS = 10
 _CELL_WIDTH = 80
 _HIDDEN = {"fingerprint", "extras"}
-
-
-def column_schema(schema: pa.Schema) -> Mapping[str, Any]:
-    """Return metadata that the UI shows as the asset's columns."""
-    columns = [
-        TableColumn(
-            name=field.name,
-            type=str(field.type),
-            description=(field.metadata or {}).get(b"description", b"").decode() or None,
-            constraints=TableColumnConstraints(nullable=field.nullable),
-        )
-        for field in schema
-    ]
-    return {"dagster/column_schema": TableSchema(columns=columns)}
 
 
 class PartitionReporter:
@@ -72,15 +52,11 @@ def preview(
     if not rows:
         return MetadataValue.md("*nothing*")
     names = list(rows[0])
-    lines = [_line(names), _line(["---"] * len(names))]
-    lines += [_line([_cell(row[name], width) for name in names]) for row in rows[:most]]
+    cells = [[_cell(row[name], width) for name in names] for row in rows[:most]]
+    lines = [f"| {' | '.join(line)} |" for line in (names, ["---"] * len(names), *cells)]
     if len(rows) > most:
         lines.append("\n… and more")
     return MetadataValue.md("\n".join(lines))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _cell(value: object, width: int) -> str:

@@ -1,6 +1,5 @@
 """Assets that people use: mixtures, blends, clean benchmarks and the report."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ from decon_assets.partitions import (
     PACK,
     benchmarks,
     blends,
-    pack_and_mixture,
+    pack_and_other,
     share,
     shares,
     sorted_keys,
@@ -79,15 +78,12 @@ _RATES = (
 )
 # The report has some 200 columns: shown are the tables used most, which have upstream columns.
 _REPORT_SCHEMA = pa.schema(
-    [
-        column.with_name(f"{name}.{column.name}")
-        for name in ("items", "removed")
-        for column in TABLES[name].schema
-    ]
+    column.with_name(f"{name}.{column.name}")
+    for name in ("items", "removed")
+    for column in TABLES[name].schema
 )
 _MIXTURE_COLUMNS = (
-    *("mixture", "is_current", "n_documents_in", "n_documents_out"),
-    *("n_cut", "n_tokens_out"),
+    *("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out"),
 )
 
 
@@ -123,37 +119,36 @@ def mixture(context: AssetExecutionContext, config: Config, store: Store) -> Non
     for any pack of its source. A refused share does not stop the others of the run.
     """
     builder = builder_of(config, store)
-    keys = [pack_and_mixture(key) for key in sorted_keys(context)]
+    keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
     packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
     wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
     errors: list[DeconError] = []
-    built: list[str] = []
+    built: dict[str, Summary] = {}
     reporter = PartitionReporter(context)
-    summaries: list[Summary] = []
+    made_from = {
+        "policy": config.policy.thresholds,
+        "scan": builder.reader.scan,
+        "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
+    }
     for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
         try:
             summary = future.result()
         except DeconError as error:
             errors.append(error)
             continue
-        summaries.append(summary)
-        context.log.debug(
-            f"{one.name}, {pack.name}: {summary.n_documents_out} of {summary.n_documents_in} "
-            f"documents, {summary.n_cut} of them cut"
-        )
+        n_kept = f"{summary.n_documents_out} of {summary.n_documents_in} documents"
+        context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {summary.n_cut} of them cut")
         key = share(pack=pack.name, mixture=one.name)
-        made_from = {
-            "policy": config.policy.thresholds,
-            "scan": builder.reader.scan,
-            "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
-        }
         reporter.report(key, {**_share_metadata(summary), **made_from})
-        built.append(key)
+        built[key] = summary
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
     scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
     if errors:
         scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
-    context.log.info(f"{scope}, {_format_kept(summaries)}")
+    n_in = counted(sum(one.n_documents_in for one in built.values()), "document")
+    n_out = sum(one.n_documents_out for one in built.values())
+    n_cut = sum(one.n_cut for one in built.values())
+    context.log.info(f"{scope}, {n_out:,} of {n_in} kept, {n_cut:,} of them cut")
     if errors:
         inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
         report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
@@ -161,14 +156,6 @@ def mixture(context: AssetExecutionContext, config: Config, store: Store) -> Non
         raise errors[0]
     if errors:
         raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
-
-
-def _format_kept(summaries: Sequence[Summary]) -> str:
-    """Format how many documents the shares of a run keep in total."""
-    n_in = sum(one.n_documents_in for one in summaries)
-    n_out = sum(one.n_documents_out for one in summaries)
-    n_cut = sum(one.n_cut for one in summaries)
-    return f"{n_out:,} of {counted(n_in, 'document')} kept, {n_cut:,} of them cut"
 
 
 def _share_metadata(summary: Summary) -> dict[str, object]:
@@ -217,19 +204,16 @@ def blend(context: AssetExecutionContext, config: Config, store: Store) -> None:
             ]
             continue
         built.append(result)
+        size = f"{counted(result.n_documents, 'document')}, {counted(result.n_tokens, 'token')}"
         context.log.debug(
-            f"{one.name}: {counted(result.n_documents, 'document')}, "
-            f"{counted(result.n_tokens, 'token')}, "
-            f"{result.n_test_texts} test items; at most {result.most_passes:g} passes "
-            "through a source"
+            f"{one.name}: {size}, {result.n_test_texts} test items; at most "
+            f"{result.most_passes:g} passes through a source"
         )
         reporter.report(one.name, _blend_metadata(result))
-    context.log.info(
-        f"{counted(len(built), 'blend')}, "
-        f"{counted(sum(one.n_documents for one in built), 'document')}, "
-        f"{counted(sum(one.n_tokens for one in built), 'token')}, "
-        f"{sum(one.n_test_texts for one in built):,} test items"
-    )
+    n_documents = counted(sum(one.n_documents for one in built), "document")
+    n_tokens = counted(sum(one.n_tokens for one in built), "token")
+    n_items = f"{sum(one.n_test_texts for one in built):,} test items"
+    context.log.info(f"{counted(len(built), 'blend')}, {n_documents}, {n_tokens}, {n_items}")
     if problems:
         inspection = inspect_changed_blends(store, config.blends)
         report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
@@ -272,10 +256,8 @@ def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store
     n_items = n_left = n_questions = 0
     versions = (current_version(builder.store, name) for name in sorted_keys(context))
     for summary in build_clean_benchmarks(builder, versions):
-        name = summary.benchmark
-        context.log.debug(
-            f"{name}: {summary.n_items_left} of {counted(summary.n_items, 'item')} left"
-        )
+        name, of_items = summary.benchmark, counted(summary.n_items, "item")
+        context.log.debug(f"{name}: {summary.n_items_left} of {of_items} left")
         n_items += summary.n_items
         n_left += summary.n_items_left
         n_questions += summary.n_question_only
@@ -287,10 +269,8 @@ def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store
         }
         reporter.report(name, metadata)
     n_benchmarks = counted(len(context.partition_keys), "benchmark")
-    context.log.info(
-        f"{n_benchmarks}, {n_left:,} of {counted(n_items, 'item')} left, {n_questions:,} "
-        "question-only"
-    )
+    left = f"{n_left:,} of {counted(n_items, 'item')} left"
+    context.log.info(f"{n_benchmarks}, {left}, {n_questions:,} question-only")
 
 
 @stage(
@@ -315,17 +295,10 @@ def report(context: AssetExecutionContext, config: Config, store: Store) -> Meta
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
-    versions = current_versions(config, store)
-    packs = list_packs(store)
+    versions, packs = current_versions(config, store), list_packs(store)
     summary = build_report(
-        store,
-        packs,
-        versions,
-        config.policy,
-        config.mixtures,
-        config.blends,
-        config.showing,
-        verdicts_of(config),
+        *(store, packs, versions, config.policy, config.mixtures, config.blends),
+        *(config.showing, verdicts_of(config)),
     )
     context.log.info(
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
@@ -336,16 +309,14 @@ def report(context: AssetExecutionContext, config: Config, store: Store) -> Meta
     if summary.gaps:
         n_shards = sum(len(pack.shards) for pack in packs)
         context.log.warning(incomplete_notice(len(summary.gaps), n_shards))
+    not_scanned = [
+        {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
+        for one in summary.gaps
+    ]
     return {
         "dagster/row_count": summary.n_items,
         "is_complete": not summary.gaps,
-        "not_scanned": preview(
-            [
-                {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
-                for one in summary.gaps
-            ],
-            width=_REASON_WIDTH,
-        ),
+        "not_scanned": preview(not_scanned, width=_REASON_WIDTH),
         "database": MetadataValue.path(store.report),
         "items": summary.n_items,
         "leaked_items": summary.n_leaked,
@@ -367,22 +338,17 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
     thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     rates = [{name: row[name] for name in _RATES} for row in summary["benchmarks"]]
     mixtures = [
-        {
-            **{name: row[name] for name in _MIXTURE_COLUMNS},
-            "folder": str(store.mixtures(row["mixture"])),
-        }
+        {name: row[name] for name in _MIXTURE_COLUMNS}
+        | {"folder": str(store.mixtures(row["mixture"]))}
         for row in summary["mixtures"]
     ]
+    tables = [{"table": name, "about": one.about} for name, one in TABLES.items()]
     return {
         "leak_rates": leak_rates(rates),
         "by_benchmark": preview(rates, most=_MAX_BENCHMARKS_SHOWN),
         "scores": scores(score_bins(store.report), thresholds),
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
-        "tables": preview(
-            [{"table": name, "about": one.about} for name, one in TABLES.items()],
-            width=_ABOUT_WIDTH,
-            most=len(TABLES),
-        ),
+        "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
         "tiles": MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
     }
 

@@ -19,8 +19,8 @@ from decon_assets.assets.lineage import ITEM, same
 from decon_assets.assets.metadata import RATE, Metadata, PartitionReporter, preview
 from decon_assets.assets.plots import scores
 from decon_assets.assets.stage import stage
-from decon_assets.partitions import BENCHMARK, PACK, cells, pack_and_benchmark, sorted_keys
-from decon_core.benchmarks.records import Version, current_version
+from decon_assets.partitions import BENCHMARK, PACK, cells, pack_and_other, sorted_keys
+from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import freeze_common
@@ -50,15 +50,13 @@ _SECONDS_BETWEEN_LOG_LINES = 10.0
 _MAX_NGRAMS_SHOWN = 20
 _MAX_SHARDS_PLOTTED = 500
 _TEXTS = ("question", "answer", "passage")
+_COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
 
 @stage(
     missing=missing_cells,
     deps=[
-        AssetDep(
-            index,
-            partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK),
-        ),
+        AssetDep(index, partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK)),
         AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
     ],
     partitions_def=cells,
@@ -89,11 +87,7 @@ def scan(context: AssetExecutionContext, config: Config, store: Store) -> None:
         except CorpusError as error:
             problems += error.problems
             continue
-        total.n_shards_read += part.n_shards_read
-        total.n_tiles_written += part.n_tiles_written
-        total.n_tiles_present += part.n_tiles_present
-        total.n_bytes += part.n_bytes
-        total.seconds += part.seconds
+        total += part
     if problems:
         report_before_failure(
             context,
@@ -111,7 +105,7 @@ def _complete_cells(context: AssetExecutionContext, config: Config, store: Store
     fingerprint = scan_fingerprint(store, config.policy)
 
     def is_complete(key: str) -> bool:
-        pack, benchmark = pack_and_benchmark(key)
+        pack, benchmark = pack_and_other(cells, key)
         version = current_version(store, benchmark)
         return not missing_tiles(store, [packs[pack]], [version], fingerprint)
 
@@ -121,7 +115,7 @@ def _complete_cells(context: AssetExecutionContext, config: Config, store: Store
 def _groups(context: AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
     """Return the packs of a run by the benchmarks that are requested for them."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for pack, benchmark in map(pack_and_benchmark, context.partition_keys):
+    for pack, benchmark in (pack_and_other(cells, key) for key in context.partition_keys):
         wanted[pack].add(benchmark)
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for pack in sorted(wanted):
@@ -152,6 +146,11 @@ def _scan_group(
             f"shard {n_done} of {n_shards}: {rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
         )
 
+    others = [
+        name
+        for name in benchmarks_of(config)
+        if name not in benchmarks and store.current_records(name).is_file()
+    ]
     return scan_packs(
         store,
         packs,
@@ -159,17 +158,8 @@ def _scan_group(
         config.policy,
         workers=wanted_workers(),
         on_progress=log_progress,
-        along=_others(config, store, benchmarks),
+        along=[current_version(store, name) for name in others],
     )
-
-
-def _others(config: Config, store: Store, benchmarks: Collection[str]) -> list[Version]:
-    """Return the other benchmark versions, to scan shards for them too while they are read."""
-    return [
-        current_version(store, name)
-        for name in benchmarks_of(config)
-        if name not in benchmarks and store.current_records(name).is_file()
-    ]
 
 
 def _describe(
@@ -181,33 +171,21 @@ def _describe(
         "run_tiles_already_there": total.n_tiles_present,
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
-    context.log.info(
-        f"read {counted(total.n_shards_read, 'shard')}, wrote "
-        f"{counted(total.n_tiles_written, 'tile')}, "
-        f"{total.n_tiles_present} existed already"
-    )
+    n_read = counted(total.n_shards_read, "shard")
+    n_written = counted(total.n_tiles_written, "tile")
+    context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
     fingerprint = scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
     keys = sorted_keys(context)
-    pairs = [pack_and_benchmark(key) for key in keys]
+    pairs = [pack_and_other(cells, key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
     for key, (pack, benchmark) in zip(keys, pairs, strict=True):
         if reporter.is_full:
             break
-        counts = count_cell(store, packs[pack], current_version(store, benchmark), config.policy)
-        reporter.report(
-            key,
-            {
-                "documents": counts.n_documents,
-                "unreadable_rows": counts.n_unreadable,
-                "matches": counts.n_matches,
-                "fingerprint": fingerprint,
-                **run,
-                **plot,
-            },
-        )
+        counts = count_cell(store, packs[pack], current_version(store, benchmark), fingerprint)
+        reporter.report(key, {**counts, "fingerprint": fingerprint, **run, **plot})
         plot = {}
 
 
@@ -241,18 +219,14 @@ def common_ngrams(context: AssetExecutionContext, config: Config, store: Store) 
     versions = current_versions(config, store)
     fingerprint = scan_fingerprint(store, config.policy)
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
-    gaps = gaps_of(store, list_packs(store), versions, fingerprint)
+    packs = list_packs(store)
+    gaps = gaps_of(store, packs, versions, fingerprint)
     for gap in gaps:
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
+    index, missing = index_fingerprint(store, config.policy), missing_by_shard(gaps)
     table = freeze_common(
-        store,
-        list_packs(store),
-        versions,
-        config.policy,
-        index=index_fingerprint(store, config.policy),
-        scan=fingerprint,
-        missing=missing_by_shard(gaps),
+        store, packs, versions, config.policy, index=index, scan=fingerprint, missing=missing
     )
     most = table.sort_by([("share", "descending")]).slice(0, _MAX_NGRAMS_SHOWN)
     context.log.info(f"{table.num_rows} common n-grams")
@@ -260,7 +234,5 @@ def common_ngrams(context: AssetExecutionContext, config: Config, store: Store) 
         "dagster/row_count": table.num_rows,
         "share": config.policy.common_share,
         "are_left_out": config.policy.leave_out_common,
-        "most_common": preview(
-            most.select(["source", "benchmark", "text", "n_documents"]).to_pylist()
-        ),
+        "most_common": preview(most.select(_COMMON_COLUMNS).to_pylist()),
     }

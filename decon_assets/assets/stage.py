@@ -42,10 +42,6 @@ Body = Callable[[AssetExecutionContext, Config, Store], Metadata | None]
 Problems = Callable[[Config, Store], Sequence[Problem]]
 
 
-def _no_problems(_: Config, __: Store) -> Sequence[Problem]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Stage:
     """What a plan needs to know of an asset."""
@@ -76,8 +72,8 @@ def stage(
     run_config: type[RunConfig] | None = None,
     is_required: bool = False,
     priority: int = 0,
-    remarks: Problems = _no_problems,
-    unmet: Problems = _no_problems,
+    remarks: Problems = lambda *_: (),
+    unmet: Problems = lambda *_: (),
 ) -> Callable[[Body], AssetsDefinition]:
     """Declare an asset of the pipeline.
 
@@ -85,11 +81,18 @@ def stage(
     upstream check blocks it; what it returns is the metadata of an unpartitioned asset.
     """
 
+    dimensions: tuple[str, ...] = ()
+    backfill_policy = None
+    if isinstance(partitions_def, MultiPartitionsDefinition):
+        dimensions = PACK, *sorted({*partitions_def.partition_dimension_names} - {PACK})
+        backfill_policy = BackfillPolicy.multi_run(MOST_CELLS)
+    elif partitions_def:  # without a policy, each partition of a backfill would be a run of its own
+        dimensions = (partitions_def.name or "",)
+        backfill_policy = BackfillPolicy.single_run()
+
     def declare(body: Body) -> AssetsDefinition:
         name = body.__name__
-        STAGES[name] = Stage(
-            name, missing, _dimensions(partitions_def), is_required, priority, remarks, unmet
-        )
+        STAGES[name] = Stage(name, missing, dimensions, is_required, priority, remarks, unmet)
 
         def execute(context: AssetExecutionContext, decon: Decon) -> None:
             with dagster_failures(), decon.writable_store() as (config, store):
@@ -102,7 +105,7 @@ def stage(
             description=cleandoc(body.__doc__ or ""),
             deps=[one if isinstance(one, AssetDep) else AssetDep(one) for one in deps],
             partitions_def=partitions_def,
-            backfill_policy=_backfill_policy(partitions_def),
+            backfill_policy=backfill_policy,
             pool=pool,
             group_name=group,
             owners=OWNERS,
@@ -113,19 +116,6 @@ def stage(
         )(execute)
 
     return declare
-
-
-def _dimensions(partitions: Partitions | None) -> tuple[str, ...]:
-    if isinstance(partitions, MultiPartitionsDefinition):
-        return PACK, *sorted({*partitions.partition_dimension_names} - {PACK})
-    return (partitions.name or "",) if partitions else ()
-
-
-def _backfill_policy(partitions: Partitions | None) -> BackfillPolicy | None:
-    """Return the policy for a backfill; without one, each partition would be a run of its own."""
-    if isinstance(partitions, MultiPartitionsDefinition):
-        return BackfillPolicy.multi_run(MOST_CELLS)
-    return BackfillPolicy.single_run() if partitions else None
 
 
 def require_unblocked(

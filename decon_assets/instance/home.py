@@ -135,8 +135,7 @@ def _fail_dead_runs(instance: DagsterInstance) -> None:
 
     Otherwise such a run would look active forever, and the UI's queue would wait for it.
     """
-    unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
-    for run in instance.get_runs(unfinished):
+    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})):
         instance.report_run_failed(run, "the process of this run died")
         free_slots_of(instance, run.run_id)
 

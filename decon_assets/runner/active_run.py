@@ -49,8 +49,12 @@ def active_run(config_path: Path) -> ActiveRun | None:
     an unfinished run of the command line without the lock is one whose process died.
     """
     home = home_for(config_path)
-    is_locked = _is_locked(home)
-    started = _newest_started(home, is_locked=is_locked)
+    is_locked, started = _is_locked(home), None
+    if _has_runs(home):
+        from dagster import DagsterInstance
+
+        with DagsterInstance.from_config(str(home.resolve())) as instance:
+            started = next(_started(instance, is_locked=is_locked), None)
     if started is None and not is_locked:
         return None
     asset, since = started or ("", None)
@@ -71,19 +75,10 @@ def _is_locked(home: Path) -> bool:
     return False
 
 
-def _newest_started(home: Path, *, is_locked: bool) -> tuple[str, datetime | None] | None:
-    """Return asset and start time of the newest started run; None if there is none."""
-    if not _has_runs(home):
-        return None
-    from dagster import DagsterInstance
-
-    with DagsterInstance.from_config(str(home.resolve())) as instance:
-        return next(_started(instance, is_locked=is_locked), None)
-
-
 def _started(
     instance: DagsterInstance, *, is_locked: bool
 ) -> Iterator[tuple[str, datetime | None]]:
+    """Yield asset and start time of the started runs, the newest first."""
     from dagster import DagsterRunStatus, RunsFilter
 
     statuses = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from operator import add
 from typing import Any
 
 from decon_core.benchmarks.records import Version
@@ -87,6 +88,9 @@ class ScanSummary:
     n_tiles_present: int = 0
     n_bytes: int = 0
     seconds: float = 0.0
+
+    def __add__(self, other: ScanSummary) -> ScanSummary:
+        return ScanSummary(*map(add, astuple(self), astuple(other)))
 
 
 # Shards done, all shards; bytes read, all bytes; seconds.

@@ -131,22 +131,12 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
                 yield shard, read_refusal(store, shard)
 
 
-@dataclass(frozen=True)
-class CellCounts:
-    """Counts of one pack and one benchmark version, from all runs that scanned them."""
-
-    n_documents: int
-    n_unreadable: int
-    n_matches: int
-
-
-def count_cell(store: Store, pack: Pack, version: Version, policy: Policy) -> CellCounts:
-    """Read the counts of a scanned cell from its ledgers and tiles."""
-    scan = scan_fingerprint(store, policy)
+def count_cell(store: Store, pack: Pack, version: Version, scan: str) -> dict[str, int]:
+    """Read the counts of a scanned cell from its ledgers and tiles, as of all runs."""
     ledgers = [read_json(store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
     tiles = [store.tile(scan, shard.fingerprint, version.fingerprint) for shard in pack.shards]
-    return CellCounts(
-        sum(ledger["n_documents"] for ledger in ledgers),
-        sum(len(ledger["unreadable"]) for ledger in ledgers),
-        sum(count_rows(tile, MATCHES) for tile in tiles),
-    )
+    return {
+        "documents": sum(ledger["n_documents"] for ledger in ledgers),
+        "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),
+        "matches": sum(count_rows(tile, MATCHES) for tile in tiles),
+    }
