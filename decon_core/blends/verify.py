@@ -26,7 +26,7 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
 from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products, read_manifest
-from decon_core.mixtures.verify import Verification, scan_output, scanned_counts
+from decon_core.mixtures.verify import Verification
 from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
@@ -65,11 +65,8 @@ def verify_blend(
     names = [part["file"] for part in read_json(folder / MANIFEST)["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
-    problems = scan_output(builder, [pack], workers=workers, on_progress=on_progress)
-    if problems:
-        result.problems += problems
-        return result
-    _check_scan(blender, blend, pack, result)
+    if result.scan(builder, [pack], workers=workers, on_progress=on_progress):
+        _check_scan(blender, blend, pack, result)
     return result
 
 
@@ -78,14 +75,9 @@ def _check_files(blender: Blender, blend: Blend, folder: Path) -> list[Problem]:
         return [Problem(str(folder), "no manifest", "a blend", "`decon-assets run` builds it")]
     manifest = read_manifest(folder / MANIFEST)
     if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
-        return [
-            Problem(
-                str(folder),
-                "a manifest of another mixture, benchmarks or settings, or a damaged one",
-                "one made from the current inputs",
-                "`decon-assets run` builds it again",
-            )
-        ]
+        found = "a manifest of another mixture, benchmarks or settings, or a damaged one"
+        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
+        return [Problem(str(folder), found, expected, remedy)]
     return blend_faults(folder) or [*_check_plan(blender, blend, folder)]
 
 
@@ -120,10 +112,10 @@ def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerific
     for number, shard in enumerate(pack.shards):
         listed = texts.filter(pa.compute.equal(texts["part"], number))
         n_tokens = int(listed["n_tokens"].to_numpy().sum())
-        found = scanned_counts(builder.reader, shard)
-        if not result.add_counts(shard, found, listed.num_rows, n_tokens):
+        if not result.add_counts(builder.reader, shard, listed.num_rows, n_tokens):
             continue
-        items = _items_by_row(listed)
+        inserted = listed.filter(pa.compute.is_null(listed["shard"])).select(["row", *_NAME])
+        items = {item["row"]: _name(item) for item in inserted.to_pylist()}
         result.n_test_texts += len(items)
         for row, entries in _leaks(blender, mixture, shard, listed):
             if row in items:
@@ -144,25 +136,17 @@ def _leaks(
 ) -> list[tuple[int, list[Any]]]:
     """Return the leaks in the rows of a part, by row, with the settings of each row's source."""
     looked_for = Mixture(name=mixture.name, leaks=mixture.leaks)
-    sources = listed["source"].to_pylist()
+    sources, reader = listed["source"].to_pylist(), blender.builder.reader
     return sorted(
         (row, entries)
         for source in sorted(set(sources))
-        for row, entries in leaks_of(
-            blender.builder.reader, shard, looked_for, source=source
-        ).items()
+        for row, entries in leaks_of(reader, shard, looked_for, source=source).items()
         if sources[row] == source
     )
 
 
 def _name(entry: Mapping[str, Any]) -> Name:
     return entry["benchmark"], entry["split"], entry["instance_index"]
-
-
-def _items_by_row(listed: pa.Table) -> dict[int, Name]:
-    """Return the inserted items of a part, by row."""
-    items = listed.filter(pa.compute.is_null(listed["shard"])).select(["row", *_NAME])
-    return {item["row"]: _name(item) for item in items.to_pylist()}
 
 
 def _unseen(folder: Path) -> set[Name]:

@@ -274,4 +274,4 @@ def _write_optional(
     if request.has_clean_evals and not outcome.is_incomplete:
         unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
         folder = request.out / CLEAN_FOLDER
-        write_clean_evals(folder, store, versions, leaked, request.policy, unseen=unseen)
+        write_clean_evals(folder, store, versions, leaked, request.policy, unseen)

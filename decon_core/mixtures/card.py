@@ -93,10 +93,14 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
         for name in sorted({one["source"] for one in manifests})
     ]
     removed = sum((Counter(one["totals"]["removed"]) for one in manifests), Counter())
+    licenses, license_name = settings["declared"]["licenses"], "other"
+    if licenses and licenses["unknown"] != "keep" and len(licenses["allow"]) == 1:
+        (only,) = licenses["allow"]  # all documents have the same one, unless it is a pattern
+        license_name = "other" if {*"*?["} & {*only} else only.lower()
     return render(
         "mixtures/card.md.j2",
         settings=settings,
-        license=_license(settings["declared"]["licenses"]),
+        license=license_name,
         size=size_of(totals["n_documents_out"]),
         packs=[share.manifest["pack"] for share in shares if share.has_files],
         pattern=_PATTERN,
@@ -119,22 +123,12 @@ def _totals(manifests: Iterable[Value]) -> Mapping[str, int]:
 
 def _leaks(shares: Iterable[Share]) -> list[tuple[str, int, int]]:
     """Return name, documents and tokens of each detector and benchmark, then of any leak."""
-    n_documents: Counter[tuple[str, str]] = Counter({("", ""): 0})
-    n_tokens: Counter[tuple[str, str]] = Counter()
+    n_documents, n_tokens = Counter({("", ""): 0}), Counter[tuple[str, str]]()
     for share in shares:
         n_documents.update(share.leaks.n_documents)
         n_tokens.update(share.leaks.n_tokens)
     keys = [*sorted(n_documents.keys() - {("", "")}), ("", "")]
     return [(" ".join(key).strip() or "any leak", n_documents[key], n_tokens[key]) for key in keys]
-
-
-def _license(licenses: Value | None) -> str:
-    """Return the license if all documents have the same one, else "other"."""
-    if not licenses or licenses["unknown"] == "keep" or len(licenses["allow"]) != 1:
-        return "other"
-    (name,) = licenses["allow"]
-    is_pattern = any(sign in name for sign in "*?[")
-    return "other" if is_pattern else str(name).lower()
 
 
 def size_of(n_documents: int) -> str:

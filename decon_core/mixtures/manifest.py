@@ -38,24 +38,18 @@ def fingerprint_of(value: object) -> str:
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
-def listed_files(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the hashes of the files that a manifest of any product lists, by path."""
+def listed_files(manifest: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return hashes and sizes of the files that a manifest of any product lists, by path.
+
+    The size of some files is not listed.
+    """
     if FILES in manifest:
-        return dict(manifest[FILES])
-    if "parts" in manifest:
-        return {**_of_files(manifest["parts"], "output"), **manifest["tables"]}
-    return {**_of_files(manifest["shards"], "output"), REMOVED_FILE: manifest["removed"]}
-
-
-def _listed_sizes(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """Return the sizes of those files whose size a manifest lists."""
-    if "sizes" in manifest:
-        return dict(manifest["sizes"])
-    return _of_files(manifest["parts" if "parts" in manifest else "shards"], "n_bytes")
-
-
-def _of_files(entries: Iterable[Mapping[str, Any]], field: str) -> dict[str, Any]:
-    return {entry["file"]: entry[field] for entry in entries}
+        return dict(manifest[FILES]), manifest.get("sizes", {})
+    is_blend = "parts" in manifest
+    entries = manifest["parts" if is_blend else "shards"]
+    others = manifest["tables"] if is_blend else {REMOVED_FILE: manifest["removed"]}
+    hashes = {entry["file"]: entry["output"] for entry in entries}
+    return hashes | others, {entry["file"]: entry["n_bytes"] for entry in entries}
 
 
 def read_manifest(path: Path) -> Manifest | None:
@@ -76,12 +70,12 @@ def current_manifest(path: Path, fingerprint: str) -> Manifest | None:
     if manifest is None or manifest.get("fingerprint") != fingerprint:
         return None
     try:
-        is_whole = all((path.parent / name).is_file() for name in listed_files(manifest)) and all(
-            (path.parent / name).stat().st_size == n_bytes
-            for name, n_bytes in _listed_sizes(manifest).items()
-        )
+        hashes, sizes = listed_files(manifest)
     except (KeyError, TypeError):
         return None  # in an older format: rebuilt
+    is_whole = all((path.parent / name).is_file() for name in hashes) and all(
+        (path.parent / name).stat().st_size == n_bytes for name, n_bytes in sizes.items()
+    )
     return manifest if is_whole else None
 
 
@@ -95,12 +89,11 @@ def file_faults(folder: Path, manifest: Mapping[str, Any], *others: str) -> Iter
 
     Unknown files are faults: a loader that reads the folder would read them, too.
     """
-    listed = listed_files(manifest)
+    listed, _ = listed_files(manifest)
     for name, content in listed.items():
         file = folder / name
         if not file.is_file() or hash_file(file) != content:
-            expected = "the file as it was written"
-            yield Problem(str(file), "checksum mismatch", expected, REBUILD)
+            yield Problem(str(file), "checksum mismatch", "the file as it was written", REBUILD)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for name in sorted(files.difference(listed, others)):
         found, expected = "a file that no manifest names", "no such file"
@@ -114,15 +107,10 @@ def inspect_products(
     faults: Callable[[Path], Iterable[Problem]],
 ) -> Inspection:
     """Verify the products, by name, that were built or modified since the last inspection."""
-    stamps = {
-        name: stamp_of_files(folder, MANIFEST)
-        for name, folder in folders.items()
-        if (folder / MANIFEST).is_file()
-    }
+    built = {name: one for name, one in folders.items() if (one / MANIFEST).is_file()}
+    stamps = {name: stamp_of_files(folder, MANIFEST) for name, folder in built.items()}
     return inspect_changed(store, what, stamps, lambda name: faults(folders[name]))
 
-
-# Mixtures -----------------------------------------------------------------------------------------
 
 _COUNTS = ("n_documents_in", "n_documents_out", "n_tokens_in", "n_tokens_out", "n_cut")
 
