@@ -118,11 +118,8 @@ class Blender:
         with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
             written = _write(plan, draft, self.builder.policy, workers)
-            manifest = {
-                **self._inputs(blend),
-                "fingerprint": fingerprint,
-                **_account(plan, written, draft),
-            }
+            account = _account(plan, written, draft)
+            manifest = {**self._inputs(blend), "fingerprint": fingerprint, **account}
             write_json(draft / MANIFEST, manifest)
             _update_card(draft, read_json(draft / MANIFEST))
         return BlendSummary.of(manifest, folder, was_there=False)
@@ -137,9 +134,8 @@ class Blender:
         """Return a hash of all inputs: settings, packs of the mixture, inserted benchmarks."""
         mixture = self.mixture_of(blend)
         packs = self._pack_fingerprints[mixture.name]
-        return fingerprint_of(
-            [_FORMAT, blend.to_json(), mixture.name, packs, self._versions(blend)]
-        )
+        versions = self._versions(blend)
+        return fingerprint_of([_FORMAT, blend.to_json(), mixture.name, packs, versions])
 
     @cached_property
     def _pack_fingerprints(self) -> dict[str, list[str]]:
@@ -159,29 +155,22 @@ class Blender:
     def _versions(self, blend: Blend) -> dict[str, str]:
         """Return the fingerprints of the benchmarks whose items a blend inserts."""
         named = {name for one in blend.contamination for name in one.benchmarks}
-        return {
-            version.benchmark: version.fingerprint
-            for version in sorted(self.builder.versions, key=lambda version: version.benchmark)
-            if version.benchmark in named
-        }
+        versions = {one.benchmark: one.fingerprint for one in self.builder.versions}
+        return {name: versions[name] for name in sorted(versions) if name in named}
 
     def _inputs(self, blend: Blend) -> dict[str, Any]:
         builder = self.builder
         mixture = builder.effective(self.mixture_of(blend))
+        needed, folder = builder.reader.needed_by(mixture), builder.store.mixtures(mixture.name)
+        packs = [pack.name for pack in self._packs(mixture)]
         return {
             "blend": blend.name,
             "declared": blend.to_json(),
             "mixture": {
                 "name": mixture.name,
                 "declared": mixture.to_json(),
-                "benchmarks": {
-                    version.benchmark: version.fingerprint
-                    for version in builder.reader.needed_by(mixture)
-                },
-                "manifests": {
-                    pack.name: hash_file(builder.store.mixture(mixture.name, pack.name) / MANIFEST)
-                    for pack in self._packs(mixture)
-                },
+                "benchmarks": {one.benchmark: one.fingerprint for one in needed},
+                "manifests": {name: hash_file(folder / name / MANIFEST) for name in packs},
             },
             "benchmarks": self._versions(blend),
             "seed": blend.seed,
@@ -215,9 +204,6 @@ def _write(plan: Plan, folder: Path, policy: Policy, workers: int) -> list[Writt
     return sorted(written, key=lambda one: one.part.number)
 
 
-# Manifest -----------------------------------------------------------------------------------------
-
-
 def _account(plan: Plan, written: Sequence[WrittenPart], folder: Path) -> dict[str, Any]:
     """Write the tables; return the manifest entries of tables and parts."""
     n_tokens = planned_tokens(plan)
@@ -244,9 +230,6 @@ def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str
         "n_bytes": one.n_bytes,
         "output": one.output,
     }
-
-
-# Existing blends ----------------------------------------------------------------------------------
 
 
 def has_card(folder: Path, manifest: Mapping[str, Any]) -> bool:

@@ -36,9 +36,8 @@ class Insertions:
 
     def in_order(self) -> Insertions:
         order = np.argsort(self.place, kind="stable")
-        place, item, part, copy = (
-            column[order] for column in (self.place, self.item, self.part, self.copy)
-        )
+        columns = (self.place, self.item, self.part, self.copy)
+        place, item, part, copy = (column[order] for column in columns)
         return Insertions(place, item, part, copy, np.sort(self.replaced))
 
 
@@ -85,9 +84,6 @@ def insert(room: Room, contamination: Contamination, sizes: Integers, name: str)
         item[in_copy] = shuffled(f"{name} copy {number}", n_items)[unit[in_copy] % n_items]
     place = _documents_for(room, contamination, batch, sizes[item, part])
     return Insertions(place, item, part, copy, place).in_order()
-
-
-# Batches ------------------------------------------------------------------------------------------
 
 
 def _batches_with_room(room: Room, contamination: Contamination) -> tuple[Integers, Integers]:
@@ -169,9 +165,6 @@ def _documents_for(
     return place
 
 
-# By ratio -----------------------------------------------------------------------------------------
-
-
 def _by_ratio(
     room: Room, contamination: Contamination, ratio: float, sizes: Integers, name: str
 ) -> Insertions:
@@ -225,9 +218,8 @@ def _documents_by_ratio(
     if not replaced or n_removed + largest / 2 < wanted:
         found = f"{n_removed:,} tokens of documents that may be replaced"
         where = f"contamination with {', '.join(contamination.benchmarks)}"
-        raise ConfigError(
-            Problem(where, found, f"{wanted:,.0f}", "a longer blend, or more sources in `into`")
-        )
+        remedy = "a longer blend, or more sources in `into`"
+        raise ConfigError(Problem(where, found, f"{wanted:,.0f}", remedy))
     return np.array(sorted(replaced), np.int64)
 
 
