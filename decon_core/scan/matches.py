@@ -99,8 +99,7 @@ def finding_columns(
                 parts[name].append(_part_at(document, span[0]) if span else None)
             spans["question_char"].append(question)
             spans["answer_char"].append(answer)
-    columns["doc_id"] = _objects(ids)
-    columns["words"] = _objects(words)
+    columns |= {"doc_id": _objects(ids), "words": _objects(words)}
     for name, of_rows in spans.items():
         for at, edge in enumerate(("start", "stop")):
             edges = [span[at] if span else _ABSENT for span in of_rows]

@@ -138,7 +138,7 @@ def scan_packs(
     for job, future in run_jobs(scan_shard, jobs, workers=n_workers, on_advance=report):
         n_done += 1
         try:
-            if future.result() is not None:
+            if future.result():
                 summary.n_shards_read += 1
                 summary.n_tiles_written += len(job.versions)
         except CorpusError as error:
@@ -194,26 +194,26 @@ def sort_versions(versions: Sequence[Version]) -> tuple[Version, ...]:
     return tuple(sorted(versions, key=lambda version: version.benchmark))
 
 
-def scan_shard(job: ShardJob) -> ShardScan | None:
+def scan_shard(job: ShardJob) -> bool:
     """Read a shard once and write its tiles for these benchmark versions, then its ledger.
 
-    Returns None without reading if another run has written all of them in the meantime.
+    Returns False without reading if another run has written all of them in the meantime.
     """
     store = Store(job.root)
     with store.locked_shard(job.scan, job.shard.fingerprint):
         if not missing_of_shard(store, job.shard, job.versions, job.scan):
             advance(job.shard.n_bytes)
-            return None
+            return False
         try:
-            result = _scan_locked(store, job)
+            _scan_locked(store, job)
         except CorpusError as error:
             write_refusal(store, job.shard, error)
             raise
         remove(store.refusal(job.shard.fingerprint))
-        return result
+        return True
 
 
-def _scan_locked(store: Store, job: ShardJob) -> ShardScan:
+def _scan_locked(store: Store, job: ShardJob) -> None:
     result = ShardScan(job.shard.fingerprint)
     matches: list[Columns] = []
     position = 0
@@ -231,16 +231,12 @@ def _scan_locked(store: Store, job: ShardJob) -> ShardScan:
             position = ahead
             matches += scanned.matches
     scanner = scanners[0]
-    counts = gram_counts(
-        [each.detectors.take_counts() for each in scanners], scanner.search, job.policy
-    )
+    taken = [each.detectors.take_counts() for each in scanners]
+    counts = gram_counts(taken, scanner.search, job.policy)
     for number, version in enumerate(job.versions):
-        write_tile(
-            store.gram_counts(job.scan, job.shard.fingerprint, version.fingerprint), counts[number]
-        )
-        path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
-        write_tile(path, scanner.tile(matches, number, job.shard.fingerprint))
+        names = job.scan, job.shard.fingerprint, version.fingerprint
+        write_tile(store.gram_counts(*names), counts[number])
+        write_tile(store.tile(*names), scanner.tile(matches, number, job.shard.fingerprint))
     # The ledger is written last: it marks a complete scan.
     write_json(store.ledger(job.scan, job.shard.fingerprint), result.ledger())
     advance(job.shard.n_bytes - position)
-    return result
