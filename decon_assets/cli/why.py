@@ -91,18 +91,10 @@ def why(
 def _builder(config: Config, store: Store) -> Builder:
     """Return a builder for what is in the store, even if source files have moved since."""
     from decon_core.benchmarks.records import current_version
-    from decon_core.inventory import benchmarks_of, list_packs, verdicts_of
-    from decon_core.mixtures.build import Builder
+    from decon_core.inventory import benchmarks_of, builder_of
 
     names = [name for name in benchmarks_of(config) if store.current_records(name).is_file()]
-    return Builder(
-        store,
-        tuple(list_packs(store)),
-        tuple(current_version(store, name) for name in names),
-        config.policy,
-        config.mixtures,
-        verdicts=verdicts_of(config),
-    )
+    return builder_of(config, store, [current_version(store, name) for name in names])
 
 
 def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
@@ -113,12 +105,8 @@ def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
     remedy = "the field `id` of its source in decon.toml holds the ids"
     if name and row.isdecimal() and name not in known:
         remedy = f"no shard is registered as {name!r}; if it was renamed, use the new name"
-    return Problem(
-        f"document {document!r}",
-        f"no document with this id in {where}",
-        "the id of a document, or SHARD:ROW",
-        remedy,
-    )
+    found, expected = f"no document with this id in {where}", "the id of a document, or SHARD:ROW"
+    return Problem(f"document {document!r}", found, expected, remedy)
 
 
 # Which run ----------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import Any
 
 import duckdb
 import orjson
-import pyarrow as pa
 
 from decon_core.config.policy import Policy, as_stored
 from decon_core.errors import MissingError, Problem, StaleError
@@ -61,9 +60,8 @@ def read_folder(folder: Path, database: Path) -> None:
     missing = [name for name in _FILES if not (folder / name).is_file()]
     if missing:
         remedy = "run the scan again: it continues where it stopped"
-        raise MissingError(
-            Problem(str(folder), f"no {', '.join(missing)}", "a complete scan", remedy)
-        )
+        problem = Problem(str(folder), f"no {', '.join(missing)}", "a complete scan", remedy)
+        raise MissingError(problem)
     summary = read_plain_json(folder / SUMMARY_FILE)
     policy = Policy.from_mapping(as_stored(summary["policy"]), where=SUMMARY_FILE)
     shards, unreadable, invalid = _ledger(folder / LEDGER_FILE)
@@ -78,24 +76,18 @@ def read_folder(folder: Path, database: Path) -> None:
     }
     with duckdb.connect() as connection:
         try:
-            for name, query, file in (
-                ("matches", _MATCHES, MATCHES_FILE),
-                ("items", _ITEMS, INDEXABILITY_FILE),
-                ("indexability", "FROM read_parquet($path)", INDEXABILITY_FILE),
+            for name, query, file, source in (
+                ("matches", _MATCHES, MATCHES_FILE, {"source": ONLY_SOURCE}),
+                ("items", _ITEMS, INDEXABILITY_FILE, {}),
+                ("indexability", "FROM read_parquet($path)", INDEXABILITY_FILE, {}),
             ):
-                tables[name] = filled(name, _query(connection, query, folder / file))
+                found = connection.sql(query, params={"path": str(folder / file), **source})
+                tables[name] = filled(name, found.to_arrow_table())
         except duckdb.Error as error:
-            found = str(error).splitlines()[0]
-            raise StaleError(
-                Problem(str(folder), found, "files of this version", "scan again")
-            ) from None
+            text = str(error).splitlines()[0]
+            problem = Problem(str(folder), text, "files of this version", "scan again")
+            raise StaleError(problem) from None
     write_database(database, tables)
-
-
-def _query(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> pa.Table:
-    values = {"path": str(path), "source": ONLY_SOURCE}
-    used = {name: value for name, value in values.items() if f"${name}" in query}
-    return connection.sql(query, params=used).to_arrow_table()
 
 
 def _not_scanned(
@@ -160,17 +152,9 @@ def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
             unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": detail})
             continue
         counts = {name: one[name] for name in COUNTS_READ}
-        n_invalid = len(one["invalid_utf8"])
-        n_unreadable = len(one["unreadable"])
-        shards.append(
-            {**place, **counts, "n_unreadable": n_unreadable, "n_invalid_utf8": n_invalid}
-        )
-        invalid += [
-            {**place, **{name: row[name] for name in ("row", "offset", "detail")}}
-            for row in one["invalid_utf8"]
-        ]
-        unreadable += [
-            {**place, **{name: row[name] for name in ("row", "offset", "reason", "detail")}}
-            for row in one["unreadable"]
-        ]
+        counts |= {f"n_{name}": len(one[name]) for name in ("unreadable", "invalid_utf8")}
+        shards.append({**place, **counts})
+        for rows, name in ((unreadable, "unreadable"), (invalid, "invalid_utf8")):
+            lines = ({k: v for k, v in row.items() if k != "line"} for row in one[name])
+            rows += [{**place, **line} for line in lines]
     return shards, unreadable, invalid

@@ -142,7 +142,13 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
     ):
         for shard, source in scanned.shards:
             if shard.name in scanned.unread:
-                line = _failed_line(shard, outcome.failed)
+                failed = [
+                    str(problem)
+                    for problem in outcome.failed
+                    if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
+                ]
+                line: dict[str, Any]
+                line = {"file": shard.name, "is_read": False, "problems": failed}
                 outcome.n_bytes_unread += shard.n_bytes
             else:
                 entries = scanned.entries(shard)
@@ -159,15 +165,6 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
             lines.write(orjson.dumps(line) + b"\n")
     _count_by_benchmark(out / MATCHES_FILE, scanned, outcome)
     return leaked
-
-
-def _failed_line(shard: Shard, problems: Sequence[Problem]) -> dict[str, Any]:
-    of_shard = [
-        str(problem)
-        for problem in problems
-        if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
-    ]
-    return {"file": shard.name, "is_read": False, "problems": of_shard}
 
 
 # Counts of the ledger that the outcome sums up under the same names.
@@ -270,45 +267,32 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
 
 
-def _query(query: str, matches: Path) -> list[dict[str, Any]]:
+def _query(query: str, matches: Path) -> Any:
     with duckdb.connect() as connection:
-        found = connection.sql(query, params={"path": str(matches)}).to_arrow_table()
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+        return connection.sql(query, params={"path": str(matches)}).to_arrow_table().to_pylist()
 
 
 _IN_SUMMARY = (
-    *COUNTS_READ,
-    *_COUNTS_FOUND,
-    "n_shards",
-    "n_shards_unread",
-    "n_unreadable",
-    "n_invalid_utf8",
-    "n_leaks",
-    "n_question_only",
+    *(*COUNTS_READ, *_COUNTS_FOUND),
+    *("n_shards", "n_shards_unread", "n_unreadable", "n_invalid_utf8"),
+    *("n_leaks", "n_question_only"),
 )
 
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
     """Return the counts in summary.json, without times: the same scan gives the same file."""
+    fields = [
+        f"{one.file}: field {one.name!r} of {counted(one.n_rows, 'row')}"
+        for one in outcome.unread_fields
+    ]
+    benchmarks = [asdict(count) for count in outcome.benchmarks]
     return {
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
-        "not_looked_at": [
-            *outcome.skipped,
-            *(
-                f"{one.file}: field {one.name!r} of {counted(one.n_rows, 'row')}"
-                for one in outcome.unread_fields
-            ),
-        ],
+        "not_looked_at": [*outcome.skipped, *fields],
         "n_shards_without_a_readable_row": len(outcome.unread),
         "n_bytes_not_looked_at": outcome.n_bytes_unread + outcome.n_bytes_skipped,
         "n_files_set_aside": outcome.n_set_aside,
-        "benchmarks": {
-            count.benchmark: {
-                name: value for name, value in asdict(count).items() if name != "benchmark"
-            }
-            for count in outcome.benchmarks
-        },
+        "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
     }
