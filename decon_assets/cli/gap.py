@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from decon_core.errors import format_problems
 from decon_core.report.open import coverage_of
 
 if TYPE_CHECKING:
-    from decon_core.benchmarks import Recipe
     from decon_core.report.score_gap.account import ScoreGaps
 
 _MOST_SUBSETS = 40
@@ -59,13 +58,22 @@ def gap(
     Exit codes: 0 done, 1 no row could be joined with the report or the report is incomplete, 2 an
     input is wrong.
     """
+    from decon_core.benchmarks import catalog, load_recipes
     from decon_core.report.score_gap.account import score_gap
     from decon_core.report.score_gap.page import WARNING, write
 
+    recipes = dict(catalog())  # they read the raw rows that harnesses keep in their results
+    for path in load_config(config).recipes if config.is_file() else ():
+        recipes |= load_recipes(path)
     report = report or open_store(load_config(config)).report
-    account = score_gap(results, report, tasks=task, recipes=_recipes(config))
+    account = score_gap(results, report, tasks=task, recipes=recipes)
     _say_tables(account)
-    _warn_of_left_out(account)
+    if account.problems:
+        warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
+    if account.earlier:
+        warn(f"\nignored, as repeated later: {', '.join(account.earlier)}")
+    if account.others:
+        warn(f"\nignored: {len(account.others)} other files of these folders")
     if out:
         write(account, out)
         say(f"\n{out / 'gap.md'}")
@@ -74,16 +82,6 @@ def gap(
     if notice:
         warn(f"\n{notice}")
     return 0 if not notice and any(count.ways for count in account.joins) else 1
-
-
-def _recipes(config: Path) -> Mapping[str, Recipe]:
-    """Return the recipes, which read the raw rows that harnesses keep in their results."""
-    from decon_core.benchmarks import catalog, load_recipes
-
-    recipes = dict(catalog())
-    for path in load_config(config).recipes if config.is_file() else ():
-        recipes |= load_recipes(path)
-    return recipes
 
 
 def _say_tables(account: ScoreGaps) -> None:
@@ -104,12 +102,3 @@ def _say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table without its empty columns."""
     kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
     say_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
-
-
-def _warn_of_left_out(account: ScoreGaps) -> None:
-    if account.problems:
-        warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
-    if account.earlier:
-        warn(f"\nignored, as repeated later: {', '.join(account.earlier)}")
-    if account.others:
-        warn(f"\nignored: {len(account.others)} other files of these folders")

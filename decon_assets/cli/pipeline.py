@@ -167,14 +167,13 @@ def demo(
     store = open_store(load_config(config))
     benchmarks, phenomena = compare(store.report, truth)
     say_truth(benchmarks, phenomena)
-    typed = f"{_program()} report --config {config}"
-    say(f"report: {store.report}  (print its tables: {typed})")
+    # The program as it was called: it may not be on the PATH.
+    program = sys.argv[0] if Path(sys.argv[0]).name == _NAME else _NAME
+    say(f"report: {store.report}  (print its tables: {program} report --config {config})")
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     say(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
-    is_right = all(
-        score.n_found == score.n_planted and not score.n_false_alarms for score in benchmarks
-    )
-    return 0 if is_right else 1
+    is_wrong = any(one.n_found != one.n_planted or one.n_false_alarms for one in benchmarks)
+    return 1 if is_wrong else 0
 
 
 def _build(
@@ -207,10 +206,24 @@ def _build(
             )
         except PipelineError as error:
             warn(error)
-            _say_incomplete(config)
+            store = Store(load_config(config).store)
+            with suppress(DeconError):  # there is no report, or one of another version
+                coverage = coverage_of(store.report)
+                if not coverage.is_complete:
+                    say(f"\n{coverage.notice}")
+                    say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
+                    say(f"page: {store.report_page}")
             return None
-    with suppress(duckdb.Error):  # another program may have the new report open already
-        _say_unreadable(registered.store.report)
+    with (
+        suppress(duckdb.Error),  # another program may have the new report open already
+        duckdb.connect(str(registered.store.report), read_only=True) as connection,
+    ):
+        (n,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
+        if n:
+            say(
+                f"\n{counted(n, 'row')} could not be read, so no mixture has them; for the list: "
+                'decon-assets report --query "FROM unreadable"'
+            )
     with suppress(StaleError, MissingError):  # for the same reason
         say(f"\n{format_headline(registered.store.report)}")
     return registered
@@ -234,29 +247,6 @@ def _say_products(registered: Registration) -> None:
             say(f"{kind}: {folders[0]}")
         elif folders:
             say(f"{kind}s: {folders[0].parent} ({len(folders)} of them: decon-assets {kind} list)")
-
-
-def _say_unreadable(report: Path) -> None:
-    import duckdb
-
-    with duckdb.connect(str(report), read_only=True) as connection:
-        (n_unreadable,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
-    if n_unreadable:
-        say(
-            f"\n{counted(n_unreadable, 'row')} could not be read, so no mixture has them; for the "
-            'list: decon-assets report --query "FROM unreadable"'
-        )
-
-
-def _say_incomplete(config: Path) -> None:
-    """Print where the incomplete report of a failed run is, if there is one."""
-    store = Store(load_config(config).store)
-    with suppress(DeconError):  # there is no report, or one of another version
-        coverage = coverage_of(store.report)
-        if not coverage.is_complete:
-            say(f"\n{coverage.notice}")
-            say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
-            say(f"page: {store.report_page}")
 
 
 def remove_damaged_files(config: Config, say: Say) -> None:
@@ -377,25 +367,17 @@ def _status_of_products(config: Config, store: Store, *, is_running: bool) -> bo
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:
     """Print planted and found leaks, by benchmark and by phenomenon."""
     say()
-    say_table(
-        ("benchmark", "items", "leaked", "planted", "found", "false alarms"),
-        [
-            (s.benchmark, s.n_items, s.n_leaked, s.n_planted, s.n_found, s.n_false_alarms)
-            for s in benchmarks
-        ],
-    )
+    heads = ("benchmark", "items", "leaked", "planted", "found", "false alarms")
+    rows: list[tuple[object, ...]] = [
+        (s.benchmark, s.n_items, s.n_leaked, s.n_planted, s.n_found, s.n_false_alarms)
+        for s in benchmarks
+    ]
+    say_table(heads, rows)
     say(_BENCHMARK_LEGEND)
-    say_table(
-        ("", "phenomenon", "n", "flagged", "expected", "wrong"),
-        [
-            (s.kind.replace("_", " "), s.phenomenon, s.n, s.n_flagged, s.n_expected, s.n_wrong)
-            for s in phenomena
-        ],
-    )
+    heads = ("", "phenomenon", "n", "flagged", "expected", "wrong")
+    rows = [
+        (s.kind.replace("_", " "), s.phenomenon, s.n, s.n_flagged, s.n_expected, s.n_wrong)
+        for s in phenomena
+    ]
+    say_table(heads, rows)
     say(_PHENOMENON_LEGEND)
-
-
-def _program() -> str:
-    """Return the program as it was called: it may not be on the PATH."""
-    called = sys.argv[0] if sys.argv else ""
-    return called if Path(called).name == _NAME else _NAME

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +16,7 @@ from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import incomplete_notice
 from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.wording.counts import percent
 
 if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits
@@ -136,7 +138,14 @@ def check(
         with atomic_path(junit) as draft:
             draft.write_text(junit_of(cases), encoding="utf-8")
     if json:
-        write_plain_json(json, _as_json(cases, limits, summary))
+        named = ("made_by", "state", "scan_fingerprint", "rules", "is_complete")
+        content = {
+            "is_passed": all(case.is_passed for case in cases),
+            "limits": asdict(limits),
+            "cases": [{**asdict(case), "is_passed": case.is_passed} for case in cases],
+            "report": {name: summary[name] for name in named},
+        }
+        write_plain_json(json, content)
     return _say_cases(cases, limits, summary)
 
 
@@ -181,32 +190,16 @@ _HEADS = (
 
 
 def _row(case: Case) -> Sequence[object]:
-    from decon_core.wording.counts import percent
-
-    has_numbers = case.n_leaked is not None
+    has_leaked, has_questions = case.n_leaked is not None, case.n_question_only is not None
     return (
         "passed" if case.is_passed else "unknown" if case.is_unknown else "FAILED",
         case.name,
         "" if case.n is None else f"{case.n:,}",
-        "" if case.n_leaked is None else f"{case.n_leaked:,}",
-        percent(case.rate) if has_numbers else "",
-        f"{percent(case.low)} to {percent(case.high)}" if case.low is not None else "",
+        f"{case.n_leaked:,}" if has_leaked else "",
+        percent(case.rate) if has_leaked else "",
+        "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
         "" if case.limit is None else percent(case.limit),
-        "" if case.n_question_only is None else f"{case.n_question_only:,}",
-        "" if case.n_question_only is None else percent(case.question_only_rate),
+        f"{case.n_question_only:,}" if has_questions else "",
+        percent(case.question_only_rate) if has_questions else "",
         "" if case.question_only_limit is None else percent(case.question_only_limit),
     )
-
-
-def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[str, object]:
-    from dataclasses import asdict
-
-    return {
-        "is_passed": all(case.is_passed for case in cases),
-        "limits": asdict(limits),
-        "cases": [{**asdict(case), "is_passed": case.is_passed} for case in cases],
-        "report": {
-            name: summary[name]
-            for name in ("made_by", "state", "scan_fingerprint", "rules", "is_complete")
-        },
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from decon_assets.cli.options import ConfigPath, option
@@ -64,33 +65,26 @@ def report(
         return 1
     if not database and not is_report_current(load_config(config)):
         warn(f"note: {REPORT_IS_STALE}")
-    coverage = _coverage(path)
+    coverage = None
+    with suppress(
+        StaleError
+    ):  # no report, or of an earlier version, which wrote complete ones only
+        coverage = coverage_of(path)
+    if coverage and coverage.is_complete:
+        coverage = None
     if coverage and (page or query):
         warn(coverage.notice)
     code = 0
     if page:
-        _write_page(path, page)
+        from decon_core.report.html.build import write_page
+
+        write_page(path, page)
+        say(page)
     elif query:
         code = _query(path, [query])
     else:
         code = _say_main_tables(path, coverage)
     return code or (1 if coverage else 0)
-
-
-def _coverage(path: Path) -> Coverage | None:
-    """Return the coverage of an incomplete report; None for a complete one."""
-    try:
-        coverage = coverage_of(path)
-    except StaleError:
-        return None  # no report, or of an earlier version, which wrote complete reports only
-    return None if coverage.is_complete else coverage
-
-
-def _write_page(path: Path, page: Path) -> None:
-    from decon_core.report.html.build import write_page
-
-    write_page(path, page)
-    say(page)
 
 
 def _say_main_tables(path: Path, coverage: Coverage | None) -> int:

@@ -206,42 +206,31 @@ def _say_table(outcome: Outcome) -> None:
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:
-    from decon_core.folder_scan.results import (
-        COMMON_FILE,
-        INDEXABILITY_FILE,
-        LEDGER_FILE,
-        MATCHES_FILE,
-    )
+    from decon_core.folder_scan import results
 
-    yield (
-        f"\n{outcome.n_contaminated_documents:,} of "
-        f"{counted(outcome.n_documents, 'document')} "
-        f"{hold(outcome.n_contaminated_documents)} a leak; "
-        f"{outcome.n_too_short:,} were too short to match anything"
-    )
+    n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, "document")
+    too_short = f"{outcome.n_too_short:,} were too short to match anything"
+    yield f"\n{n:,} of {n_documents} {hold(n)} a leak; {too_short}"
     n = outcome.n_question_only_documents
     more = ": neither a leak nor clean" if n else ""
     yield f"{counted(n, 'document')} {hold(n)} a question without its answer (question-only){more}"
     if not has_question_only:
         yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"
-    if outcome.n_unreadable:
-        yield (f"{counted(outcome.n_unreadable, 'row')} could not be read: see {out / LEDGER_FILE}")
-    if outcome.n_invalid_utf8:
-        yield (
-            f"{counted(outcome.n_invalid_utf8, 'document')} {have(outcome.n_invalid_utf8)} "
-            f"bytes that are not UTF-8, scanned as U+FFFD: see {out / LEDGER_FILE}"
-        )
-    if outcome.n_shards_unread:
-        yield (
-            f"{outcome.n_shards_unread:,} of {counted(outcome.n_shards, 'shard')} could not be read"
-        )
+    ledger = out / results.LEDGER_FILE
+    if n := outcome.n_unreadable:
+        yield f"{counted(n, 'row')} could not be read: see {ledger}"
+    if n := outcome.n_invalid_utf8:
+        not_utf8 = "bytes that are not UTF-8, scanned as U+FFFD"
+        yield f"{counted(n, 'document')} {have(n)} {not_utf8}: see {ledger}"
+    if n := outcome.n_shards_unread:
+        yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
-        yield f"items that a detector cannot find: {counts}; see {out / INDEXABILITY_FILE}"
+        yield f"items that a detector cannot find: {counts}; see {out / results.INDEXABILITY_FILE}"
     if outcome.n_common:
-        n_common = f"{outcome.n_common:,}; see {out / COMMON_FILE}"
+        n_common = f"{outcome.n_common:,}; see {out / results.COMMON_FILE}"
         yield f"n-grams too common in the corpus to be evidence: {n_common}"
-    yield f"matches: {out / MATCHES_FILE}"
+    yield f"matches: {out / results.MATCHES_FILE}"
 
 
 def _format_coverage(outcome: Outcome) -> str:
@@ -254,24 +243,17 @@ def _format_coverage(outcome: Outcome) -> str:
         how_much = size(outcome.n_bytes_unread)
         left_out.append(f"{n_unread:,} of {counted(outcome.n_shards, 'shard')} ({how_much}{rows})")
     if n_single:
-        left_out.append(
-            f"{counted(n_single, 'row')} of the other shards"
-            if n_unread
-            else f"{n_single:,} of {counted(outcome.n_rows, 'row')}"
-        )
+        others = f"{counted(n_single, 'row')} of the other shards"
+        left_out.append(others if n_unread else f"{n_single:,} of {counted(outcome.n_rows, 'row')}")
     if outcome.skipped:
         how_much = size(outcome.n_bytes_skipped)
         left_out.append(f"{counted(len(outcome.skipped), 'file')} in other formats ({how_much})")
     if outcome.n_set_aside:
-        left_out.append(
-            f"{counted(outcome.n_set_aside, 'file')} with a name or folder that begins with _ or ."
-        )
+        n_set_aside = counted(outcome.n_set_aside, "file")
+        left_out.append(f"{n_set_aside} with a name or folder that begins with _ or .")
     left_out += _unread_fields(outcome)
-    n_read = outcome.n_shards - n_unread
-    done = (
-        f"scanned {counted(outcome.n_documents, 'document')} in {n_read:,} of "
-        f"{counted(outcome.n_shards, 'shard')}"
-    )
+    n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
+    done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
     return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
 
 

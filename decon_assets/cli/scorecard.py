@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,18 @@ from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detectors as registry
 from decon_core.config.policy import Policy
+from decon_core.storage.store import atomic_path
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
     from decon_core.quality.scorecard.marks import Marks
-    from decon_core.quality.scorecard.run import Scorecard
+
+_HEADS = (
+    *("detector", "recall %", "precision %", "average precision", "background", "flagged"),
+    "question-only",
+)
+_BACKGROUND = ("", "_flagged", "_question_only")
 
 
 def scorecard(
@@ -98,7 +104,7 @@ def scorecard(
     chosen = registry.names() if detectors == "all" else detectors_in(detectors)
     settings = load_policy(policy) if policy else Policy()
     hosts = hosts_below(texts)
-    repeated: dict[str, object] = {
+    repeated: dict[str, object] = {  # the options that repeat this scorecard
         "--evals": evals,
         "--texts": texts,
         **({"--policy": policy} if policy else {}),
@@ -108,6 +114,7 @@ def scorecard(
         "--seed": seed,
         "--out": "DIR",
     }
+    typed = (f"{name} {shlex.quote(str(value))}" for name, value in repeated.items())
     with ShardProgress(sys.stderr) as progress:
         records = records_in(evals)
         card = run_scorecard(
@@ -120,7 +127,7 @@ def scorecard(
             seed=seed,
             workers=workers,
             about={
-                "made by": f"`{_command(repeated)}`",
+                "made by": f"`decon-assets scorecard {' '.join(typed)}`",
                 "benchmarks": f"{', '.join(sorted(records))}, from `{evals}`",
                 "texts": f"`{texts}`",
             },
@@ -129,15 +136,13 @@ def scorecard(
         )
     _say_marks(card.marks)
     if page:
-        _write_page(card, page)
+        picture = page.parent / "images" / f"{page.stem}.svg"
+        text = card.page(image=picture.relative_to(page.parent).as_posix())
+        for file, content in ((picture, card.picture()), (page, text)):
+            with atomic_path(file) as draft:
+                draft.write_text(content, encoding="utf-8")
     say(f"\npage: {page or out / PAGE_FILE}")
     return 0
-
-
-def _command(options: Mapping[str, object]) -> str:
-    """Return the command line that repeats this scorecard."""
-    parts = (f"{name} {shlex.quote(str(value))}" for name, value in options.items())
-    return " ".join(("decon-assets scorecard", *parts))
 
 
 def _say_marks(marks: Marks) -> None:
@@ -146,28 +151,18 @@ def _say_marks(marks: Marks) -> None:
     by_transformation = _shares(marks.recall, ("transformation", "grade"), "recall")
     say_table(("transformation", "grade", *heads), by_transformation)
     say("\nhard negatives flagged, in percent\n")
-    say_table(
-        ("hard negative", *heads), _shares(marks.negatives, ("negative",), "false_alarm_rate")
-    )
+    negatives = _shares(marks.negatives, ("negative",), "false_alarm_rate")
+    say_table(("hard negative", *heads), negatives)
     say()
-    say_table(
+    names = ("average_precision", *(f"n_background{one}" for one in _BACKGROUND))
+    rows = [
         (
-            *("detector", "recall %", "precision %", "average precision", "background", "flagged"),
-            "question-only",
-        ),
-        [
-            (
-                row["rule"],
-                _percent(row["recall"]),
-                _percent(row["precision"]),
-                row["average_precision"],
-                row["n_background"],
-                row["n_background_flagged"],
-                row["n_background_question_only"],
-            )
-            for row in marks.totals.iter_rows(named=True)
-        ],
-    )
+            *(row["rule"], _percent(row["recall"]), _percent(row["precision"])),
+            *(row[name] for name in names),
+        )
+        for row in marks.totals.iter_rows(named=True)
+    ]
+    say_table(_HEADS, rows)
 
 
 def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[object, ...]]:
@@ -184,13 +179,3 @@ def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[obj
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else round(100 * share, 1)
-
-
-def _write_page(card: Scorecard, path: Path) -> None:
-    from decon_core.storage.store import atomic_path
-
-    picture = path.parent / "images" / f"{path.stem}.svg"
-    page = card.page(image=picture.relative_to(path.parent).as_posix())
-    for file, text in ((picture, card.picture()), (path, page)):
-        with atomic_path(file) as draft:
-            draft.write_text(text, encoding="utf-8")
