@@ -167,16 +167,15 @@ def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
     run = instance.get_run_by_id(run_id)
     if run is None or run.remote_job_origin is not None:
         return
+    location = {"__class__": "RegisteredRepositoryLocationOrigin", "location_name": LOCATION}
+    repository = {
+        "__class__": "ExternalRepositoryOrigin",
+        "repository_location_origin": location,
+        "repository_name": _REPOSITORY,
+    }
     origin = {
         "__class__": "ExternalPipelineOrigin",
-        "external_repository_origin": {
-            "__class__": "ExternalRepositoryOrigin",
-            "repository_location_origin": {
-                "__class__": "RegisteredRepositoryLocationOrigin",
-                "location_name": LOCATION,
-            },
-            "repository_name": _REPOSITORY,
-        },
+        "external_repository_origin": repository,
         "pipeline_name": run.job_name,
     }
     label = {".dagster/repository": f"{_REPOSITORY}@{LOCATION}", "dagster/code_location": LOCATION}

@@ -91,11 +91,8 @@ def _attend(process: subprocess.Popen[bytes], signals: list[int]) -> None:
             _signal_all(process, signal.SIGKILL)
         copying.join(_SECONDS_BETWEEN_LOOKS)
     process.wait()
-    _kill_what_closed_its_output(process)
-
-
-def _kill_what_closed_its_output(process: subprocess.Popen[bytes]) -> None:
-    # Bounded: in a container whose first process never reaps, ended processes stay in the group.
+    # Kill what closed its output. Bounded: in a container whose first process never reaps, ended
+    # processes stay in the group.
     for _ in range(20):
         try:
             os.killpg(process.pid, signal.SIGKILL)

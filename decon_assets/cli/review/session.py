@@ -56,8 +56,10 @@ class Session:
         """Save a verdict."""
         from decon_core.report.review.merge import verdict_line
 
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        by = _login_name() if self.by is None else self.by
+        at, by = datetime.now(UTC).isoformat(timespec="seconds"), self.by or ""
+        if self.by is None:
+            with suppress(OSError, KeyError):  # the user has no name, as in many containers
+                by = getpass.getuser()
         append_verdicts(self.file, [verdict_line(pair, verdict, note=note, by=by, at=at)])
 
     def find_pair(self, start: str) -> PairSummary:
@@ -115,12 +117,8 @@ class Session:
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         if problems:
             raise InputError(problems)
-        return PairFilter(
-            benchmarks=tuple(choice.benchmarks),
-            sources=tuple(choice.sources),
-            rules=tuple(choice.rules),
-            documents=tuple(choice.documents),
-        )
+        names = ("benchmarks", "sources", "rules", "documents")
+        return PairFilter(**{name: tuple(getattr(choice, name)) for name in names})
 
 
 @contextmanager
@@ -143,12 +141,6 @@ def open_session(
         yield Session(opened, file, read, by)
 
 
-def _login_name() -> str:
-    with suppress(OSError, KeyError):  # the user has no name, as in many containers
-        return getpass.getuser()
-    return ""
-
-
 def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) -> None:
     """Print a queue as a table, or as JSON lines."""
     from decon_core.report.review.show import inert
@@ -160,15 +152,12 @@ def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) 
             documents = [asdict(place) for place in session.report.documents(one.pair)]
             say(json.dumps({**asdict(one), "documents": documents}))
         return
-    say_table(
-        ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place"),
-        [
-            (
-                *(one.pair, one.score, one.called, one.n_documents),
-                *(one.verdict, one.rules),
-                inert(one.item),
-                inert(f"{one.source}/{one.shard_name} row {one.row}"),
-            )
-            for one in rows
-        ],
-    )
+    heads = ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place")
+    cells = [
+        (
+            *(one.pair, one.score, one.called, one.n_documents, one.verdict, one.rules),
+            *(inert(one.item), inert(f"{one.source}/{one.shard_name} row {one.row}")),
+        )
+        for one in rows
+    ]
+    say_table(heads, cells)

@@ -83,13 +83,11 @@ def status_of(session: Session, choice: Choice) -> Status:
 
 def say_status(status: Status) -> None:
     """Print the progress, and the precision of a sample."""
-    say_table(
-        ("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS),
-        [
-            (name, one.n_pairs, one.n_leaks_by_score, one.n_reviewed, *one.said.values())
-            for name, one in status.progress.items()
-        ],
-    )
+    rows = [
+        (name, one.n_pairs, one.n_leaks_by_score, one.n_reviewed, *one.said.values())
+        for name, one in status.progress.items()
+    ]
+    say_table(("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS), rows)
     if n := status.n_elsewhere:
         say(f"{counted(n, 'verdict')} for pairs that are not in this report")
     if n := status.n_waiting:
@@ -105,23 +103,14 @@ def _say_precision(choice: Choice, tallies: Sequence[Tally], found: Precision | 
     n_calls = sum(one.n_calls for one in tallies)
     by = " and ".join(choice.strata)
     say(f"{n_drawn} of {n_calls} calls drawn, by {by or 'nothing'}, seed {choice.seed}\n")
-    say_table(
-        ("stratum", "calls", "drawn", "leaks", "no leaks", "unsure", "not seen"),
-        [
-            (
-                *(one.stratum, one.n_calls, one.n_drawn, one.n_leaks),
-                *(one.n_others, one.n_unsure, one.n_unseen),
-            )
-            for one in tallies
-        ],
-    )
+    heads = ("stratum", "calls", "drawn", "leaks", "no leaks", "unsure", "not seen")
+    names = ("stratum", "n_calls", "n_drawn", "n_leaks", "n_others", "n_unsure", "n_unseen")
+    say_table(heads, [[getattr(one, name) for name in names] for one in tallies])
     if found is None or found.share is None:
         say("\nprecision unknown: no call of the sample has a verdict yet")
         return
     say(f"\nprecision {found.share:.3f}, 95 % interval {found.low:.3f} to {found.high:.3f}")
     n_unknown = sum(one.n_unsure + one.n_unseen for one in tallies)
     if n_unknown:
-        say(
-            f"without {n_unknown} calls that are unsure or not seen: {found.least:.3f} if none of "
-            f"them is a leak, {found.most:.3f} if all are"
-        )
+        without = f"without {n_unknown} calls that are unsure or not seen"
+        say(f"{without}: {found.least:.3f} if none of them is a leak, {found.most:.3f} if all are")
