@@ -16,34 +16,7 @@ from decon_assets.cli.terminal.output import silence_stdout, warn
 from decon_core.errors import DeconError, MissingError, StaleError
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
-_HELP = """\
-Find benchmark leaks in training data, remove them, and measure their effect.
-
-Examples:
-  decon-assets init --corpus shards/ --evals benchmarks/    a decon.toml to start from
-  decon-assets run                          build everything that is missing or out of date
-  decon-assets run --config my/decon.toml
-  decon-assets report                       leak rates by benchmark and by source
-  decon-assets status                       which cells of the grid are scanned
-  decon-assets why page-17                  which detector and item removed this document
-  decon-assets mixture verify               check mixtures against their manifests, scan them again
-  decon-assets blend plan garlic            how many passes over each source a blend needs
-  decon-assets gap --results samples/       model scores on leaked and on clean items
-  decon-assets review                       judge matches one by one
-  decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
-  decon-assets compare old.duckdb decon.toml    leaks that only one of two reports has
-  decon-assets card --out card              a section for a dataset card
-  decon-assets register && decon-assets dev show new benchmarks in the UI as missing partitions
-  decon-assets normalize evals.yaml         try recipes on their files
-  decon-assets scan --evals evals.yaml --corpus shards/ --out found
-                                            scan a folder without Dagster
-  decon-assets scorecard --out card         recall of each detector on planted leaks
-
-Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
-
-Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still building it; 2 an
-input is wrong; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` explains a command.
-"""
+_HELP = "Find benchmark leaks in training data, remove them, and measure their effect."
 
 # By group and name: the location of a function or of a Typer, and a summary. Only the called
 # command is imported: most import Dagster and half of the package.

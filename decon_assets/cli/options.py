@@ -1,13 +1,14 @@
 """How commands are declared: their options, and help as plain text.
 
-A command is a function whose parameters are its options. Its docstring is its help: from the line
-"Examples:" on, it is printed below the options.
+A command is a function whose parameters are its options. Its docstring is the first paragraph of
+its help, and help.toml has the rest.
 """
 
 from __future__ import annotations
 
 import os
 import textwrap
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -135,12 +136,11 @@ class _Plain:
         pieces = super().collect_usage_pieces(ctx)  # type: ignore[misc] # click's, mixed in
         return [piece.strip("{}") for piece in pieces]
 
-    def format_help_text(self, _ctx: Any, formatter: Any) -> None:
-        _write_paragraphs(formatter, (self.help or "").partition("\nExamples:")[0])
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        _write_paragraphs(formatter, f"{self.help}\n\n{_rest_of_help(ctx)[0]}")
 
-    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
-        _, heading, examples = (self.help or "").partition("\nExamples:")
-        _write_paragraphs(formatter, f"{heading}{examples}")
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _write_paragraphs(formatter, "".join(_rest_of_help(ctx)[1:]))
 
 
 class PlainCommand(_Plain, TyperCommand):
@@ -191,6 +191,13 @@ def _with_all_values(args: Sequence[str], params: Sequence[Any]) -> list[str]:
         if metavar.startswith("[") and following not in (values := metavar.strip("[]").split("|")):
             result.append(values[0])
     return result
+
+
+def _rest_of_help(ctx: Any) -> tuple[str, str, str]:
+    """Return the help of a command after its first paragraph, split before the examples."""
+    texts = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
+    text: str = texts["help"].get(" ".join(ctx.command_path.split()[1:]), "")
+    return text.partition("Examples:")
 
 
 def _write_paragraphs(formatter: Any, text: str) -> None:
