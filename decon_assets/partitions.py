@@ -10,13 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dagster import (
-    AssetExecutionContext,
-    DagsterInstance,
-    DynamicPartitionsDefinition,
-    MultiPartitionKey,
-    MultiPartitionsDefinition,
-)
+import dagster as dg
 
 # Per run. A run that dies starts again at its first cell: existing tiles are kept, which takes
 # seconds, and existing mixtures after hashing their bytes; events are written a second time.
@@ -27,30 +21,30 @@ PACK = "pack"
 MIXTURE = "mixture"
 BLEND = "blend"
 
-benchmarks = DynamicPartitionsDefinition(name=BENCHMARK)
-packs = DynamicPartitionsDefinition(name=PACK)
-mixtures = DynamicPartitionsDefinition(name=MIXTURE)
-blends = DynamicPartitionsDefinition(name=BLEND)
-cells = MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
-shares = MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
+benchmarks = dg.DynamicPartitionsDefinition(name=BENCHMARK)
+packs = dg.DynamicPartitionsDefinition(name=PACK)
+mixtures = dg.DynamicPartitionsDefinition(name=MIXTURE)
+blends = dg.DynamicPartitionsDefinition(name=BLEND)
+cells = dg.MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
+shares = dg.MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
 
 
-def sorted_keys(context: AssetExecutionContext) -> list[str]:
+def sorted_keys(context: dg.AssetExecutionContext) -> list[str]:
     """Return the partition keys of a run, sorted: Dagster's set has no stable order."""
     return sorted(context.partition_keys)
 
 
-def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:
+def cell(*, pack: str, benchmark: str) -> dg.MultiPartitionKey:
     """Return the key of one cell of the scan's grid."""
-    return MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
+    return dg.MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
 
 
-def share(*, pack: str, mixture: str) -> MultiPartitionKey:
+def share(*, pack: str, mixture: str) -> dg.MultiPartitionKey:
     """Return the key of the share that a mixture takes from a pack."""
-    return MultiPartitionKey({PACK: pack, MIXTURE: mixture})
+    return dg.MultiPartitionKey({PACK: pack, MIXTURE: mixture})
 
 
-def pack_and_other(grid: MultiPartitionsDefinition, key: str) -> tuple[str, str]:
+def pack_and_other(grid: dg.MultiPartitionsDefinition, key: str) -> tuple[str, str]:
     """Split the key of a cell or share: the pack, and the benchmark or mixture.
 
     As text it is `benchmark|pack` or `mixture|pack`, sorted by dimension name.
@@ -60,7 +54,7 @@ def pack_and_other(grid: MultiPartitionsDefinition, key: str) -> tuple[str, str]
 
 
 def align(
-    instance: DagsterInstance, definition: DynamicPartitionsDefinition, keys: Sequence[str]
+    instance: dg.DagsterInstance, definition: dg.DynamicPartitionsDefinition, keys: Sequence[str]
 ) -> None:
     """Register exactly these keys: append new ones in order, delete the others."""
     name = definition.name or ""

@@ -12,20 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
 
-from dagster import (
-    AssetKey,
-    AssetSelection,
-    DagsterInstance,
-    DagsterRunStatus,
-    Definitions,
-    RunRequest,
-    RunsFilter,
-    SensorEvaluationContext,
-    SensorResult,
-    SkipReason,
-    define_asset_job,
-    sensor,
-)
+import dagster as dg
 
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.planning import Materialized, Request, State, next_requests
@@ -41,22 +28,22 @@ FILES_TAG = "decon/files"  # on every requested run: the state of the files at t
 
 _SECONDS_BETWEEN_TICKS = 10
 
-_INVENTORY = AssetKey("inventory")
+_INVENTORY = dg.AssetKey("inventory")
 
 _UNFINISHED = [
-    DagsterRunStatus.QUEUED,
-    DagsterRunStatus.NOT_STARTED,
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
 ]
 _REFUSALS = {
-    DagsterRunStatus.FAILURE: "`inventory` failed on these files; its last run shows why. Fix the "
-    "files, or materialize `inventory` by hand as its error says",
-    DagsterRunStatus.CANCELED: "`inventory` was cancelled for these files; materialize it to "
+    dg.DagsterRunStatus.FAILURE: "`inventory` failed on these files; its last run shows why. Fix "
+    "the files, or materialize `inventory` by hand as its error says",
+    dg.DagsterRunStatus.CANCELED: "`inventory` was cancelled for these files; materialize it to "
     "continue",
 }
-_ENDED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
 @dataclass(frozen=True)
@@ -141,18 +128,18 @@ def job_name(asset: str) -> str:
     return f"{NAME}_{asset}"
 
 
-def build_sensor(graph: Graph = GRAPH) -> Definitions:
+def build_sensor(graph: Graph = GRAPH) -> dg.Definitions:
     """Build the sensor for the stages of a graph, and the jobs that it requests."""
     jobs = [
-        define_asset_job(
+        dg.define_asset_job(
             job_name(asset),
-            AssetSelection.assets(asset),
+            dg.AssetSelection.assets(asset),
             description=f"Materialize `{asset}`. Requested by the sensor `{NAME}`.",
         )
         for asset in ("inventory", *(stage.name for stage in graph.stages))
     ]
 
-    @sensor(
+    @dg.sensor(
         name=NAME,
         jobs=jobs,
         minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
@@ -160,13 +147,13 @@ def build_sensor(graph: Graph = GRAPH) -> Definitions:
         "verdicts file are new or changed, it requests a run of `inventory`, then runs for "
         "whatever is missing, one asset after the other. Off until it is switched on.",
     )
-    def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
+    def keep_up(context: dg.SensorEvaluationContext, decon: Decon) -> dg.SensorResult:
         return tick(context, decon, graph)
 
-    return Definitions(jobs=jobs, sensors=[keep_up])
+    return dg.Definitions(jobs=jobs, sensors=[keep_up])
 
 
-def tick(context: SensorEvaluationContext, decon: Decon, graph: Graph) -> SensorResult:
+def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.SensorResult:
     """Request runs for new and changed input files.
 
     `inventory` comes first, then one stage after the other; a stage waits until all runs before it
@@ -182,18 +169,18 @@ def tick(context: SensorEvaluationContext, decon: Decon, graph: Graph) -> Sensor
             cursor,
             files,
             instance_state=_state_of_instance(instance),
-            n_unfinished=instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
+            n_unfinished=instance.get_runs_count(dg.RunsFilter(statuses=_UNFINISHED)),
             refusal=_refusal(instance, files),
             load_state=lambda: _load_state(config, Materialized(instance, graph)),
         )
     except DeconError as error:  # a problem of the inputs is no failure of the tick
         result = Step(cursor, skip_reason=format_problems(error.problems))
-    return SensorResult(
+    return dg.SensorResult(
         run_requests=[
-            RunRequest(job_name=job_name(request.asset), tags={**request.tags, FILES_TAG: files})
+            dg.RunRequest(job_name=job_name(request.asset), tags={**request.tags, FILES_TAG: files})
             for request in result.requests
         ],
-        skip_reason=SkipReason(result.skip_reason) if result.skip_reason else None,
+        skip_reason=dg.SkipReason(result.skip_reason) if result.skip_reason else None,
         cursor=result.cursor.to_json(),
     )
 
@@ -206,26 +193,26 @@ def state_of_files(config: Config) -> str:
     return digest.hexdigest()[:16]
 
 
-def _state_of_instance(instance: DagsterInstance) -> str:
+def _state_of_instance(instance: dg.DagsterInstance) -> str:
     """Return a text that changes when a run ends or partitions are registered."""
     ended = instance.get_run_records(
-        RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
+        dg.RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )
     last = [f"{one.dagster_run.run_id} {one.update_timestamp.timestamp()}" for one in ended]
     return " ".join([*last, str(_registered_at(instance))])
 
 
-def _refusal(instance: DagsterInstance, files: str) -> str:
+def _refusal(instance: dg.DagsterInstance, files: str) -> str:
     """Return why the requested `inventory` of these files did not succeed; empty if it did."""
     runs = instance.get_run_records(
-        RunsFilter(job_name=job_name("inventory"), tags={FILES_TAG: files}), limit=1
+        dg.RunsFilter(job_name=job_name("inventory"), tags={FILES_TAG: files}), limit=1
     )
     if not runs or _registered_at(instance) > (runs[0].end_time or 0.0):
         return ""
     return _REFUSALS.get(runs[0].dagster_run.status, "")
 
 
-def _registered_at(instance: DagsterInstance) -> float:
+def _registered_at(instance: dg.DagsterInstance) -> float:
     """Return the time of the last materialization of `inventory`; 0 if there was none."""
     event = instance.get_latest_materialization_event(_INVENTORY)
     return event.timestamp if event else 0.0

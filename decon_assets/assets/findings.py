@@ -2,15 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from dagster import (
-    AssetCheckEvaluation,
-    AssetCheckResult,
-    AssetCheckSeverity,
-    AssetExecutionContext,
-    AssetKey,
-    AssetMaterialization,
-    MetadataValue,
-)
+import dagster as dg
 
 from decon_assets.assets.metadata import preview
 from decon_core.errors import Problem
@@ -20,14 +12,17 @@ _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
 
 
 def result_of(
-    problems: Sequence[Problem], *, is_warning: bool = False, **metadata: MetadataValue | int | str
-) -> AssetCheckResult:
+    problems: Sequence[Problem],
+    *,
+    is_warning: bool = False,
+    **metadata: dg.MetadataValue | int | str,
+) -> dg.AssetCheckResult:
     """Return a check result that passes if there are no problems and lists them otherwise."""
     columns = ("where", "found", "expected", "remedy")
     rows = [{name: getattr(problem, name) for name in columns} for problem in problems]
-    return AssetCheckResult(
+    return dg.AssetCheckResult(
         passed=not problems,
-        severity=AssetCheckSeverity.WARN if is_warning else AssetCheckSeverity.ERROR,
+        severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
         metadata={
             "problems": preview(rows, width=_PROBLEM_WIDTH),
             "n_problems": len(problems),
@@ -36,7 +31,9 @@ def result_of(
     )
 
 
-def result_of_inspection(inspection: Inspection, *, is_warning: bool = False) -> AssetCheckResult:
+def result_of_inspection(
+    inspection: Inspection, *, is_warning: bool = False
+) -> dg.AssetCheckResult:
     """Return the result of an incremental check, with how much of it was skipped as unchanged."""
     counts = {
         "looked_at": inspection.n_inspected,
@@ -46,24 +43,24 @@ def result_of_inspection(inspection: Inspection, *, is_warning: bool = False) ->
 
 
 def report_before_failure(
-    context: AssetExecutionContext, complete: Iterable[str], **checks: AssetCheckResult
+    context: dg.AssetExecutionContext, complete: Iterable[str], **checks: dg.AssetCheckResult
 ) -> None:
     """Report the complete partitions and the checks of a step that is about to fail.
 
     Dagster shows all partitions of a failed step as failed, and skips its checks.
     """
     for partition in complete:
-        context.log_event(AssetMaterialization(context.asset_key, partition=partition))
+        context.log_event(dg.AssetMaterialization(context.asset_key, partition=partition))
     for name, result in checks.items():
         report_for_other_asset(context, context.asset_key, name, result)
 
 
 def report_for_other_asset(
-    context: AssetExecutionContext, asset: AssetKey, check: str, result: AssetCheckResult
+    context: dg.AssetExecutionContext, asset: dg.AssetKey, check: str, result: dg.AssetCheckResult
 ) -> None:
     """Report the result of a check of an asset that this step does not materialize."""
     context.instance.report_runless_asset_event(
-        AssetCheckEvaluation(
+        dg.AssetCheckEvaluation(
             asset_key=asset,
             check_name=check,
             passed=result.passed,

@@ -1,13 +1,6 @@
 """Inputs: benchmark files, training shards, and the inventory that registers them."""
 
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetExecutionContext,
-    AssetSpec,
-    Config,
-    asset,
-)
+import dagster as dg
 from pydantic import Field
 
 from decon_assets.assets.metadata import OWNERS
@@ -17,7 +10,7 @@ from decon_assets.resources import Decon
 
 GROUP = "inputs"
 
-benchmark_files = AssetSpec(
+benchmark_files = dg.AssetSpec(
     "benchmark_files",
     group_name=GROUP,
     owners=OWNERS,
@@ -28,7 +21,7 @@ benchmark_files = AssetSpec(
     "Dagster does not materialize them.",
 )
 
-corpus = AssetSpec(
+corpus = dg.AssetSpec(
     "corpus",
     group_name=GROUP,
     owners=OWNERS,
@@ -40,7 +33,7 @@ corpus = AssetSpec(
 )
 
 
-class InventoryConfig(Config):
+class InventoryConfig(dg.Config):
     """Run configuration of `inventory`."""
 
     retire: bool = Field(
@@ -52,17 +45,17 @@ class InventoryConfig(Config):
 
 # Downstream of the files that it lists and upstream of nothing: otherwise every materialization
 # without changes would mark all other assets as outdated in the UI.
-@asset(
+@dg.asset(
     deps=[
-        AssetDep(benchmark_files, partition_mapping=AllPartitionMapping()),
-        AssetDep(corpus, partition_mapping=AllPartitionMapping()),
+        dg.AssetDep(benchmark_files, partition_mapping=dg.AllPartitionMapping()),
+        dg.AssetDep(corpus, partition_mapping=dg.AllPartitionMapping()),
     ],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python"},
     code_version="1",
 )
-def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
+def inventory(context: dg.AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
     """Registers benchmarks, packs, mixtures and blends as the partitions of all other assets.
 
     Materialize it after input files were added, changed or removed, or decon.toml was edited. It

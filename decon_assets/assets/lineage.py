@@ -6,15 +6,8 @@ A column has lineage only if it is copied or counted from a single upstream colu
 from collections.abc import Mapping
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
-from dagster import (
-    AssetKey,
-    TableColumn,
-    TableColumnConstraints,
-    TableColumnDep,
-    TableColumnLineage,
-    TableSchema,
-)
 
 Column = tuple[str, str]  # asset, column
 ITEM = ("benchmark", "split", "instance_index")  # the columns that name an item
@@ -36,11 +29,11 @@ def columns(schema: pa.Schema, origins: Mapping[str, Column]) -> Mapping[str, An
         about = (field.metadata or {}).get(b"description", b"").decode()
         if field.name in origins:
             about = "{} (`{}`: {})".format(about, *origins[field.name]).strip()
-        constraints = TableColumnConstraints(nullable=field.nullable)
-        described.append(TableColumn(field.name, str(field.type), about or None, constraints))
+        constraints = dg.TableColumnConstraints(nullable=field.nullable)
+        described.append(dg.TableColumn(field.name, str(field.type), about or None, constraints))
     deps = {
-        name: [TableColumnDep(asset_key=AssetKey(other), column_name=column)]
+        name: [dg.TableColumnDep(asset_key=dg.AssetKey(other), column_name=column)]
         for name, (other, column) in origins.items()
     }
-    lineage = {"dagster/column_lineage": TableColumnLineage(deps_by_column=deps)} if deps else {}
-    return {"dagster/column_schema": TableSchema(columns=described), **lineage}
+    lineage = {"dagster/column_lineage": dg.TableColumnLineage(deps_by_column=deps)} if deps else {}
+    return {"dagster/column_schema": dg.TableSchema(columns=described), **lineage}

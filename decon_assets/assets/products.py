@@ -2,17 +2,8 @@
 
 from dataclasses import replace
 
+import dagster as dg
 import pyarrow as pa
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetExecutionContext,
-    DimensionPartitionMapping,
-    IdentityPartitionMapping,
-    MetadataValue,
-    MultiPartitionMapping,
-    MultiToSingleDimensionPartitionMapping,
-)
 
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.findings import report_before_failure, result_of_inspection
@@ -90,15 +81,15 @@ _MIXTURE_COLUMNS = (
 @stage(
     missing=missing_shares,
     deps=[
-        AssetDep(
+        dg.AssetDep(
             scan,
             # A share depends on its pack's row of the scan, for all benchmarks.
-            partition_mapping=MultiPartitionMapping(
-                {PACK: DimensionPartitionMapping(PACK, IdentityPartitionMapping())}
+            partition_mapping=dg.MultiPartitionMapping(
+                {PACK: dg.DimensionPartitionMapping(PACK, dg.IdentityPartitionMapping())}
             ),
         ),
         common_ngrams,
-        AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
+        dg.AssetDep(corpus, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(PACK)),
     ],
     partitions_def=shares,
     group=GROUP,
@@ -110,7 +101,7 @@ _MIXTURE_COLUMNS = (
         "score": ("scan", "base_score"),
     },
 )
-def mixture(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filtered variants of the corpus, as declared in decon.toml, with a manifest of every row.
 
     One partition is the share that a mixture takes from a pack. A share is refused while a shard
@@ -128,7 +119,7 @@ def mixture(context: AssetExecutionContext, config: Config, store: Store) -> Non
     made_from = {
         "policy": config.policy.thresholds,
         "scan": builder.reader.scan,
-        "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
+        "tiles": dg.MetadataValue.path(store.tiles(builder.reader.scan)),
     }
     for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
         try:
@@ -168,16 +159,16 @@ def _share_metadata(summary: Summary) -> dict[str, object]:
         "tokens_out": summary.n_tokens_out,
         "unreadable_left_out": summary.n_unreadable,
         "was_there_already": summary.was_there,
-        "folder": MetadataValue.path(summary.folder),
-        "list_of_removed": MetadataValue.path(summary.folder / REMOVED_FILE),
+        "folder": dg.MetadataValue.path(summary.folder),
+        "list_of_removed": dg.MetadataValue.path(summary.folder / REMOVED_FILE),
     }
 
 
 @stage(
     missing=missing_blends,
     deps=[
-        AssetDep(mixture, partition_mapping=AllPartitionMapping()),
-        AssetDep(records, partition_mapping=AllPartitionMapping()),  # for inserted test items
+        dg.AssetDep(mixture, partition_mapping=dg.AllPartitionMapping()),
+        dg.AssetDep(records, partition_mapping=dg.AllPartitionMapping()),  # for inserted test items
     ],
     partitions_def=blends,
     group=GROUP,
@@ -185,7 +176,7 @@ def _share_metadata(summary: Summary) -> dict[str, object]:
     schema=BLENDED,
     origins=same("records", *ITEM, "sub_index"),
 )
-def blend(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Weighted streams of documents drawn from the mixtures, with test items if asked for.
 
     A blend fixes the order of the documents, how often each is repeated, and where test items are
@@ -229,14 +220,14 @@ def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
         "most_passes": summary.most_passes,
         "parts": summary.n_parts,
         "was_there_already": summary.was_there,
-        "folder": MetadataValue.path(summary.folder),
+        "folder": dg.MetadataValue.path(summary.folder),
     }
 
 
 @stage(
     missing=missing_clean_benchmarks,
     deps=[
-        AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK)),
+        dg.AssetDep(scan, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(BENCHMARK)),
         common_ngrams,
     ],
     partitions_def=benchmarks,
@@ -245,7 +236,7 @@ def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
     schema=RECORDS,
     origins=same("records", *RECORDS.names),
 )
-def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """A benchmark without its leaked items, and the evidence for each removed item.
 
     Refused while any shard is not scanned against the benchmark, or has rows that could not be
@@ -265,7 +256,7 @@ def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store
             "items": summary.n_items,
             "items_left": summary.n_items_left,
             "was_there_already": summary.was_there,
-            "folder": MetadataValue.path(summary.folder),
+            "folder": dg.MetadataValue.path(summary.folder),
         }
         reporter.report(name, metadata)
     n_benchmarks = counted(len(context.partition_keys), "benchmark")
@@ -277,9 +268,9 @@ def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store
     missing=needs_report,
     priority=1,
     deps=[
-        AssetDep(scan, partition_mapping=AllPartitionMapping()),
-        AssetDep(mixture, partition_mapping=AllPartitionMapping()),
-        AssetDep(blend, partition_mapping=AllPartitionMapping()),
+        dg.AssetDep(scan, partition_mapping=dg.AllPartitionMapping()),
+        dg.AssetDep(mixture, partition_mapping=dg.AllPartitionMapping()),
+        dg.AssetDep(blend, partition_mapping=dg.AllPartitionMapping()),
     ],
     group=GROUP,
     kind="duckdb",
@@ -290,7 +281,7 @@ def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store
         **same("records", *ITEM, "config", "question", prefix="items."),
     },
 )
-def report(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
+def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """All matches, decisions and removed documents in one DuckDB file.
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
@@ -317,7 +308,7 @@ def report(context: AssetExecutionContext, config: Config, store: Store) -> Meta
         "dagster/row_count": summary.n_items,
         "is_complete": not summary.gaps,
         "not_scanned": preview(not_scanned, width=_REASON_WIDTH),
-        "database": MetadataValue.path(store.report),
+        "database": dg.MetadataValue.path(store.report),
         "items": summary.n_items,
         "leaked_items": summary.n_leaked,
         "contaminated_documents": summary.n_contaminated_documents,
@@ -349,12 +340,12 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
         "scores": scores(score_bins(store.report), thresholds),
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
         "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
-        "tiles": MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
+        "tiles": dg.MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
     }
 
 
 @stage(missing=needs_page, priority=1, deps=[report], group=GROUP, kind="html")
-def report_page(context: AssetExecutionContext, _: Config, store: Store) -> Metadata:
+def report_page(context: dg.AssetExecutionContext, _: Config, store: Store) -> Metadata:
     """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page
     from decon_core.report.publish.files import CARD, SUMMARY, write_published
@@ -365,8 +356,8 @@ def report_page(context: AssetExecutionContext, _: Config, store: Store) -> Meta
     write_published(summary_of(store.report), folder)
     context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}")
     return {
-        "page": MetadataValue.path(store.report_page),
-        "link": MetadataValue.url(link_to(store.report_page)),
-        "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
-        "summary": MetadataValue.path(folder / SUMMARY),
+        "page": dg.MetadataValue.path(store.report_page),
+        "link": dg.MetadataValue.url(link_to(store.report_page)),
+        "card": dg.MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
+        "summary": dg.MetadataValue.path(folder / SUMMARY),
     }

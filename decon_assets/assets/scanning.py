@@ -3,13 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection
 
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetExecutionContext,
-    MetadataValue,
-    MultiToSingleDimensionPartitionMapping,
-)
+import dagster as dg
 
 from decon_assets.assets.benchmarks import index
 from decon_assets.assets.findings import report_before_failure
@@ -56,8 +50,8 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 @stage(
     missing=missing_cells,
     deps=[
-        AssetDep(index, partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK)),
-        AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
+        dg.AssetDep(index, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(BENCHMARK)),
+        dg.AssetDep(corpus, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(PACK)),
     ],
     partitions_def=cells,
     pool="scan",  # limits concurrent runs: each one uses all cores
@@ -71,7 +65,7 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
         "matched": ("index", "question.df_offsets"),
     },
 )
-def scan(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Matches of every shard with every benchmark, stored as tiles.
 
     A tile holds the matches of one shard with one benchmark version; existing tiles are kept. A
@@ -99,7 +93,7 @@ def scan(context: AssetExecutionContext, config: Config, store: Store) -> None:
     _describe(context, config, store, total)
 
 
-def _complete_cells(context: AssetExecutionContext, config: Config, store: Store) -> list[str]:
+def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: Store) -> list[str]:
     """Return the cells of a failing run that have all their tiles."""
     packs = {pack.name: pack for pack in list_packs(store)}
     fingerprint = scan_fingerprint(store, config.policy)
@@ -112,7 +106,7 @@ def _complete_cells(context: AssetExecutionContext, config: Config, store: Store
     return [key for key in sorted_keys(context) if is_complete(key)]
 
 
-def _groups(context: AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
+def _groups(context: dg.AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
     """Return the packs of a run by the benchmarks that are requested for them."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     for pack, benchmark in (pack_and_other(cells, key) for key in context.partition_keys):
@@ -124,7 +118,7 @@ def _groups(context: AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
 
 
 def _scan_group(
-    context: AssetExecutionContext,
+    context: dg.AssetExecutionContext,
     config: Config,
     store: Store,
     packs: list[Pack],
@@ -163,7 +157,7 @@ def _scan_group(
 
 
 def _describe(
-    context: AssetExecutionContext, config: Config, store: Store, total: ScanSummary
+    context: dg.AssetExecutionContext, config: Config, store: Store, total: ScanSummary
 ) -> None:
     run = {
         "run_shards_read": total.n_shards_read,
@@ -191,7 +185,7 @@ def _describe(
 
 def _plot_of_scores(
     config: Config, store: Store, packs: Collection[Pack], benchmarks: Collection[str]
-) -> dict[str, MetadataValue]:
+) -> dict[str, dg.MetadataValue]:
     """Plot the scores of a run's matches; nothing for a large run, as it reads all tiles."""
     if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
         return {}
@@ -204,13 +198,13 @@ def _plot_of_scores(
 
 @stage(
     missing=needs_common_ngrams,
-    deps=[AssetDep(scan, partition_mapping=AllPartitionMapping())],
+    deps=[dg.AssetDep(scan, partition_mapping=dg.AllPartitionMapping())],
     group=GROUP,
     kind="parquet",
     schema=COMMON,
     origins={"benchmark": ("records", "benchmark"), "text": ("records", "question")},
 )
-def common_ngrams(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
+def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Benchmark n-grams that are in too many documents of a source to be evidence of a leak.
 
     The list is frozen here. With `leave_out_common` in the policy, these n-grams are ignored when

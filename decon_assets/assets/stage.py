@@ -9,19 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
 
+import dagster as dg
 import pyarrow as pa
-from dagster import (
-    AssetDep,
-    AssetExecutionContext,
-    AssetsDefinition,
-    AssetSpec,
-    BackfillPolicy,
-    DagsterInstance,
-    DynamicPartitionsDefinition,
-    MultiPartitionsDefinition,
-    asset,
-)
-from dagster import Config as RunConfig
 
 from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.lineage import Column, columns
@@ -37,8 +26,8 @@ from decon_core.storage.store import Store
 # Whether a whole asset is missing; or the keys of its missing partitions; or, for a grid, those of
 # each pack.
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
-Partitions = DynamicPartitionsDefinition | MultiPartitionsDefinition
-Body = Callable[[AssetExecutionContext, Config, Store], Metadata | None]
+Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
+Body = Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]
 Problems = Callable[[Config, Store], Sequence[Problem]]
 
 
@@ -63,18 +52,18 @@ def stage(
     missing: Callable[[Plan], Missing],
     group: str,
     kind: str,
-    deps: Sequence[AssetDep | AssetsDefinition | AssetSpec] = (),
+    deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec] = (),
     partitions_def: Partitions | None = None,
     schema: pa.Schema | None = None,
     origins: Mapping[str, Column] | None = None,
     code_version: str = "1",
     pool: str | None = None,
-    run_config: type[RunConfig] | None = None,
+    run_config: type[dg.Config] | None = None,
     is_required: bool = False,
     priority: int = 0,
     remarks: Problems = lambda *_: (),
     unmet: Problems = lambda *_: (),
-) -> Callable[[Body], AssetsDefinition]:
+) -> Callable[[Body], dg.AssetsDefinition]:
     """Declare an asset of the pipeline.
 
     Its function is called with the run's context, the configuration and the open store, when no
@@ -83,27 +72,27 @@ def stage(
 
     dimensions: tuple[str, ...] = ()
     backfill_policy = None
-    if isinstance(partitions_def, MultiPartitionsDefinition):
+    if isinstance(partitions_def, dg.MultiPartitionsDefinition):
         dimensions = PACK, *sorted({*partitions_def.partition_dimension_names} - {PACK})
-        backfill_policy = BackfillPolicy.multi_run(MOST_CELLS)
+        backfill_policy = dg.BackfillPolicy.multi_run(MOST_CELLS)
     elif partitions_def:  # without a policy, each partition of a backfill would be a run of its own
         dimensions = (partitions_def.name or "",)
-        backfill_policy = BackfillPolicy.single_run()
+        backfill_policy = dg.BackfillPolicy.single_run()
 
-    def declare(body: Body) -> AssetsDefinition:
+    def declare(body: Body) -> dg.AssetsDefinition:
         name = body.__name__
         STAGES[name] = Stage(name, missing, dimensions, is_required, priority, remarks, unmet)
 
-        def execute(context: AssetExecutionContext, decon: Decon) -> None:
+        def execute(context: dg.AssetExecutionContext, decon: Decon) -> None:
             with dagster_failures(), decon.writable_store() as (config, store):
                 require_unblocked(context.instance, decon.gates_of(name), config, store)
                 if metadata := body(context, config, store):
                     context.add_asset_metadata(metadata)
 
-        return asset(
+        return dg.asset(
             name=name,
             description=cleandoc(body.__doc__ or ""),
-            deps=[one if isinstance(one, AssetDep) else AssetDep(one) for one in deps],
+            deps=[one if isinstance(one, dg.AssetDep) else dg.AssetDep(one) for one in deps],
             partitions_def=partitions_def,
             backfill_policy=backfill_policy,
             pool=pool,
@@ -119,7 +108,7 @@ def stage(
 
 
 def require_unblocked(
-    instance: DagsterInstance, gates: Sequence[str], config: Config, store: Store
+    instance: dg.DagsterInstance, gates: Sequence[str], config: Config, store: Store
 ) -> None:
     """Raise IncompleteError if a blocking check of an upstream asset is failed, or a demand unmet.
 

@@ -11,16 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from dagster import (
-    AssetCheckSeverity,
-    AssetKey,
-    DagsterExecutionInterruptedError,
-    DagsterInstance,
-    ExecuteInProcessResult,
-    InitLoggerContext,
-    LoggerDefinition,
-    logger,
-)
+import dagster as dg
 
 from decon_assets.assets.gates import check_of, failed_checks
 from decon_assets.assets.registration import Registration, register_outside
@@ -47,7 +38,7 @@ class Pipeline:
     def __init__(
         self,
         config_path: Path,
-        instance: DagsterInstance,
+        instance: dg.DagsterInstance,
         echo: Echo,
         *,
         lines: StageLines | None = None,
@@ -179,12 +170,12 @@ class Pipeline:
             try:
                 result = self._job.execute_in_process(
                     instance=self._instance,
-                    asset_selection=[AssetKey(asset)],
+                    asset_selection=[dg.AssetKey(asset)],
                     tags={**COMMAND_LINE_TAGS, **request.tags},
                     run_config={**_RUN_CONFIG, **ops},
                     raise_on_error=False,
                 )
-            except DagsterExecutionInterruptedError as error:
+            except dg.DagsterExecutionInterruptedError as error:
                 raise KeyboardInterrupt from error
             # After Ctrl-C, the result may be a failed step, a consequent error, or a success.
             check()
@@ -196,7 +187,7 @@ class Pipeline:
                 raise PipelineError(_reason(asset, result))
 
 
-def _reason(asset: str, result: ExecuteInProcessResult) -> str:
+def _reason(asset: str, result: dg.ExecuteInProcessResult) -> str:
     """Return why a stage failed, without the stack trace, which is in the run's log."""
     if checks := _failed_checks(result):
         return f"{asset}: {'; '.join(checks)}"
@@ -212,17 +203,17 @@ def _reason(asset: str, result: ExecuteInProcessResult) -> str:
     return f"{asset} failed"
 
 
-def _failed_checks(result: ExecuteInProcessResult) -> list[str]:
+def _failed_checks(result: dg.ExecuteInProcessResult) -> list[str]:
     """Return the problems that blocking checks found."""
     return [
         f"{evaluation.check_name}: {evaluation.metadata['problems'].value}"
         for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
+        if not evaluation.passed and evaluation.severity is dg.AssetCheckSeverity.ERROR
         if evaluation.blocking
     ]
 
 
-def _console_logger(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
+def _console_logger(lines: StageLines, instance: dg.DagsterInstance) -> dg.LoggerDefinition:
     """Return a logger that prints the messages of assets, and drops Dagster's own."""
 
     class Handler(logging.Handler):
@@ -240,8 +231,8 @@ def _console_logger(lines: StageLines, instance: DagsterInstance) -> LoggerDefin
             else:
                 lines.detail(text)
 
-    @logger(config_schema={})
-    def plain(context: InitLoggerContext) -> logging.Logger:
+    @dg.logger(config_schema={})
+    def plain(context: dg.InitLoggerContext) -> logging.Logger:
         if context.run_id:  # the first hook after a run is created in this process
             show_in_timeline(instance, context.run_id)
         run_logger = logging.Logger("decon_assets", level=logging.DEBUG)  # noqa: LOG001 - of this run only
