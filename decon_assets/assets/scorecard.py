@@ -9,7 +9,7 @@ from pydantic import Field
 
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.metadata import OWNERS, preview
+from decon_assets.assets.metadata import OWNERS, Metadata, preview
 from decon_assets.assets.products import GROUP
 from decon_assets.assets.stage import require_unblocked
 from decon_assets.failures import dagster_failures
@@ -84,7 +84,7 @@ def plant_and_scan(context: dg.OpExecutionContext, decon: Decon, config: Scoreca
             on_step=context.log.info,
         )
         picture = base64.b64encode(card.picture(shown_width=_DIALOG_WIDTH).encode()).decode()
-        metadata = {
+        metadata: Metadata = {
             "rules": _totals(card.marks),
             "recall": dg.MetadataValue.md(recall_table(card.marks, has_intervals=False)),
             "plot": dg.MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
