@@ -38,24 +38,7 @@ _UNFINISHED = [
 
 # No telemetry. One run at a time from the UI: a backfill becomes many runs, and each scan uses all
 # cores. A run whose process died is retried and finds its tiles; a failed one would fail again.
-_SETTINGS = """\
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-concurrency:
-  runs:
-    max_concurrent_runs: 1
-  pools:
-    default_limit: 1
-run_monitoring:
-  enabled: true
-  start_timeout_seconds: 300
-run_retries:
-  enabled: true
-  max_retries: 2
-  retry_on_asset_or_op_failure: false
-"""
+_SETTINGS = Path(__file__).with_name("dagster.yaml")
 
 
 def home_for(config_path: Path) -> Path:
@@ -71,7 +54,7 @@ def ensure_home(home: Path) -> Path:
     settings = folder / "dagster.yaml"
     if not settings.exists() or not settings.stat().st_size:  # empty: its creation was interrupted
         with atomic_path(settings) as draft:
-            draft.write_text(_SETTINGS)
+            draft.write_text(_SETTINGS.read_text(encoding="utf-8"))
     return folder
 
 

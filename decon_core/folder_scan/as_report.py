@@ -20,6 +20,7 @@ from decon_core.folder_scan.results import (
     INDEXABILITY_FILE,
     LEDGER_FILE,
     MATCHES_FILE,
+    QUERIES,
     SUMMARY_FILE,
 )
 from decon_core.report.database import write_database
@@ -29,25 +30,6 @@ from decon_core.storage.store import read_plain_json
 _FILES = (MATCHES_FILE, LEDGER_FILE, INDEXABILITY_FILE, SUMMARY_FILE)
 
 _WHOLE_SHARD = "the whole shard"  # reason of a row in `unreadable` that means the whole shard
-
-# The columns of matches.parquet that a report uses.
-_MATCHES = """
-    SELECT $source AS source, file AS shard_name, shard, row, doc_id, detector, benchmark, config,
-           split, instance_index, record, fingerprint, pair, is_correct, base_score,
-           question_overlap, answer_overlap, passage_overlap, looked_for, n_matched, n_grams,
-           question_tokens, total_tokens, score, is_by_score, holds_to, verdict, is_contaminated,
-           is_question_only
-    FROM read_parquet($path)
-"""
-
-_ITEMS = """
-    SELECT benchmark, any_value(config) AS config, split, instance_index,
-           max(n_records) AS n_records, bool_or(is_visible) AS is_indexed,
-           CASE WHEN NOT bool_or(is_visible) THEN first(reason) END AS why_not_indexed
-    FROM read_parquet($path)
-    GROUP BY benchmark, split, instance_index
-    ORDER BY benchmark, split, instance_index
-"""
 
 
 def is_scan(folder: Path) -> bool:
@@ -76,12 +58,13 @@ def read_folder(folder: Path, database: Path) -> None:
     }
     with duckdb.connect() as connection:
         try:
-            for name, query, file, source in (
-                ("matches", _MATCHES, MATCHES_FILE, {"source": ONLY_SOURCE}),
-                ("items", _ITEMS, INDEXABILITY_FILE, {}),
-                ("indexability", "FROM read_parquet($path)", INDEXABILITY_FILE, {}),
+            for name, file, source in (
+                ("matches", MATCHES_FILE, {"source": ONLY_SOURCE}),
+                ("items", INDEXABILITY_FILE, {}),
+                ("indexability", INDEXABILITY_FILE, {}),
             ):
-                found = connection.sql(query, params={"path": str(folder / file), **source})
+                values = {"path": str(folder / file), **source}
+                found = connection.sql(QUERIES[name], params=values)
                 tables[name] = filled(name, found.to_arrow_table())
         except duckdb.Error as error:
             text = str(error).splitlines()[0]

@@ -31,6 +31,7 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.folder_scan.corpus import UnreadNames
 from decon_core.mixtures.clean_evals import LeakedItems
+from decon_core.report.open import queries_in
 from decon_core.report.rows import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
@@ -45,6 +46,8 @@ INDEXABILITY_FILE = "indexability.parquet"
 COMPAT_FOLDER = "compat"
 CLEAN_FOLDER = "clean"
 STORE_FOLDER = ".store"
+
+QUERIES = queries_in(Path(__file__).with_name("folder.sql"))
 
 _FILE = pa.field("file", pa.string(), nullable=False, metadata={"description": "name of the shard"})
 MATCHES_SCHEMA = pa.schema([_FILE, *ENTRIES])
@@ -207,47 +210,10 @@ def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source
     outcome.n_invalid_utf8 += len(line["invalid_utf8"])
 
 
-# A pair of an item and a document is a leak if any detector calls it one.
-_BY_BENCHMARK = """
-    WITH pairs AS (
-        SELECT benchmark, (split, instance_index) AS item, (file, row) AS document,
-               bool_or(is_contaminated) AS is_leak,
-               bool_or(is_question_only) AND NOT is_leak AS is_question
-        FROM read_parquet($path)
-        GROUP BY ALL
-    ), compared AS (
-        SELECT *, bool_or(is_leak) OVER (PARTITION BY benchmark, item) AS is_leaked_item,
-               bool_or(is_leak) OVER (PARTITION BY document) AS is_leaky_document
-        FROM pairs
-    )
-    SELECT benchmark,
-           count(DISTINCT item) FILTER (is_leak) AS n_leaked_items,
-           count() FILTER (is_leak) AS n_leaks,
-           count(DISTINCT document) FILTER (is_leak) AS n_documents,
-           count(DISTINCT item) FILTER (is_question AND NOT is_leaked_item)
-               AS n_question_only_items,
-           count(DISTINCT document) FILTER (is_question AND NOT is_leaky_document)
-               AS n_question_only_documents,
-           count() FILTER (is_question) AS n_question_only
-    FROM compared
-    GROUP BY benchmark
-"""
-_BY_DETECTORS = """
-    SELECT benchmark, detectors, count() AS n
-    FROM (
-        SELECT benchmark, list(DISTINCT detector) AS detectors
-        FROM read_parquet($path)
-        WHERE is_contaminated
-        GROUP BY benchmark, split, instance_index
-    )
-    GROUP BY ALL
-"""
-
-
 def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome) -> None:
     """Count leaks and question-only matches by benchmark and detector, over all shards."""
     detectors = scanned.reader.policy.detectors
-    found = {row["benchmark"]: row for row in _query(_BY_BENCHMARK, matches)}
+    found = {row["benchmark"]: row for row in _query("by_benchmark", matches)}
     outcome.n_question_only = sum(row.pop("n_question_only") for row in found.values())
     counts = {
         one.benchmark: BenchmarkCount(
@@ -258,7 +224,7 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
         )
         for one in scanned.reader.versions
     }
-    for row in _query(_BY_DETECTORS, matches):
+    for row in _query("by_detectors", matches):
         count = counts[row["benchmark"]]
         count.n_items_by_all += row["n"] if len(row["detectors"]) == len(detectors) else 0
         for detector in row["detectors"]:
@@ -267,9 +233,10 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
 
 
-def _query(query: str, matches: Path) -> Any:
+def _query(name: str, matches: Path) -> Any:
     with duckdb.connect() as connection:
-        return connection.sql(query, params={"path": str(matches)}).to_arrow_table().to_pylist()
+        found = connection.sql(QUERIES[name], params={"path": str(matches)})
+        return found.to_arrow_table().to_pylist()
 
 
 _IN_SUMMARY = (

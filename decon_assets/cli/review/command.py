@@ -153,7 +153,7 @@ def status(
     with open_session(config, report, verdicts) as session:
         found = status_of(session, choice)
     if as_json:
-        say(json.dumps(found.as_json(), indent=1, sort_keys=True))
+        say(json.dumps(found, indent=1, sort_keys=True))
     else:
         say_status(found)
     return 0
