@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,7 @@ from decon_core.wording.counts import counted
 
 if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
+    from decon_core.plan import Plan
     from decon_core.quality.truth import BenchmarkScore, PhenomenonScore
 
 _NAME = "decon-assets"
@@ -91,16 +94,18 @@ def status(
     if verify and _damaged_files(store, say):
         say(REMEDY)
         return 1
+    from decon_core.inventory import list_packs
+    from decon_core.plan import Plan
+
     running = active_run(config)
-    is_scanned = _status_of_scan(loaded, store)
-    is_complete = _status_of_products(loaded, store, is_running=running is not None) and is_scanned
+    plan = Plan(loaded, store, tuple(list_packs(store)))
+    is_scanned = _status_of_scan(plan)
+    is_complete = _status_of_products(plan, is_running=running is not None) and is_scanned
     if is_complete:  # what has no line of its own above
         from decon_assets import graph
         from decon_assets.planning import missing_stages
-        from decon_core.inventory import list_packs
-        from decon_core.plan import Plan
 
-        for name in missing_stages(Plan(loaded, store, tuple(list_packs(store))), graph.GRAPH):
+        for name in missing_stages(plan, graph.GRAPH):
             say(f"  {name}: missing or outdated")
             is_complete = False
     remedy = running or "`decon-assets run` builds what is missing"
@@ -244,35 +249,29 @@ def _damaged_files(store: Store, say: Say) -> list[Problem]:
     return problems
 
 
-def _status_of_scan(config: Config, store: Store) -> bool:
+def _status_of_scan(plan: Plan) -> bool:
     """Print what is registered and scanned; return whether all of it is up to date."""
+    from decon_core import inventory
     from decon_core.benchmarks.records import current_version
     from decon_core.index.idf import outdated_members
-    from decon_core.inventory import (
-        benchmarks_of,
-        grid_warning,
-        list_packs,
-        plan_registration,
-        stale_benchmarks,
-    )
-    from decon_core.scan.tiles import missing_tiles, refused, scan_fingerprint
+    from decon_core.scan.tiles import missing_tiles, refused
 
-    packs = list_packs(store)
+    config, store, packs = plan.config, plan.store, plan.packs
     n_shards = sum(len(pack.shards) for pack in packs)
     say(f"{counted(len(packs), 'pack')}, {counted(n_shards, 'shard')} registered")
-    plan = plan_registration(config, store)
-    for path in plan.gone:
+    found = inventory.plan_registration(config, store)
+    for path in found.gone:
         say(f"  {path}: removed or changed since it was registered")
-    for path in plan.new:
+    for path in found.new:
         say(f"  {path}: new or changed, not registered yet")
-    for old, new in plan.renamed:
+    for old, new in found.renamed:
         say(f"  {old}: renamed to {new} since it was registered")
-    if warning := grid_warning(config, plan.current):
+    if warning := inventory.grid_warning(config, found.current):
         say(f"warning: {warning}")
-    is_complete = bool(packs) and not (plan.new or plan.gone or plan.renamed)
-    stale = stale_benchmarks(config, store)
+    is_complete = bool(packs) and not (found.new or found.gone or found.renamed)
+    stale = inventory.stale_benchmarks(config, store)
     has_snapshot = store.current_snapshot.is_file()
-    for name in benchmarks_of(config):
+    for name in plan.benchmarks:
         n_missing = n_shards
         if not store.current_records(name).is_file():
             state = "no records yet"
@@ -281,8 +280,7 @@ def _status_of_scan(config: Config, store: Store) -> bool:
         elif not has_snapshot:
             state = "no idf snapshot yet"
         else:
-            scan = scan_fingerprint(store, config.policy)
-            n_missing = len(missing_tiles(store, packs, [current_version(store, name)], scan))
+            n_missing = len(missing_tiles(store, packs, [current_version(store, name)], plan.scan))
             state = f"{n_shards - n_missing} of {counted(n_shards, 'shard')} scanned"
         say(f"  {name}: {state}")
         is_complete &= n_missing == 0
@@ -293,38 +291,31 @@ def _status_of_scan(config: Config, store: Store) -> bool:
     return is_complete
 
 
-def _status_of_products(config: Config, store: Store, *, is_running: bool) -> bool:
+def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     """Print which mixtures, blends and report are up to date; return whether all are."""
-    from decon_core.inventory import blender_of, list_packs
-    from decon_core.report.build import is_current
+    from decon_core.plan import missing_blends, missing_shares, needs_report
     from decon_core.scan.tiles import gaps_of
 
-    packs = list_packs(store)
+    n_packs = counted(len(plan.packs), "pack")
     try:
-        blender = blender_of(config, store)
-        builder = blender.builder
-        n_built_of = {
-            mixture.name: sum(builder.is_current(mixture, pack) for pack in packs)
-            for mixture in config.mixtures
-        }
+        unmixed = Counter(chain.from_iterable(missing_shares(plan).values()))
     except DeconError as error:
         is_early = is_running or isinstance(error, MissingError)
         say("  mixtures, blends, report: not built yet" if is_early else f"  {error}")
         return False
-    for name, n_built in n_built_of.items():
-        say(f"  mixture {name}: {n_built} of {counted(len(packs), 'pack')} up to date")
-    are_blended = [blender.is_current(blend) for blend in blender.blends]
-    if are_blended:
-        say(f"  blends: {sum(are_blended)} of {len(are_blended)} up to date")
-    is_reported = is_current(blender, config.showing)
-    is_scanned = not gaps_of(store, packs, builder.versions, builder.reader.scan)
+    for one in plan.config.mixtures:
+        say(f"  mixture {one.name}: {len(plan.packs) - unmixed[one.name]} of {n_packs} up to date")
+    unblended, n_blends = missing_blends(plan), len(plan.config.blends)
+    if n_blends:
+        say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
+    is_reported = not needs_report(plan)
+    is_scanned = not gaps_of(plan.store, plan.packs, plan.builder.versions, plan.scan)
     coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
-    has_page = store.report_page.is_file()
+    has_page = plan.store.report_page.is_file()
     if not has_page:
         say("  page of the report: missing")
-    is_mixed = all(n_built == len(packs) for n_built in n_built_of.values())
-    return is_mixed and all(are_blended) and is_reported and has_page
+    return not unmixed and not unblended and is_reported and has_page
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:
