@@ -8,8 +8,7 @@ import pyarrow as pa
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.findings import report_before_failure, result_of_inspection
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.lineage import ITEM, same
-from decon_assets.assets.metadata import Metadata, PartitionReporter, preview
+from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import leak_rates, scores
 from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan

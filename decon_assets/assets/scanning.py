@@ -6,11 +6,9 @@ from collections.abc import Collection
 import dagster as dg
 
 from decon_assets.assets.benchmarks import index
-from decon_assets.assets.findings import report_before_failure
+from decon_assets.assets.findings import inspect_canaries, inspect_ledgers, report_before_failure
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.inspections import inspect_canaries, inspect_ledgers
-from decon_assets.assets.lineage import ITEM, same
-from decon_assets.assets.metadata import RATE, Metadata, PartitionReporter, preview
+from decon_assets.assets.metadata import ITEM, RATE, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import scores
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import BENCHMARK, PACK, cells, pack_and_other, sorted_keys

@@ -13,8 +13,7 @@ import dagster as dg
 import pyarrow as pa
 
 from decon_assets.assets.gates import failed_checks
-from decon_assets.assets.lineage import Column, columns
-from decon_assets.assets.metadata import OWNERS, Metadata
+from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_CELLS, PACK
 from decon_assets.resources import Decon

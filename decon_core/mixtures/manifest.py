@@ -161,7 +161,7 @@ def _share_of(folder: Path, _stamp: tuple[int, ...]) -> Share:
     """Cached, because the card is rendered from all packs after every pack."""
     manifest = read_json(folder / MANIFEST)
     has_files = bool(manifest.pop("shards"))
-    return Share(manifest, has_files, count_leaks(folder / REMOVED_FILE))
+    return Share(manifest, has_files, *count_leaks(folder / REMOVED_FILE))
 
 
 def manifest_faults(folder: Path) -> list[Problem]:
