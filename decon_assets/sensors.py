@@ -84,26 +84,21 @@ class Step(NamedTuple):
 
 
 def step(
-    cursor: Cursor,
-    files: str,
-    *,
-    instance_state: str,
-    n_unfinished: int,
-    refusal: str,
-    load_state: Callable[[], State],
+    cursor: Cursor, files: str, instance: dg.DagsterInstance, load_state: Callable[[], State]
 ) -> Step:
     """Decide what to do next; `load_state` is called only if the store has to be read."""
     if files != cursor.seen:
         # Files may still be being copied: wait until they are unchanged for a tick.
         reason = "files changed; waiting one tick in case more changes follow"
         return Step(replace(cursor, seen=files), skip_reason=reason)
-    if n_unfinished:
+    if n_unfinished := instance.get_runs_count(dg.RunsFilter(statuses=_UNFINISHED)):
         waiting = f"waiting for {counted(n_unfinished, 'unfinished run')}"
         return Step(cursor, skip_reason=waiting)
     if files != cursor.registered:
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
-    if refusal:
+    if refusal := _refusal(instance, files):
         return Step(cursor, skip_reason=refusal)
+    instance_state = _state_of_instance(instance)
     if instance_state == cursor.settled:
         return Step(cursor, skip_reason=_settled_reason(cursor))
     requests, asked = next_requests(load_state(), cursor.asked)
@@ -165,14 +160,8 @@ def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.
     try:
         config = decon.config()
         files = state_of_files(config)
-        result = step(
-            cursor,
-            files,
-            instance_state=_state_of_instance(instance),
-            n_unfinished=instance.get_runs_count(dg.RunsFilter(statuses=_UNFINISHED)),
-            refusal=_refusal(instance, files),
-            load_state=lambda: _load_state(config, Materialized(instance, graph)),
-        )
+        known = Materialized(instance, graph)
+        result = step(cursor, files, instance, lambda: _load_state(config, known))
     except DeconError as error:  # a problem of the inputs is no failure of the tick
         result = Step(cursor, skip_reason=format_problems(error.problems))
     return dg.SensorResult(

@@ -10,25 +10,12 @@ from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import benchmarks, sorted_keys
+from decon_core import plan
 from decon_core.benchmarks.records import current_version, save_records
 from decon_core.config.load import Config
-from decon_core.index.idf import (
-    current_snapshot,
-    current_snapshot_fingerprint,
-    freeze,
-    outdated_members,
-    read_current,
-    require_frozen_from,
-    require_no_other,
-)
+from decon_core.index import idf
 from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.inventory import benchmark_of, benchmarks_of
-from decon_core.plan import (
-    missing_index_parts,
-    missing_records,
-    needs_snapshot,
-    outdated_in_snapshot,
-)
 from decon_core.quality.requirements import required_shortfalls
 from decon_core.quality.visibility import visibilities
 from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
@@ -39,7 +26,7 @@ GROUP = "benchmarks"
 
 
 @stage(
-    missing=missing_records,
+    missing=plan.missing_records,
     is_required=True,
     priority=5,
     deps=[benchmark_files],
@@ -76,7 +63,8 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
     if store.current_snapshot.is_file():
         # A changed benchmark does not rematerialize the snapshot, so its check would not run.
         check = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
-        report_for_other_asset(context, *check, result_of(outdated_members(store), is_warning=True))
+        result = result_of(idf.outdated_members(store), is_warning=True)
+        report_for_other_asset(context, *check, result)
     n_benchmarks = counted(len(context.partition_keys), "benchmark")
     context.log.info(f"{n_benchmarks}, {counted(n_items, 'item')}")
 
@@ -104,8 +92,8 @@ class FreezeConfig(RunConfig):
 
 
 @stage(
-    missing=needs_snapshot,
-    remarks=outdated_in_snapshot,
+    missing=plan.needs_snapshot,
+    remarks=plan.outdated_in_snapshot,
     is_required=True,
     priority=5,
     deps=[AssetDep(records, partition_mapping=AllPartitionMapping())],
@@ -126,9 +114,9 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
     if refreeze or not store.current_snapshot.is_file():
         versions = [current_version(store, name) for name in members]
         if not refreeze:
-            require_no_other(store, versions, config.policy)
-        before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
-        frozen = freeze(store, versions, config.policy)
+            idf.require_no_other(store, versions, config.policy)
+        before = idf.current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
+        frozen = idf.freeze(store, versions, config.policy)
         names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
         state = f"frozen {frozen.fingerprint}"
         if before:
@@ -137,14 +125,14 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
             state = f"frozen again: {frozen.fingerprint}, {change}"
         context.log.debug(f"{state} from {names}")
     else:
-        current_snapshot(store, config.policy)  # raises if counted under other settings
-        require_frozen_from(store, config.snapshot)
+        idf.current_snapshot(store, config.policy)  # raises if counted under other settings
+        idf.require_frozen_from(store, config.snapshot)
         state = "existing snapshot kept"
         context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
-    outdated = outdated_members(store)
+    outdated = idf.outdated_members(store)
     for problem in outdated:
         context.log.warning(str(problem))
-    snapshot = read_current(store)
+    snapshot = idf.read_current(store)
     members, n_records = snapshot["members"], counted(snapshot["n_records"], "record")
     context.log.info(f"{state}, from {counted(len(members), 'benchmark')}, {n_records}")
     return {
@@ -156,7 +144,7 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
 
 
 @stage(
-    missing=missing_index_parts,
+    missing=plan.missing_index_parts,
     unmet=required_shortfalls,
     is_required=True,
     priority=5,
@@ -172,7 +160,7 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
 
     Records that cannot be indexed, such as very short ones, are counted in `dropped` by reason.
     """
-    snapshot = current_snapshot(store, config.policy)
+    snapshot = idf.current_snapshot(store, config.policy)
     versions = [current_version(store, name) for name in sorted_keys(context)]
     parts = {}
     for version in versions:

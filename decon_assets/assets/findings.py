@@ -79,8 +79,8 @@ def report_for_other_asset(
     )
 
 
-# The blocking checks of the scan. Dagster skips the checks of a failed step. A scan that cannot read
-# one shard fails, but its other tiles are used, so the asset `scan` then reports these itself.
+# The blocking checks of the scan. Dagster skips the checks of a failed step. A scan that cannot
+# read one shard fails, but its other tiles are used, so the asset `scan` then reports these itself.
 
 
 def inspect_canaries(config: Config, store: Store) -> dg.AssetCheckResult:

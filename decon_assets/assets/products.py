@@ -23,6 +23,7 @@ from decon_assets.partitions import (
     shares,
     sorted_keys,
 )
+from decon_core import inventory, plan
 from decon_core.benchmarks.records import current_version
 from decon_core.blends.build import BlendSummary, build_blends
 from decon_core.blends.verify import inspect_changed_blends
@@ -30,25 +31,10 @@ from decon_core.config.blends import blend_named
 from decon_core.config.load import Config
 from decon_core.config.mixtures import mixture_named
 from decon_core.errors import DeconError, IncompleteError, Problem
-from decon_core.inventory import (
-    blender_of,
-    builder_of,
-    current_versions,
-    list_packs,
-    packs_of,
-    verdicts_of,
-)
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.manifest import REMOVED_FILE, Summary
 from decon_core.mixtures.verify import inspect_changed_mixtures
-from decon_core.plan import (
-    missing_blends,
-    missing_clean_benchmarks,
-    missing_shares,
-    needs_page,
-    needs_report,
-)
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
@@ -58,6 +44,11 @@ from decon_core.storage.store import Store
 from decon_core.wording.counts import counted
 
 GROUP = "products"
+
+_ALL = dg.AllPartitionMapping()
+# A share depends on its pack's row of the scan, for all benchmarks.
+_SAME = dg.DimensionPartitionMapping(PACK, dg.IdentityPartitionMapping())
+_OF_PACK_IN_GRID = dg.MultiPartitionMapping({PACK: _SAME})
 
 _MAX_BENCHMARKS_SHOWN = 100
 _ABOUT_WIDTH = 200
@@ -78,15 +69,9 @@ _MIXTURE_COLUMNS = (
 
 
 @stage(
-    missing=missing_shares,
+    missing=plan.missing_shares,
     deps=[
-        dg.AssetDep(
-            scan,
-            # A share depends on its pack's row of the scan, for all benchmarks.
-            partition_mapping=dg.MultiPartitionMapping(
-                {PACK: dg.DimensionPartitionMapping(PACK, dg.IdentityPartitionMapping())}
-            ),
-        ),
+        dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
         common_ngrams,
         dg.AssetDep(corpus, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(PACK)),
     ],
@@ -108,9 +93,11 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     could not be read (unless the policy drops such rows); the share of a control, while this holds
     for any pack of its source. A refused share does not stop the others of the run.
     """
-    builder = builder_of(config, store)
+    builder = inventory.builder_of(config, store)
     keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
-    packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
+    packs = {
+        pack.name: pack for pack in inventory.packs_of(builder.store, sorted({p for p, _ in keys}))
+    }
     wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
     errors: list[DeconError] = []
     built: dict[str, Summary] = {}
@@ -140,7 +127,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     n_cut = sum(one.n_cut for one in built.values())
     context.log.info(f"{scope}, {n_out:,} of {n_in} kept, {n_cut:,} of them cut")
     if errors:
-        inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
+        inspection = inspect_changed_mixtures(store, config.mixtures, inventory.list_packs(store))
         report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
     if len(errors) == 1:
         raise errors[0]
@@ -164,10 +151,10 @@ def _share_metadata(summary: Summary) -> dict[str, object]:
 
 
 @stage(
-    missing=missing_blends,
+    missing=plan.missing_blends,
     deps=[
-        dg.AssetDep(mixture, partition_mapping=dg.AllPartitionMapping()),
-        dg.AssetDep(records, partition_mapping=dg.AllPartitionMapping()),  # for inserted test items
+        dg.AssetDep(mixture, partition_mapping=_ALL),
+        dg.AssetDep(records, partition_mapping=_ALL),  # for inserted test items
     ],
     partitions_def=blends,
     group=GROUP,
@@ -182,7 +169,7 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
     inserted. It is refused while a share of its mixture is missing, or if the test items do not
     fit. A refused blend does not stop the others of the run.
     """
-    blender = blender_of(config, store)
+    blender = inventory.blender_of(config, store)
     wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
     problems: list[Problem] = []
     built: list[BlendSummary] = []
@@ -224,7 +211,7 @@ def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
 
 
 @stage(
-    missing=missing_clean_benchmarks,
+    missing=plan.missing_clean_benchmarks,
     deps=[
         dg.AssetDep(scan, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(BENCHMARK)),
         common_ngrams,
@@ -241,7 +228,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     Refused while any shard is not scanned against the benchmark, or has rows that could not be
     read.
     """
-    builder = builder_of(config, store)
+    builder = inventory.builder_of(config, store)
     reporter = PartitionReporter(context)
     n_items = n_left = n_questions = 0
     versions = (current_version(builder.store, name) for name in sorted_keys(context))
@@ -264,12 +251,12 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 
 
 @stage(
-    missing=needs_report,
+    missing=plan.needs_report,
     priority=1,
     deps=[
-        dg.AssetDep(scan, partition_mapping=dg.AllPartitionMapping()),
-        dg.AssetDep(mixture, partition_mapping=dg.AllPartitionMapping()),
-        dg.AssetDep(blend, partition_mapping=dg.AllPartitionMapping()),
+        dg.AssetDep(scan, partition_mapping=_ALL),
+        dg.AssetDep(mixture, partition_mapping=_ALL),
+        dg.AssetDep(blend, partition_mapping=_ALL),
     ],
     group=GROUP,
     kind="duckdb",
@@ -285,10 +272,10 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
-    versions, packs = current_versions(config, store), list_packs(store)
+    versions, packs = inventory.current_versions(config, store), inventory.list_packs(store)
     summary = build_report(
         *(store, packs, versions, config.policy, config.mixtures, config.blends),
-        *(config.showing, verdicts_of(config)),
+        *(config.showing, inventory.verdicts_of(config)),
     )
     context.log.info(
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
@@ -343,7 +330,7 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
     }
 
 
-@stage(missing=needs_page, priority=1, deps=[report], group=GROUP, kind="html")
+@stage(missing=plan.needs_page, priority=1, deps=[report], group=GROUP, kind="html")
 def report_page(context: dg.AssetExecutionContext, _: Config, store: Store) -> Metadata:
     """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page

@@ -23,14 +23,8 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import benchmarks_of, current_versions, list_packs, packs_of
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.plan import missing_cells, needs_common_ngrams
+from decon_core.scan import tiles
 from decon_core.scan.scanner import ScanSummary, scan_packs
-from decon_core.scan.tiles import (
-    count_cell,
-    gaps_of,
-    missing_by_shard,
-    missing_tiles,
-    scan_fingerprint,
-)
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
 from decon_core.storage.store import Store
@@ -94,12 +88,12 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
 def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: Store) -> list[str]:
     """Return the cells of a failing run that have all their tiles."""
     packs = {pack.name: pack for pack in list_packs(store)}
-    fingerprint = scan_fingerprint(store, config.policy)
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
 
     def is_complete(key: str) -> bool:
         pack, benchmark = pack_and_other(cells, key)
         version = current_version(store, benchmark)
-        return not missing_tiles(store, [packs[pack]], [version], fingerprint)
+        return not tiles.missing_tiles(store, [packs[pack]], [version], fingerprint)
 
     return [key for key in sorted_keys(context) if is_complete(key)]
 
@@ -166,7 +160,7 @@ def _describe(
     n_read = counted(total.n_shards_read, "shard")
     n_written = counted(total.n_tiles_written, "tile")
     context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
-    fingerprint = scan_fingerprint(store, config.policy)
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
     keys = sorted_keys(context)
     pairs = [pack_and_other(cells, key) for key in keys]
@@ -176,7 +170,8 @@ def _describe(
     for key, (pack, benchmark) in zip(keys, pairs, strict=True):
         if reporter.is_full:
             break
-        counts = count_cell(store, packs[pack], current_version(store, benchmark), fingerprint)
+        version = current_version(store, benchmark)
+        counts = tiles.count_cell(store, packs[pack], version, fingerprint)
         reporter.report(key, {**counts, "fingerprint": fingerprint, **run, **plot})
         plot = {}
 
@@ -188,7 +183,7 @@ def _plot_of_scores(
     if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
         return {}
     versions = [current_version(store, name) for name in sorted(benchmarks)]
-    fingerprint = scan_fingerprint(store, config.policy)
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
     thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
     return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
@@ -209,14 +204,14 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     leaks are decided. Shards that could not be read are not counted.
     """
     versions = current_versions(config, store)
-    fingerprint = scan_fingerprint(store, config.policy)
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
     packs = list_packs(store)
-    gaps = gaps_of(store, packs, versions, fingerprint)
+    gaps = tiles.gaps_of(store, packs, versions, fingerprint)
     for gap in gaps:
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
-    index, missing = index_fingerprint(store, config.policy), missing_by_shard(gaps)
+    index, missing = index_fingerprint(store, config.policy), tiles.missing_by_shard(gaps)
     table = freeze_common(
         store, packs, versions, config.policy, index=index, scan=fingerprint, missing=missing
     )

@@ -21,19 +21,13 @@ from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.instance.home import home_for, open_instance
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, aligned
 from decon_assets.planning import Materialized, State, grid_requests, unscanned_or_unknown
+from decon_core import inventory
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.inventory import (
-    CELL_SECONDS,
-    benchmarks_of,
-    plan_registration,
-    require_most_there,
-    stale_benchmarks,
-)
 from decon_core.plan import unscanned
 from decon_core.wording.counts import counted
 
@@ -123,7 +117,7 @@ class _BeforeIndexing(State):
         """The benchmarks whose index is current, so that existing tiles count."""
         if not self.store.current_snapshot.is_file():
             return []
-        stale = set(stale_benchmarks(self.config, self.store))
+        stale = set(inventory.stale_benchmarks(self.config, self.store))
         found = [current_version(self.store, name) for name in self.benchmarks if name not in stale]
         index = index_fingerprint(self.store, self.config.policy)
         return [version for version in found if has_part(self.store, version, index)]
@@ -142,10 +136,13 @@ def _say_cost(
     """
     config = load_config(path)
     store = open_store(config)
-    plan = plan_registration(config, store)
+    plan = inventory.plan_registration(config, store)
     if not may_retire:
-        require_most_there(plan, store)
-    names = {BENCHMARK: [*benchmarks_of(config)], PACK: [pack.name for pack in plan.current]}
+        inventory.require_most_there(plan, store)
+    names = {
+        BENCHMARK: [*inventory.benchmarks_of(config)],
+        PACK: [pack.name for pack in plan.current],
+    }
     with _history(home_for(path)) as instance:
         known = _AsRegistered(instance, names=names)
         state = _BeforeIndexing(config, store, tuple(plan.current), known)
@@ -173,8 +170,8 @@ def _say_cost(
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
     say(f"reading: {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
-    logging = _duration(n_cells * CELL_SECONDS)
-    say(f"Dagster's events: {logging} at {CELL_SECONDS * 1000:.0f} ms per cell")
+    logging = _duration(n_cells * inventory.CELL_SECONDS)
+    say(f"Dagster's events: {logging} at {inventory.CELL_SECONDS * 1000:.0f} ms per cell")
     if plan.new:
         say(f"not registered yet: {counted(len(plan.new), 'new shard')}")
 

@@ -15,19 +15,17 @@ import orjson
 
 from decon_core.config.policy import Policy, as_stored
 from decon_core.errors import MissingError, Problem, StaleError
-from decon_core.folder_scan.results import (
-    COUNTS_READ,
-    INDEXABILITY_FILE,
-    LEDGER_FILE,
-    MATCHES_FILE,
-    QUERIES,
-    SUMMARY_FILE,
-)
+from decon_core.folder_scan import results
 from decon_core.report.database import write_database
 from decon_core.report.rows import ONLY_SOURCE, filled, table_of
 from decon_core.storage.store import read_plain_json
 
-_FILES = (MATCHES_FILE, LEDGER_FILE, INDEXABILITY_FILE, SUMMARY_FILE)
+_FILES = (
+    results.MATCHES_FILE,
+    results.LEDGER_FILE,
+    results.INDEXABILITY_FILE,
+    results.SUMMARY_FILE,
+)
 
 _WHOLE_SHARD = "the whole shard"  # reason of a row in `unreadable` that means the whole shard
 
@@ -44,9 +42,9 @@ def read_folder(folder: Path, database: Path) -> None:
         remedy = "run the scan again: it continues where it stopped"
         problem = Problem(str(folder), f"no {', '.join(missing)}", "a complete scan", remedy)
         raise MissingError(problem)
-    summary = read_plain_json(folder / SUMMARY_FILE)
-    policy = Policy.from_mapping(as_stored(summary["policy"]), where=SUMMARY_FILE)
-    shards, unreadable, invalid = _ledger(folder / LEDGER_FILE)
+    summary = read_plain_json(folder / results.SUMMARY_FILE)
+    policy = Policy.from_mapping(as_stored(summary["policy"]), where=results.SUMMARY_FILE)
+    shards, unreadable, invalid = _ledger(folder / results.LEDGER_FILE)
     not_scanned = _not_scanned(unreadable, [*summary["benchmarks"]])
     tables = {
         "runs": table_of("runs", [_run(summary, policy, len(not_scanned))]),
@@ -59,12 +57,12 @@ def read_folder(folder: Path, database: Path) -> None:
     with duckdb.connect() as connection:
         try:
             for name, file, source in (
-                ("matches", MATCHES_FILE, {"source": ONLY_SOURCE}),
-                ("items", INDEXABILITY_FILE, {}),
-                ("indexability", INDEXABILITY_FILE, {}),
+                ("matches", results.MATCHES_FILE, {"source": ONLY_SOURCE}),
+                ("items", results.INDEXABILITY_FILE, {}),
+                ("indexability", results.INDEXABILITY_FILE, {}),
             ):
                 values = {"path": str(folder / file), **source}
-                found = connection.sql(QUERIES[name], params=values)
+                found = connection.sql(results.QUERIES[name], params=values)
                 tables[name] = filled(name, found.to_arrow_table())
         except duckdb.Error as error:
             text = str(error).splitlines()[0]
@@ -134,7 +132,7 @@ def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
             detail = "; ".join(one["problems"])
             unreadable.append({**place, "reason": _WHOLE_SHARD, "detail": detail})
             continue
-        counts = {name: one[name] for name in COUNTS_READ}
+        counts = {name: one[name] for name in results.COUNTS_READ}
         counts |= {f"n_{name}": len(one[name]) for name in ("unreadable", "invalid_utf8")}
         shards.append({**place, **counts})
         for rows, name in ((unreadable, "unreadable"), (invalid, "invalid_utf8")):

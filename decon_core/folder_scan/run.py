@@ -32,19 +32,8 @@ from decon_core.errors import (
     Problem,
     StaleError,
 )
+from decon_core.folder_scan import results
 from decon_core.folder_scan.corpus import corpus_files, packs_of, some
-from decon_core.folder_scan.results import (
-    CLEAN_FOLDER,
-    COMMON_FILE,
-    COMPAT_FOLDER,
-    INDEXABILITY_FILE,
-    STORE_FOLDER,
-    SUMMARY_FILE,
-    Outcome,
-    ScannedFolder,
-    summary_of,
-    write_matches,
-)
 from decon_core.index.idf import current_snapshot, freeze
 from decon_core.index.parts import build_part, has_part, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
@@ -130,13 +119,13 @@ def scan_folder(
     on_step: Callable[[str], None],
     on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None = None,
-) -> Outcome:
+) -> results.Outcome:
     """Scan and write the results. Shards that cannot be read are listed in the outcome.
 
     `on_work` is called with the shards that are still to be scanned.
     Damaged files of the store are removed and the scan is repeated, which rebuilds only them.
     """
-    store = Store(request.out / STORE_FOLDER)
+    store = Store(request.out / results.STORE_FOLDER)
     if request.out.exists() and not request.out.is_dir():
         found, expected = "a file", "an output folder, which may be missing"
         raise InputError(Problem(str(request.out), found, expected))
@@ -161,9 +150,9 @@ def _scan_folder(
     on_step: Callable[[str], None],
     on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None,
-) -> Outcome:
+) -> results.Outcome:
     out, policy = request.out, request.policy
-    for name in (SUMMARY_FILE, CLEAN_FOLDER):  # absent until this scan is complete
+    for name in (results.SUMMARY_FILE, results.CLEAN_FOLDER):  # absent until this scan is complete
         remove(out / name)
     corpus = corpus_files(request.corpus, out)
     packs, unread_fields = packs_of(corpus, request.source, store, on_step)
@@ -185,11 +174,11 @@ def _scan_folder(
     kept_scanners.cache_clear()
     unread = {shard.name for _, shard, _ in missing_tiles(store, packs, versions, scan)}
     reader = MatchReader(store, tuple(versions), policy, scan, request.verdicts)
-    scanned = ScannedFolder(reader, packs, unread, unread_fields)
+    scanned = results.ScannedFolder(reader, packs, unread, unread_fields)
     visibility = indexability(store, versions, policy)
-    write_parquet(out / INDEXABILITY_FILE, visibility)
+    write_parquet(out / results.INDEXABILITY_FILE, visibility)
     invisible = visibility.filter(pc.invert(visibility["is_visible"]))
-    outcome = Outcome(
+    outcome = results.Outcome(
         failed=list(failed),
         n_shards=len(corpus.shards),
         n_shards_read=len(missing) - len(unread),
@@ -200,7 +189,7 @@ def _scan_folder(
         n_common=_write_common(out, scanned),
         n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["rule"].to_pylist()),
     )
-    leaked = write_matches(out, scanned, outcome)
+    leaked = results.write_matches(out, scanned, outcome)
     _write_optional(request, scanned, outcome, leaked)
     settings = {
         "evals": str(request.evals),
@@ -208,7 +197,7 @@ def _scan_folder(
         "policy": asdict(policy),
         "n_verdicts": len(request.verdicts.by_pair),
     }
-    write_plain_json(out / SUMMARY_FILE, {**settings, **summary_of(outcome)})
+    write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     return outcome
 
 
@@ -243,7 +232,7 @@ def _index(
     on_step(f"index: {len(missing)} built, {len(versions) - len(missing)} reused")
 
 
-def _write_common(out: Path, scanned: ScannedFolder) -> int:
+def _write_common(out: Path, scanned: results.ScannedFolder) -> int:
     """Count and write the common n-grams, which the policy may exclude; return their number."""
     packs = [
         replace(pack, shards=tuple(one for one in pack.shards if one.name not in scanned.unread))
@@ -253,18 +242,18 @@ def _write_common(out: Path, scanned: ScannedFolder) -> int:
     index, scan = index_fingerprint(store, policy), scanned.reader.scan
     versions = scanned.reader.versions
     common = freeze_common(store, packs, versions, policy, index=index, scan=scan)
-    write_parquet(out / COMMON_FILE, common)
+    write_parquet(out / results.COMMON_FILE, common)
     return int(common.num_rows)
 
 
 def _write_optional(
-    request: Request, scanned: ScannedFolder, outcome: Outcome, leaked: LeakedItems
+    request: Request, scanned: results.ScannedFolder, outcome: results.Outcome, leaked: LeakedItems
 ) -> None:
     """Write reports in AI2 decon's format, and the clean benchmarks, if they are requested."""
     store, versions = scanned.reader.store, scanned.reader.versions
     if request.has_compat:
         records = {version.benchmark: load_records(store, version) for version in versions}
-        with atomic_path(request.out / COMPAT_FOLDER) as folder:
+        with atomic_path(request.out / results.COMPAT_FOLDER) as folder:
             folder.mkdir()
             for shard, source in scanned.shards:
                 if shard.name not in scanned.unread:
@@ -273,5 +262,5 @@ def _write_optional(
     # A shard that was not read may contain any item: then no benchmark can be called clean.
     if request.has_clean_evals and not outcome.is_incomplete:
         unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
-        folder = request.out / CLEAN_FOLDER
+        folder = request.out / results.CLEAN_FOLDER
         write_clean_evals(folder, store, versions, leaked, request.policy, unseen)
