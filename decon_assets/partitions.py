@@ -93,10 +93,7 @@ class Rectangle:
 
 
 def rectangles(
-    missing: Mapping[str, frozenset[str]],
-    *,
-    pack_order: Sequence[str],
-    other_order: Sequence[str],
+    missing: Mapping[str, frozenset[str]], *, pack_order: Sequence[str], other_order: Sequence[str]
 ) -> list[Rectangle]:
     """Cover exactly the missing benchmarks, or mixtures, of each pack with few rectangles.
 

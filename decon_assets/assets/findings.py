@@ -44,10 +44,7 @@ def result_of_inspection(
     inspection: Inspection, *, is_warning: bool = False
 ) -> dg.AssetCheckResult:
     """Return the result of an incremental check, with how much of it was skipped as unchanged."""
-    counts = {
-        "looked_at": inspection.n_inspected,
-        "right_and_unchanged": inspection.n_unchanged,
-    }
+    counts = {"looked_at": inspection.n_inspected, "right_and_unchanged": inspection.n_unchanged}
     return result_of(inspection.problems, is_warning=is_warning, **counts)
 
 

@@ -80,10 +80,7 @@ _MIXTURE_COLUMNS = (
     kind="file",
     code_version="2",
     schema=REMOVED,
-    origins={
-        **same("scan", "row", "doc_id", *ITEM, "detector"),
-        "score": ("scan", "base_score"),
-    },
+    origins={**same("scan", "row", "doc_id", *ITEM, "detector"), "score": ("scan", "base_score")},
 )
 def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filtered variants of the corpus, as declared in decon.toml, with a manifest of every row.

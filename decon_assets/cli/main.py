@@ -57,7 +57,7 @@ _COMMANDS = {
         "reference": ("reference:reference_group", "import and export reports of AI2's decon"),
     },
     "Demonstration": {
-        "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results"),
+        "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results")
     },
 }
 _LOCATIONS = {

@@ -163,10 +163,7 @@ class Pipeline:
         """Run a request; raise PipelineError if it fails."""
         asset = request.asset
         ops = {"ops": {asset: {"config": config}}} if config else {}
-        with (
-            self._lines.stage(name, n_parts=request.n_cells),
-            watch_interrupts() as check,
-        ):
+        with self._lines.stage(name, n_parts=request.n_cells), watch_interrupts() as check:
             try:
                 result = self._job.execute_in_process(
                     instance=self._instance,

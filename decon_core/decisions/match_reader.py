@@ -95,11 +95,7 @@ class MatchReader:
         return pl.scan_parquet(contents).collect().to_arrow().cast(MATCHES)
 
     def decide(
-        self,
-        matches: Iterable[tuple[Version, pa.Table]],
-        *,
-        source: str,
-        is_swept: bool = False,
+        self, matches: Iterable[tuple[Version, pa.Table]], *, source: str, is_swept: bool = False
     ) -> pa.Table:
         """Return the entries of matches that are given by benchmark version."""
         store, policy = self.store, self.policy

@@ -32,12 +32,7 @@ _TEXTS = ("question", "answer", "passage")
 
 
 def write_attributes(
-    shard: Shard,
-    source: Source,
-    target: Path,
-    choice: RowActions,
-    rows: Sequence[int],
-    name: str,
+    shard: Shard, source: Source, target: Path, choice: RowActions, rows: Sequence[int], name: str
 ) -> Ids:
     """Write the attributes of all rows; return the ids of the rows that have any."""
     if not source.id:

@@ -47,12 +47,7 @@ class Verification:
     n_leaks: int = 0  # documents with a leak; of a blend, without inserted items
 
     def scan(
-        self,
-        builder: Builder,
-        packs: Sequence[Pack],
-        *,
-        workers: int,
-        on_progress: Progress | None,
+        self, builder: Builder, packs: Sequence[Pack], *, workers: int, on_progress: Progress | None
     ) -> bool:
         """Scan written shards like those of a corpus; return whether all could be read."""
         store, versions, policy = builder.store, builder.versions, builder.policy
