@@ -11,7 +11,6 @@ last line about a pair counts; the verdict "none" withdraws an earlier one.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import fcntl
 import json
@@ -24,6 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
+from decon_core.config.settings import did_you_mean
 from decon_core.config.verdicts import CLEARING, LEAK, TAKEN_BACK, VERDICTS
 from decon_core.errors import InputError, Problem
 
@@ -161,9 +161,8 @@ def _problems_of(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
     known = (*VERDICTS, TAKEN_BACK)
     verdict = value.get("verdict")
     if verdict not in known:
-        close = difflib.get_close_matches(str(verdict), known, n=1)
-        remedy = f"did you mean {close[0]!r}?" if close else ""
-        yield Problem(f"{where}: verdict", _format(verdict), f"one of {', '.join(known)}", remedy)
+        expected, remedy = f"one of {', '.join(known)}", did_you_mean(verdict, known)
+        yield Problem(f"{where}: verdict", _format(verdict), expected, remedy)
 
 
 def _format(value: object) -> str:

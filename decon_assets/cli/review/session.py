@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import getpass
 import json
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
+from decon_core.config.settings import did_you_mean
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
@@ -111,9 +111,8 @@ class Session:
             known = self.report.names(column) if names else []
             for name in names:
                 if name not in known:
-                    close = difflib.get_close_matches(name, known, n=1)
-                    remedy = f"did you mean {close[0]!r}?" if close else ""
                     expected = f"one with matches: {', '.join(known)}"
+                    remedy = did_you_mean(name, known)
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         if problems:
             raise InputError(problems)
