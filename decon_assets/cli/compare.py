@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import argument, flag, option
+from decon_assets.cli.options import argument, flag, option, optional
 from decon_assets.cli.terminal.output import say, say_table
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import coverage_of
@@ -22,18 +22,14 @@ def compare(
     first: Path = argument("a report", "FIRST"),
     second: Path | None = argument("another report", "SECOND", default=None),
     *,
-    policy: Path | None = option(
-        "instead of SECOND: compare with the scan of FIRST, a decon.toml, under this policy",
-        "FILE",
-        default=None,
+    policy: Path | None = optional(
+        "instead of SECOND: compare with the scan of FIRST, a decon.toml, under this policy", "FILE"
     ),
     limit: int = option("rows per table to print (default 20)", "N", default=20),
-    json: Path | None = option(
-        f"write the comparison as JSON, up to {_MOST_WRITTEN:,} rows per table",
-        "FILE",
-        default=None,
+    json: Path | None = optional(
+        f"write the comparison as JSON, up to {_MOST_WRITTEN:,} rows per table", "FILE"
     ),
-    html: Path | None = option("write the comparison as an HTML page", "FILE", default=None),
+    html: Path | None = optional("write the comparison as an HTML page", "FILE"),
     exit_code: bool = flag("--exit-code", "exit with code 1 if the reports differ"),
 ) -> int:
     """Compare two reports, or one scan under two policies."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import ConfigPath, option, repeatable
+from decon_assets.cli.options import ConfigPath, option, optional, repeatable
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
@@ -22,17 +22,15 @@ _MOST_SUBSETS = 40
 def gap(
     *,
     results: list[Path] = option("files of results, or folders of them", "PATH..."),
-    report: Path | None = option(
-        "a report's database (default: contamination.duckdb of the configuration)",
-        "FILE",
-        default=None,
+    report: Path | None = optional(
+        "a report's database (default: contamination.duckdb of the configuration)", "FILE"
     ),
     task: list[str] = repeatable(
         "the benchmark of a task whose name does not begin with the benchmark's; * in NAME "
         "matches anything",
         "NAME=BENCHMARK[:SPLIT]",
     ),
-    out: Path | None = option("write gap.json, gap.csv, gap.md", "DIR", default=None),
+    out: Path | None = optional("write gap.json, gap.csv, gap.md", "DIR"),
     config: ConfigPath,
 ) -> int:
     """Compare the scores of models on leaked items with their scores on the other items."""

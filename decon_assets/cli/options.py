@@ -32,6 +32,11 @@ def option(about: str, metavar: str | None = None, name: str = "", **settings: A
     )
 
 
+def optional(about: str, metavar: str | None = None, name: str = "", **settings: Any) -> Any:
+    """Declare an option that may be left out: the value is then None."""
+    return option(about, metavar, name, default=None, **settings)
+
+
 def repeatable(about: str, metavar: str, **settings: Any) -> Any:
     """Declare an option that may be repeated; its values are a list."""
     return option(f"{about}; may be repeated", metavar, default_factory=list, **settings)

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, option
+from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, optional
 from decon_assets.cli.serve import export_workers
 from decon_assets.cli.terminal.output import Say, say, say_table, warn
 from decon_assets.runner.active_run import active_run
@@ -115,8 +115,8 @@ def status(
 
 def demo(
     *,
-    truth: Path | None = option(
-        "the truth file (default: truth.jsonl beside the configuration)", "FILE", default=None
+    truth: Path | None = optional(
+        "the truth file (default: truth.jsonl beside the configuration)", "FILE"
     ),
     verbose: Verbose = False,
     workers: Workers = None,

@@ -8,7 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-from decon_assets.cli.options import ConfigPath, ReportPath, flag, names_in, option, repeatable
+from decon_assets.cli.options import (
+    ConfigPath,
+    ReportPath,
+    flag,
+    names_in,
+    option,
+    optional,
+    repeatable,
+)
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_core.config.load import load_config
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
 def card(
     *,
     report: ReportPath = None,
-    out: Path | None = option("write card.md and summary.json", "DIR", default=None),
+    out: Path | None = optional("write card.md and summary.json", "DIR"),
     config: ConfigPath,
 ) -> int:
     """Write a report as a section for a dataset card."""
@@ -50,39 +58,34 @@ def card(
 def check(
     *,
     report: ReportPath = None,
-    max_rate: float | None = option(
+    max_rate: float | None = optional(
         "maximum share of leaked items of each benchmark: 0.01 is one in a hundred; "
         "question-only items do not count",
         "SHARE",
-        default=None,
     ),
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
-    max_document_rate: float | None = option(
-        "maximum share of documents with a leak", "SHARE", default=None
-    ),
-    max_question_only_rate: float | None = option(
+    max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
+    max_question_only_rate: float | None = optional(
         "maximum share of question-only items of each benchmark: not leaked, but a document "
         "holds the question without its answer",
         "SHARE",
-        default=None,
     ),
     require: str = option(
         "benchmarks that must be in the report, comma-separated; * matches anything",
         "NAMES",
         default="",
     ),
-    least_indexable: float | None = option(
+    least_indexable: float | None = optional(
         "minimum share of a benchmark's items that some detector can find (default: "
         "evals.least_indexable_share, 0.5)",
         "SHARE",
-        default=None,
     ),
     by: Literal["point", "upper"] = option(
         "compare limits with the share, or with the upper end of its interval", default="point"
     ),
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
-    junit: Path | None = option("write the cases as JUnit XML", "FILE", default=None),
-    json: Path | None = option("write the cases as JSON", "FILE", default=None),
+    junit: Path | None = optional("write the cases as JUnit XML", "FILE"),
+    json: Path | None = optional("write the cases as JSON", "FILE"),
     config: ConfigPath,
 ) -> int:
     """Fail when a report exceeds a limit, so that a CI build stops when too much leaked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from decon_assets.cli.options import argument, option, repeatable
+from decon_assets.cli.options import argument, option, optional, repeatable
 from decon_assets.cli.terminal.output import say, warn
 from decon_core.wording.counts import counted
 
@@ -15,7 +15,7 @@ def normalize(
     recipes: Path = argument("a recipe file (evals.yaml)", "RECIPES"),
     *,
     benchmark: list[str] = repeatable("only this one", "NAME"),
-    limit: int | None = option("read at most this many rows of each split", "N", default=None),
+    limit: int | None = optional("read at most this many rows of each split", "N"),
     show: int = option("records to print (default 1)", "N", default=1),
 ) -> int:
     """Try the recipes of a file, and print some records."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decon_assets.cli.options import ConfigPath, option
+from decon_assets.cli.options import ConfigPath, optional
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.runner.active_run import active_run
@@ -33,12 +33,10 @@ _MAIN_TABLES = (
 
 def report(
     *,
-    query: str | None = option(
-        "an SQL query, for example: FROM items LIMIT 5", "SQL", default=None
-    ),
-    page: Path | None = option("write the HTML page to this file", "FILE", default=None),
-    database: Path | None = option(
-        "a report's database (default: the report of the configuration)", "FILE", default=None
+    query: str | None = optional("an SQL query, for example: FROM items LIMIT 5", "SQL"),
+    page: Path | None = optional("write the HTML page to this file", "FILE"),
+    database: Path | None = optional(
+        "a report's database (default: the report of the configuration)", "FILE"
     ),
     config: ConfigPath,
 ) -> int:

@@ -15,6 +15,7 @@ from decon_assets.cli.options import (
     nonempty,
     nonempty_path,
     option,
+    optional,
     repeatable,
 )
 from decon_assets.cli.terminal.output import say, say_table, warn
@@ -43,19 +44,17 @@ def scan(
     ),
     out: Path = option("the output folder", "DIR", parser=nonempty_path),
     policy: PolicyFile = None,
-    preset: Literal["reference"] | None = option(
+    preset: Literal["reference"] | None = optional(
         "a named set of defaults, which --policy overrides; reference: AI2 decon as "
-        "published, with normalize_unicode, strip_markup and keep_question_only off",
-        default=None,
+        "published, with normalize_unicode, strip_markup and keep_question_only off"
     ),
-    verdicts: Path | None = option(
-        "verdicts of a manual review (docs/review.md), which override scores", "FILE", default=None
+    verdicts: Path | None = optional(
+        "verdicts of a manual review (docs/review.md), which override scores", "FILE"
     ),
-    detectors: str | None = option(
+    detectors: str | None = optional(
         f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, "
         "decon); docs/detectors.md helps to choose",
         "NAMES",
-        default=None,
     ),
     workers: int = option(
         "number of processes, or of threads for small inputs (default 1)", "N", min=1, default=1
@@ -66,9 +65,7 @@ def scan(
         "--text rejected) together make one document",
         "FIELD",
     ),
-    messages: str | None = option(
-        "field with a conversation, instead of --text", "FIELD", default=None
-    ),
+    messages: str | None = optional("field with a conversation, instead of --text", "FIELD"),
     role: list[str] = repeatable("with --messages: read only turns of this role", "ROLE"),
     id_field: str = option(
         "field with the document id (default: id)", "FIELD", "--id", default="id"

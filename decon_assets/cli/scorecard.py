@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import PolicyFile, option
+from decon_assets.cli.options import PolicyFile, option, optional
 from decon_assets.cli.scan import detectors_in
 from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
@@ -61,10 +61,8 @@ def scorecard(
     background: int = option("documents left unchanged (default 500)", "N", min=0, default=500),
     seed: int = option("random seed (default 0)", "N", default=0),
     workers: int = option("number of processes or threads (default 1)", "N", min=1, default=1),
-    page: Path | None = option(
-        "also write the page to this file, and its picture to images/ in the same folder",
-        "FILE",
-        default=None,
+    page: Path | None = optional(
+        "also write the page to this file, and its picture to images/ in the same folder", "FILE"
     ),
 ) -> int:
     """Plant benchmark items into texts, scan them with every detector, and report what each

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decon_assets.cli.options import ConfigPath, argument, flag, option, repeatable
+from decon_assets.cli.options import ConfigPath, argument, flag, optional, repeatable
 from decon_assets.cli.terminal.output import say, warn
 from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import mixture_named
@@ -30,7 +30,7 @@ _CLOCK_SECONDS = 0.05  # by which the clocks of files and of events may differ
 def why(
     document: str = argument("the document's id, or SHARD:ROW", "DOC_ID"),
     *,
-    shard: str | None = option("look in this shard only", "NAME", default=None),
+    shard: str | None = optional("look in this shard only", "NAME"),
     mixture: list[str] = repeatable("show this mixture, in place of all declared mixtures", "NAME"),
     everywhere: bool = flag("--everywhere", "read all rows, to find every document with this id"),
     as_json: bool = flag("--json", "print everything as JSON"),

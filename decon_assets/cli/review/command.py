@@ -16,6 +16,7 @@ from decon_assets.cli.options import (
     flag,
     names_in,
     option,
+    optional,
     repeatable,
 )
 from decon_assets.cli.review.session import Choice, Order, open_session, say_queue
@@ -95,18 +96,14 @@ def review(
     sample: Sample = None,
     stratify: Stratify = "benchmark,score",
     seed: Seed = 0,
-    order: Order | None = option(
+    order: Order | None = optional(
         "doubt: closest to the threshold first (default); score: highest first; documents: "
-        "most documents first. A sample keeps the order of its draw by default",
-        default=None,
+        "most documents first. A sample keeps the order of its draw by default"
     ),
     unreviewed: bool = flag("--unreviewed", "only pairs without a verdict (default)"),
     also_reviewed: bool = flag("--all", "also pairs with a verdict"),
-    list_as: Literal["table", "json"] | None = option(
-        "print the queue instead: as a table, or as JSON lines",
-        "[table|json]",
-        "--list",
-        default=None,
+    list_as: Literal["table", "json"] | None = optional(
+        "print the queue instead: as a table, or as JSON lines", "[table|json]", "--list"
     ),
     by: Reviewer = None,
     report: ReportFile = None,
