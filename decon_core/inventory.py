@@ -34,6 +34,7 @@ from decon_core.errors import (
     StaleError,
 )
 from decon_core.index.idf import require_counted_under, require_frozen_from
+from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
@@ -164,6 +165,18 @@ def current_versions(config: Config, store: Store) -> list[Version]:
         where = (f"benchmark {name!r}" for name in stale)
         raise StaleError(Problem(one, found, expected, remedy) for one in where)
     return versions
+
+
+def known_versions(config: Config, store: Store) -> list[Version]:
+    """Return the versions of the benchmarks that have records, even if files changed since."""
+    names = (name for name in benchmarks_of(config) if store.current_records(name).is_file())
+    return [current_version(store, name) for name in names]
+
+
+def indexed_versions(config: Config, store: Store) -> list[Version]:
+    """Return the versions of the benchmarks that have an index."""
+    index = index_fingerprint(store, config.policy)
+    return [one for one in known_versions(config, store) if has_part(store, one, index)]
 
 
 def builder_of(config: Config, store: Store, versions: Iterable[Version] | None = None) -> Builder:

@@ -5,11 +5,9 @@ from collections.abc import Iterable, Sequence
 import dagster as dg
 
 from decon_assets.assets.metadata import preview
-from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.inventory import benchmarks_of, list_packs
+from decon_core.inventory import indexed_versions, list_packs
 from decon_core.quality.canaries import run_canaries
 from decon_core.quality.store_faults import changed_faults_of_scan
 from decon_core.scan.tiles import scan_fingerprint
@@ -83,7 +81,7 @@ def report_for_other_asset(
 def inspect_canaries(config: Config, store: Store) -> dg.AssetCheckResult:
     """Return the result of `canaries_are_found`."""
     try:
-        versions = _indexed(config, store)
+        versions = indexed_versions(config, store)
         canaries = run_canaries(store, versions, config.policy, workers=wanted_workers())
     except DeconError as error:
         return result_of(error.problems)
@@ -103,15 +101,7 @@ def inspect_canaries(config: Config, store: Store) -> dg.AssetCheckResult:
 def inspect_ledgers(config: Config, store: Store) -> dg.AssetCheckResult:
     """Return the result of `ledger_is_complete`."""
     fingerprint = scan_fingerprint(store, config.policy)
-    versions = _indexed(config, store)
+    versions = indexed_versions(config, store)
     return result_of_inspection(
         changed_faults_of_scan(store, list_packs(store), versions, fingerprint)
     )
-
-
-def _indexed(config: Config, store: Store) -> list[Version]:
-    """Return the current benchmark versions that have an index."""
-    index = index_fingerprint(store, config.policy)
-    names = [name for name in benchmarks_of(config) if store.current_records(name).is_file()]
-    versions = [current_version(store, name) for name in names]
-    return [version for version in versions if has_part(store, version, index)]

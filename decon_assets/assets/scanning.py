@@ -20,7 +20,7 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import CorpusError, Problem
 from decon_core.index.parts import index_fingerprint
-from decon_core.inventory import benchmarks_of, current_versions, list_packs, packs_of
+from decon_core.inventory import current_versions, known_versions, list_packs, packs_of
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.plan import missing_cells, needs_common_ngrams
 from decon_core.scan import tiles
@@ -132,11 +132,6 @@ def _scan_group(
             f"shard {n_done} of {n_shards}: {rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
         )
 
-    others = [
-        name
-        for name in benchmarks_of(config)
-        if name not in benchmarks and store.current_records(name).is_file()
-    ]
     return scan_packs(
         store,
         packs,
@@ -144,7 +139,7 @@ def _scan_group(
         config.policy,
         workers=wanted_workers(),
         on_progress=log_progress,
-        along=[current_version(store, name) for name in others],
+        along=[one for one in known_versions(config, store) if one.benchmark not in benchmarks],
     )
 
 

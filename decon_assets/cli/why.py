@@ -15,7 +15,6 @@ from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.errors import Problem
-from decon_core.storage.store import Store
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -37,13 +36,14 @@ def why(
     config: ConfigPath,
 ) -> int:
     """Explain what happened to one document, and in which runs."""
-    from decon_core.inventory import stale_benchmarks
+    from decon_core.inventory import builder_of, known_versions, stale_benchmarks
     from decon_core.report.why import account, as_text, places_of
 
     loaded = load_config(config)
     mixtures = [mixture_named(loaded.mixtures, name) for name in mixture] or loaded.mixtures
     blends = () if mixture else loaded.blends
-    builder = _builder(loaded, open_store(loaded))
+    store = open_store(loaded)
+    builder = builder_of(loaded, store, known_versions(loaded, store))
     unread: list[Problem] = []
     accounts: list[JsonObject] = []
     with _history(loaded, config) as instance:
@@ -68,15 +68,6 @@ def why(
     if stale_benchmarks(loaded, builder.store):
         say("\nnote: benchmarks changed since they were normalized: see `decon-assets status`")
     return 0
-
-
-def _builder(config: Config, store: Store) -> Builder:
-    """Return a builder for what is in the store, even if source files have moved since."""
-    from decon_core.benchmarks.records import current_version
-    from decon_core.inventory import benchmarks_of, builder_of
-
-    names = [name for name in benchmarks_of(config) if store.current_records(name).is_file()]
-    return builder_of(config, store, [current_version(store, name) for name in names])
 
 
 def _not_found(builder: Builder, document: str, shard: str | None) -> Problem:
