@@ -107,7 +107,11 @@ def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerific
     folder = builder.store.blend(blend.name)
     mixture = blender.mixture_of(blend)
     texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED)
-    unseen = _unseen(folder)
+    items = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS, columns=[*_NAME, "is_seen"])
+    names: dict[bool, set[Name]] = {True: set(), False: set()}
+    for item in items.to_pylist():
+        names[item["is_seen"]].add(_name(item))
+    unseen = names[False] - names[True]  # no contamination of the blend inserts them
     given_away: set[Name] = set()
     for number, shard in enumerate(pack.shards):
         listed = texts.filter(pa.compute.equal(texts["part"], number))
@@ -115,19 +119,19 @@ def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerific
         if not result.add_counts(builder.reader, shard, listed.num_rows, n_tokens):
             continue
         inserted = listed.filter(pa.compute.is_null(listed["shard"])).select(["row", *_NAME])
-        items = {item["row"]: _name(item) for item in inserted.to_pylist()}
-        result.n_test_texts += len(items)
+        items_by_row = {item["row"]: _name(item) for item in inserted.to_pylist()}
+        result.n_test_texts += len(items_by_row)
         for row, entries in _leaks(blender, mixture, shard, listed):
-            if row in items:
-                result.n_found += items[row] in map(_name, entries)
+            if row in items_by_row:
+                result.n_found += items_by_row[row] in map(_name, entries)
                 leaked = (_name(entry) for entry in entries if entry["is_contaminated"])
                 given_away |= unseen.intersection(leaked)
                 continue
             result.n_leaks += 1
             if mixture.take == "clean" and len(result.problems) < _MOST_LISTED:
-                item = " ".join(map(str, min(map(_name, entries))))
+                leaked_item = " ".join(map(str, min(map(_name, entries))))
                 where = f"{Path(shard.path).name}: row {row}"
-                result.problems.append(Problem(where, f"a leak of {item}", "no leak"))
+                result.problems.append(Problem(where, f"a leak of {leaked_item}", "no leak"))
     result.n_given_away = len(given_away)
 
 
@@ -147,12 +151,3 @@ def _leaks(
 
 def _name(entry: Mapping[str, Any]) -> Name:
     return entry["benchmark"], entry["split"], entry["instance_index"]
-
-
-def _unseen(folder: Path) -> set[Name]:
-    """Return the items that no contamination of the blend inserts."""
-    items = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS, columns=[*_NAME, "is_seen"])
-    names: dict[bool, set[Name]] = {True: set(), False: set()}
-    for item in items.to_pylist():
-        names[item["is_seen"]].add(_name(item))
-    return names[False] - names[True]

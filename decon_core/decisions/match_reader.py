@@ -22,7 +22,14 @@ from decon_core.decisions.thresholds import highest_thresholds
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.schemas import ENTRIES, MATCHES
-from decon_core.storage.store import Store, has_no_rows, no_rows, read_parquet, tiles_with_rows
+from decon_core.storage.store import (
+    Store,
+    has_no_rows,
+    no_rows,
+    read_json,
+    read_parquet,
+    tiles_with_rows,
+)
 
 _SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 
@@ -42,6 +49,11 @@ class MatchReader:
         if not mixture.needs_leaks:
             return []
         return [version for version in self.versions if mixture.leaks.needs(version.benchmark)]
+
+    def ledger(self, shard: Shard) -> dict[str, Any]:
+        """Return what was read of a scanned shard: counts, and the rows that were not readable."""
+        ledger: dict[str, Any] = read_json(self.store.ledger(self.scan, shard.fingerprint))
+        return ledger
 
     def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
         """Return the entries of these benchmarks in a shard."""

@@ -35,7 +35,7 @@ from decon_core.report.open import queries_in
 from decon_core.report.rows import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import atomic_path, read_json
+from decon_core.storage.store import atomic_path
 from decon_core.wording.counts import counted
 
 MATCHES_FILE = "matches.parquet"
@@ -176,7 +176,7 @@ _COUNTS_FOUND = ("n_matches", "n_contaminated_documents", "n_question_only_docum
 
 
 def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dict[str, Any]:
-    read = read_json(scanned.reader.store.ledger(scanned.reader.scan, shard.fingerprint))
+    read = scanned.reader.ledger(shard)
     leaks = entries.filter(entries["is_contaminated"])
     questions = entries.filter(entries["is_question_only"])
     rows_of_questions = {*questions["row"].to_pylist()} - {*leaks["row"].to_pylist()}

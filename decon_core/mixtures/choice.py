@@ -18,7 +18,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DOCUMENTS
-from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.store import Store, read_parquet
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
@@ -115,7 +115,7 @@ def choose_rows(
     rows that a control leaves out.
     """
     choice = RowActions()
-    ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
+    ledger = reader.ledger(shard)
     for row in ledger["unreadable"]:
         detail = f"{row['reason']} ({row['detail']})"
         choice.drop(row["row"], {"why": "unreadable", "detail": detail})

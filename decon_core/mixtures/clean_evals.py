@@ -188,10 +188,8 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
         if n_unreadable is None:  # the same for all of them
             for pack in builder.packs:
                 require_readable(reader, pack)
-            n_unreadable = sum(
-                len(read_json(reader.store.ledger(reader.scan, shard.fingerprint))["unreadable"])
-                for _, shard in builder.shards
-            )
+            ledgers = (reader.ledger(shard) for _, shard in builder.shards)
+            n_unreadable = sum(len(ledger["unreadable"]) for ledger in ledgers)
         if not (was_there := has_clean_benchmark(builder, version)):
             _build(builder, version, n_unreadable)
         folder = builder.store.clean_benchmark(version.benchmark)

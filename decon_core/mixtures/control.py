@@ -28,7 +28,7 @@ from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DRAWN
-from decon_core.storage.store import Store, read_json, read_parquet, write_parquet
+from decon_core.storage.store import Store, read_parquet, write_parquet
 
 Integers = npt.NDArray[np.int64]
 Words64 = npt.NDArray[np.uint64]
@@ -95,8 +95,7 @@ def draw(
 ) -> Draw:
     """Draw from all packs of a source, and store the result."""
     shards = [(pack, shard) for pack in packs for shard in pack.shards]
-    ledgers = (reader.store.ledger(reader.scan, shard.fingerprint) for _, shard in shards)
-    n_documents = sum(read_json(ledger)["n_documents"] for ledger in ledgers)
+    n_documents = sum(reader.ledger(shard)["n_documents"] for _, shard in shards)
     source = packs[0].source.name
     n_leaky = sum(len(leaks_of(reader, shard, treatment, source=source)) for _, shard in shards)
     share = (_POOL * n_leaky + _LEAST_POOL) / max(n_documents, 1)

@@ -12,7 +12,6 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import IncompleteError, MissingError, Problem
 from decon_core.scan.tiles import gaps_of
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import read_json
 
 _SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
 
@@ -40,7 +39,7 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
     """
     problems = []
     for shard in pack.shards:
-        ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
+        ledger = reader.ledger(shard)
         unreadable, invalid = ledger["unreadable"], ledger["invalid_utf8"]
         if unreadable and not ledger["n_documents"]:
             path, source = parse_path(shard.path), pack.source

@@ -62,7 +62,7 @@ class Verification:
         self, reader: MatchReader, shard: Shard, n_documents: int, n_tokens: int
     ) -> bool:
         """Add the counts of a scanned shard; return whether they are as expected."""
-        ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
+        ledger = reader.ledger(shard)
         n_found_tokens = int(Sizes.of(reader.store, shard, reader.scan).n_tokens.sum())
         found = ledger["n_documents"], n_found_tokens, len(ledger["unreadable"])
         self.n_documents += found[0]
@@ -93,8 +93,12 @@ def verify(
         result.problems += problems
         if not problems and mixture.write != "attributes":  # these have no text to scan
             valid.append(_output_pack(builder, mixture, pack))
-    if mixture.write == "parquet" and valid and not result.problems:
-        result.problems += _check_card(builder, mixture)
+    card = builder.store.mixtures(mixture.name) / CARD
+    has_card = mixture.write == "parquet" and valid and not result.problems
+    if has_card and not has_page(card, builder.card(mixture)):
+        expected = "the card rendered from the manifests of the packs"
+        remedy = "remove it; `decon-assets run` writes it again"
+        result.problems.append(Problem(str(card), "another text", expected, remedy))
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [pack for pack in valid if pack.shards]
@@ -126,14 +130,6 @@ def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Prob
         yield Problem(str(folder), found, expected, remedy)
     else:
         yield from manifest_faults(folder)
-
-
-def _check_card(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
-    path = builder.store.mixtures(mixture.name) / CARD
-    if not has_page(path, builder.card(mixture)):
-        expected = "the card rendered from the manifests of the packs"
-        remedy = "remove it; `decon-assets run` writes it again"
-        yield Problem(str(path), "another text", expected, remedy)
 
 
 def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
