@@ -1,5 +1,6 @@
 """Assets that people use: mixtures, blends, clean benchmarks and the report."""
 
+from collections import Counter
 from dataclasses import replace
 
 import dagster as dg
@@ -25,7 +26,7 @@ from decon_assets.partitions import (
 )
 from decon_core import inventory, plan
 from decon_core.benchmarks.records import current_version
-from decon_core.blends.build import BlendSummary, build_blends
+from decon_core.blends.build import build_blends
 from decon_core.blends.verify import inspect_changed_blends
 from decon_core.config.blends import blend_named
 from decon_core.config.load import Config
@@ -33,7 +34,7 @@ from decon_core.config.mixtures import mixture_named
 from decon_core.errors import DeconError, IncompleteError, Problem
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
-from decon_core.mixtures.manifest import REMOVED_FILE, Summary
+from decon_core.mixtures.manifest import REMOVED_FILE, Built
 from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
@@ -97,7 +98,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     }
     wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
     errors: list[DeconError] = []
-    built: dict[str, Summary] = {}
+    built: dict[str, Built] = {}
     reporter = PartitionReporter(context)
     made_from = {
         "policy": config.policy.thresholds,
@@ -106,23 +107,23 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     }
     for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
         try:
-            summary = future.result()
+            share_of_pack = future.result()
         except DeconError as error:
             errors.append(error)
             continue
-        n_kept = f"{summary.n_documents_out} of {summary.n_documents_in} documents"
-        context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {summary.n_cut} of them cut")
+        n = share_of_pack.counts
+        n_kept = f"{n['n_documents_out']} of {n['n_documents_in']} documents"
+        context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
         key = share(pack=pack.name, mixture=one.name)
-        reporter.report(key, {**_share_metadata(summary), **made_from})
-        built[key] = summary
+        reporter.report(key, {**_share_metadata(share_of_pack), **made_from})
+        built[key] = share_of_pack
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
     scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
     if errors:
         scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
-    n_in = counted(sum(one.n_documents_in for one in built.values()), "document")
-    n_out = sum(one.n_documents_out for one in built.values())
-    n_cut = sum(one.n_cut for one in built.values())
-    context.log.info(f"{scope}, {n_out:,} of {n_in} kept, {n_cut:,} of them cut")
+    total = sum((one.counts for one in built.values()), Counter[str]())
+    n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
+    context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
     if errors:
         inspection = inspect_changed_mixtures(store, config.mixtures, inventory.list_packs(store))
         report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
@@ -132,18 +133,19 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
         raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
 
 
-def _share_metadata(summary: Summary) -> dict[str, object]:
+def _share_metadata(built: Built) -> dict[str, object]:
+    n = built.counts
     return {
-        "dagster/row_count": summary.n_documents_out,
-        "documents_in": summary.n_documents_in,
-        "documents_removed": summary.n_removed,
-        "documents_cut": summary.n_cut,
-        "tokens_in": summary.n_tokens_in,
-        "tokens_out": summary.n_tokens_out,
-        "unreadable_left_out": summary.n_unreadable,
-        "was_there_already": summary.was_there,
-        "folder": dg.MetadataValue.path(summary.folder),
-        "list_of_removed": dg.MetadataValue.path(summary.folder / REMOVED_FILE),
+        "dagster/row_count": n["n_documents_out"],
+        "documents_in": n["n_documents_in"],
+        "documents_removed": n["n_documents_in"] - n["n_documents_out"],
+        "documents_cut": n["n_cut"],
+        "tokens_in": n["n_tokens_in"],
+        "tokens_out": n["n_tokens_out"],
+        "unreadable_left_out": n["n_unreadable_left_out"],
+        "was_there_already": built.was_there,
+        "folder": dg.MetadataValue.path(built.folder),
+        "list_of_removed": dg.MetadataValue.path(built.folder / REMOVED_FILE),
     }
 
 
@@ -169,7 +171,7 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
     blender = inventory.blender_of(config, store)
     wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
     problems: list[Problem] = []
-    built: list[BlendSummary] = []
+    total = Counter[str]()
     reporter = PartitionReporter(context)
     for one, result in build_blends(blender, wanted, workers=wanted_workers()):
         if isinstance(result, DeconError):
@@ -177,34 +179,32 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
                 replace(each, where=f"blend {one.name!r}: {each.where}") for each in result.problems
             ]
             continue
-        built.append(result)
-        size = f"{counted(result.n_documents, 'document')}, {counted(result.n_tokens, 'token')}"
+        n = result.counts
+        total += n + Counter(blends=1)
+        most_passes = max(source["passes"] for source in result.manifest["sources"])
+        size = f"{counted(n['n_documents'], 'document')}, {counted(n['n_tokens'], 'token')}"
         context.log.debug(
-            f"{one.name}: {size}, {result.n_test_texts} test items; at most "
-            f"{result.most_passes:g} passes through a source"
+            f"{one.name}: {size}, {n['n_test_texts']} test items; at most {most_passes:g} passes "
+            "through a source"
         )
-        reporter.report(one.name, _blend_metadata(result))
-    n_documents = counted(sum(one.n_documents for one in built), "document")
-    n_tokens = counted(sum(one.n_tokens for one in built), "token")
-    n_items = f"{sum(one.n_test_texts for one in built):,} test items"
-    context.log.info(f"{counted(len(built), 'blend')}, {n_documents}, {n_tokens}, {n_items}")
+        metadata = {
+            "dagster/row_count": n["n_documents"],
+            "tokens": n["n_tokens"],
+            "test_items": n["n_test_texts"],
+            "test_tokens": n["n_test_tokens"],
+            "most_passes": most_passes,
+            "parts": len(result.manifest["parts"]),
+            "was_there_already": result.was_there,
+            "folder": dg.MetadataValue.path(result.folder),
+        }
+        reporter.report(one.name, metadata)
+    size = f"{counted(total['n_documents'], 'document')}, {counted(total['n_tokens'], 'token')}"
+    n_items = f"{total['n_test_texts']:,} test items"
+    context.log.info(f"{counted(total['blends'], 'blend')}, {size}, {n_items}")
     if problems:
         inspection = inspect_changed_blends(store, config.blends)
         report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
         raise IncompleteError(dict.fromkeys(problems))
-
-
-def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
-    return {
-        "dagster/row_count": summary.n_documents,
-        "tokens": summary.n_tokens,
-        "test_items": summary.n_test_texts,
-        "test_tokens": summary.n_test_tokens,
-        "most_passes": summary.most_passes,
-        "parts": summary.n_parts,
-        "was_there_already": summary.was_there,
-        "folder": dg.MetadataValue.path(summary.folder),
-    }
 
 
 @stage(
@@ -227,24 +227,22 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     """
     builder = inventory.builder_of(config, store)
     reporter = PartitionReporter(context)
-    n_items = n_left = n_questions = 0
-    versions = (current_version(builder.store, name) for name in sorted_keys(context))
-    for summary in build_clean_benchmarks(builder, versions):
-        name, of_items = summary.benchmark, counted(summary.n_items, "item")
-        context.log.debug(f"{name}: {summary.n_items_left} of {of_items} left")
-        n_items += summary.n_items
-        n_left += summary.n_items_left
-        n_questions += summary.n_question_only
+    total, names = Counter[str](), sorted_keys(context)
+    versions = (current_version(builder.store, name) for name in names)
+    for name, one in zip(names, build_clean_benchmarks(builder, versions), strict=True):
+        n = one.counts
+        context.log.debug(f"{name}: {n['n_items_left']} of {counted(n['n_items'], 'item')} left")
+        total += n + Counter(n_questions=len(one.manifest["question_only"]))
         metadata = {
-            "items": summary.n_items,
-            "items_left": summary.n_items_left,
-            "was_there_already": summary.was_there,
-            "folder": dg.MetadataValue.path(summary.folder),
+            "items": n["n_items"],
+            "items_left": n["n_items_left"],
+            "was_there_already": one.was_there,
+            "folder": dg.MetadataValue.path(one.folder),
         }
         reporter.report(name, metadata)
-    n_benchmarks = counted(len(context.partition_keys), "benchmark")
-    left = f"{n_left:,} of {counted(n_items, 'item')} left"
-    context.log.info(f"{n_benchmarks}, {left}, {n_questions:,} question-only")
+    left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
+    n_questions = f"{total['n_questions']:,} question-only"
+    context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {n_questions}")
 
 
 @stage(

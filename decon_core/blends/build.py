@@ -42,6 +42,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import (
     MANIFEST,
+    Built,
     current_manifest,
     file_faults,
     fingerprint_of,
@@ -69,34 +70,6 @@ _FORMAT = 1
 # With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
-_COUNTS = ("n_documents", "n_tokens", "n_test_texts", "n_test_tokens")
-
-
-@dataclass(frozen=True)
-class BlendSummary:
-    """Counts of a blend."""
-
-    blend: str
-    n_documents: int
-    n_tokens: int
-    n_test_texts: int
-    n_test_tokens: int
-    n_parts: int
-    most_passes: float  # the largest number of passes over a source
-    folder: Path
-    was_there: bool  # not built now
-
-    @staticmethod
-    def of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> BlendSummary:
-        return BlendSummary(
-            blend=manifest["blend"],
-            **{name: manifest["totals"][name] for name in _COUNTS},
-            n_parts=len(manifest["parts"]),
-            most_passes=max(source["passes"] for source in manifest["sources"]),
-            folder=folder,
-            was_there=was_there,
-        )
-
 
 @dataclass(frozen=True)
 class Blender:
@@ -105,7 +78,7 @@ class Blender:
     builder: Builder
     blends: tuple[Blend, ...]
 
-    def build(self, blend: Blend, *, workers: int = 1) -> BlendSummary:
+    def build(self, blend: Blend, *, workers: int = 1) -> Built:
         """Write a blend, unless an intact one from the same inputs exists."""
         store = self.builder.store
         folder = store.blend(blend.name)
@@ -113,7 +86,7 @@ class Blender:
         current = current_manifest(folder / MANIFEST, fingerprint)
         if current is not None and not blend_faults(folder):
             _update_card(folder, current)
-            return BlendSummary.of(current, folder, was_there=True)
+            return Built(folder, current, was_there=True)
         plan = plan_blend(self.builder, blend)
         with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
@@ -122,7 +95,7 @@ class Blender:
             manifest = {**self._inputs(blend), "fingerprint": fingerprint, **account}
             write_json(draft / MANIFEST, manifest)
             _update_card(draft, read_json(draft / MANIFEST))
-        return BlendSummary.of(manifest, folder, was_there=False)
+        return Built(folder, manifest, was_there=False)
 
     def is_current(self, blend: Blend) -> bool:
         """Return whether a blend exists with all files and was made from the current inputs."""
@@ -183,7 +156,7 @@ class Blender:
 
 def build_blends(
     blender: Blender, wanted: Sequence[Blend], *, workers: int = 1
-) -> Iterator[tuple[Blend, BlendSummary | DeconError]]:
+) -> Iterator[tuple[Blend, Built | DeconError]]:
     """Build blends one after the other and yield each with its summary or its error."""
     for blend in wanted:
         try:

@@ -34,7 +34,7 @@ from decon_core.mixtures.card import CARD, card_of, listed_packs
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.manifest import (
     MANIFEST,
-    Summary,
+    Built,
     current_manifest,
     fingerprint_of,
     has_page,
@@ -73,7 +73,7 @@ class Builder:
         scan = scan_fingerprint(self.store, self.policy)
         return MatchReader(self.store, self.versions, self.policy, scan, self.verdicts)
 
-    def build(self, mixture: Mixture, pack: Pack) -> Summary:
+    def build(self, mixture: Mixture, pack: Pack) -> Built:
         """Write a mixture of a pack, unless an intact one from the same inputs exists."""
         mixture = self.effective(mixture)
         shards = _shards_of(mixture, pack)
@@ -83,7 +83,7 @@ class Builder:
         manifest = current_manifest(folder / MANIFEST, fingerprint)
         if manifest is not None and not manifest_faults(folder):
             self._update_card(mixture)
-            return Summary.of(manifest, folder, was_there=True)
+            return Built(folder, manifest, was_there=True)
         drawn = self.draw_for(mixture, pack)
         rows = drawn.rows if drawn else {}
         with atomic_path(folder, drafts=self.store.drafts) as draft:
@@ -103,7 +103,7 @@ class Builder:
             }
             write_json(draft / MANIFEST, manifest)
         self._update_card(mixture)
-        return Summary.of(manifest, folder, was_there=False)
+        return Built(folder, manifest, was_there=False)
 
     def is_current(self, mixture: Mixture, pack: Pack) -> bool:
         """Return whether the mixture of a pack exists and was made from the current inputs."""
@@ -270,7 +270,7 @@ _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker
 
 def build_shares(
     builder: Builder, wanted: Sequence[tuple[Mixture, Pack]], *, workers: int = 1
-) -> Iterator[tuple[Mixture, Pack, Future[Summary]]]:
+) -> Iterator[tuple[Mixture, Pack, Future[Built]]]:
     """Build mixtures of packs in parallel and yield them as they finish.
 
     A failure is kept in the future of its job; the other jobs go on.
@@ -288,7 +288,7 @@ def build_shares(
         yield *job[1:], future
 
 
-def _build(job: _Job) -> Summary:
+def _build(job: _Job) -> Built:
     builder, mixture, pack = job
     return builder.build(mixture, pack)
 

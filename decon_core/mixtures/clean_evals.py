@@ -13,7 +13,6 @@ manifest lists them (`question_only`), so that they can be left out as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from decon_core.config.detectors import get
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.manifest import current_manifest, fingerprint_of
+from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
 from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.storage.store import Store, atomic_path, read_json, write_json
 
@@ -163,19 +162,7 @@ def _write_records(
     }
 
 
-@dataclass(frozen=True)
-class CleanSummary:
-    """Counts of a benchmark without its leaked items."""
-
-    benchmark: str
-    n_items: int
-    n_items_left: int
-    n_question_only: int  # of the remaining items
-    folder: Path
-    was_there: bool
-
-
-def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Iterator[CleanSummary]:
+def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Iterator[Built]:
     """Write benchmarks without the items that leaked into any pack, unless they are current.
 
     Raises if a shard was not scanned against them or rows could not be read, as any shard or row
@@ -193,10 +180,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
         if not (was_there := has_clean_benchmark(builder, version)):
             _build(builder, version, n_unreadable)
         folder = builder.store.clean_benchmark(version.benchmark)
-        manifest = read_json(folder / MANIFEST)
-        n_items, n_left = manifest["n_items"], manifest["n_items_left"]
-        n_questions = len(manifest["question_only"])
-        yield CleanSummary(version.benchmark, n_items, n_left, n_questions, folder, was_there)
+        yield Built(folder, read_json(folder / MANIFEST), was_there)
 
 
 def _build(builder: Builder, version: Version, n_unreadable: int) -> None:

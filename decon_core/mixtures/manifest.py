@@ -7,6 +7,7 @@ at all. Its manifest holds the fingerprint of all inputs, and hashes of the othe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -112,39 +113,19 @@ def inspect_products(
     return inspect_changed(store, what, stamps, lambda name: faults(folders[name]))
 
 
-_COUNTS = ("n_documents_in", "n_documents_out", "n_tokens_in", "n_tokens_out", "n_cut")
-
-
 @dataclass(frozen=True)
-class Summary:
-    """Counts of a mixture of a pack, before and after."""
+class Built:
+    """A mixture of a pack, a blend or a clean benchmark after its build."""
 
-    mixture: str
-    pack: str
-    n_documents_in: int
-    n_documents_out: int
-    n_tokens_in: int
-    n_tokens_out: int
-    n_cut: int  # documents that were partly removed
-    n_unreadable: int
     folder: Path
+    manifest: Mapping[str, Any]
     was_there: bool  # not built now
 
-    @staticmethod
-    def of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> Summary:
-        totals = manifest["totals"]
-        return Summary(
-            mixture=manifest["mixture"],
-            pack=manifest["pack"],
-            **{name: totals.get(name, 0) for name in _COUNTS},
-            n_unreadable=totals.get("n_unreadable_left_out", 0),
-            folder=folder,
-            was_there=was_there,
-        )
-
     @property
-    def n_removed(self) -> int:
-        return self.n_documents_in - self.n_documents_out
+    def counts(self) -> Counter[str]:
+        """The counts in its manifest; those that an older one lacks are 0."""
+        totals = self.manifest.get("totals", self.manifest)
+        return Counter({name: n for name, n in totals.items() if isinstance(n, int)})
 
 
 def read_share(folder: Path) -> Share | None:
