@@ -1,7 +1,7 @@
 """How commands are declared: their options, and help as plain text.
 
 A command is a function whose parameters are its options. Its docstring is the first paragraph of
-its help, and help.toml has the rest.
+its help, and commands.toml has the rest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import textwrap
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -198,10 +199,15 @@ def _with_all_values(args: Sequence[str], params: Sequence[Any]) -> list[str]:
     return result
 
 
+@cache
+def command_texts() -> dict[str, Any]:
+    """Return the names, summaries and help of the commands."""
+    return tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+
+
 def _rest_of_help(ctx: Any) -> tuple[str, str, str]:
     """Return the help of a command after its first paragraph, split before the examples."""
-    texts = tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
-    text: str = texts["help"].get(" ".join(ctx.command_path.split()[1:]), "")
+    text: str = command_texts()["help"].get(" ".join(ctx.command_path.split()[1:]), "")
     return text.partition("Examples:")
 
 
