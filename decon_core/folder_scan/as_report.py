@@ -46,8 +46,16 @@ def read_folder(folder: Path, database: Path) -> None:
     policy = Policy.from_mapping(as_stored(summary["policy"]), where=results.SUMMARY_FILE)
     shards, unreadable, invalid = _ledger(folder / results.LEDGER_FILE)
     not_scanned = _not_scanned(unreadable, [*summary["benchmarks"]])
+    run = {
+        "threshold": policy.contamination_score_threshold,
+        "thresholds": json.dumps(policy.thresholds),
+        "snippets": False,
+        "n_shards_not_scanned": len(not_scanned),
+        "made_by": "decon-assets scan",
+        "policy": json.dumps(summary["policy"], sort_keys=True, ensure_ascii=False),
+    }
     tables = {
-        "runs": table_of("runs", [_run(summary, policy, len(not_scanned))]),
+        "runs": table_of("runs", [run]),
         "benchmarks": table_of("benchmarks", _benchmarks(summary, policy, len(not_scanned))),
         "not_scanned": table_of("not_scanned", not_scanned),
         "shards": table_of("shards", shards),
@@ -86,17 +94,6 @@ def _not_scanned(
         for row in unreadable
         if row["reason"] == _WHOLE_SHARD
     ]
-
-
-def _run(summary: Mapping[str, Any], policy: Policy, n_not_scanned: int) -> dict[str, Any]:
-    return {
-        "threshold": policy.contamination_score_threshold,
-        "thresholds": json.dumps(policy.thresholds),
-        "snippets": False,
-        "n_shards_not_scanned": n_not_scanned,
-        "made_by": "decon-assets scan",
-        "policy": json.dumps(summary["policy"], sort_keys=True, ensure_ascii=False),
-    }
 
 
 def _benchmarks(

@@ -258,7 +258,7 @@ class Review:
 
     def _draw(self) -> None:
         width, height = self.screen.measure()
-        head, body = self._head(width), self._body(width)
+        head, body = self._page(width)
         room = max(1, height - len(head) - 3)
         self._top = min(self._top, max(0, len(body) - room))
         shown = body[self._top : self._top + room]
@@ -268,13 +268,15 @@ class Review:
         foot = self.paint.of(clipped(more, width), "faint")
         self.screen.draw([*head, *shown, foot, clipped(self._message or _FOOT, width)])
 
-    def _head(self, width: int) -> list[str]:
-        n = len(self.queue)
-        pair = self._pair
+    def _page(self, width: int) -> tuple[list[str], list[str]]:
+        """Return the head and the text of the page."""
+        n, pair = len(self.queue), self._pair
         if pair is None:
-            return [self.paint.of(f"end of the queue ({n} pairs)", "head")]
+            head = [self.paint.of(f"end of the queue ({n} pairs)", "head")]
+            return head, ["", f"{self.n_written} verdicts saved. b back, q quit"]
         lines = [f"{self._at + 1} of {n}  {_headline(pair, self.policy)}", self._entered(pair)]
-        return [self.paint.of(clipped(line, width), "head") for line in lines if line]
+        head = [self.paint.of(clipped(line, width), "head") for line in lines if line]
+        return head, ["", *page(self.texts(pair.pair), width=width, paint=self.paint)]
 
     def _entered(self, pair: PairSummary) -> str:
         """Return the note or verdict of a pair as a line; "" if it has none."""
@@ -284,9 +286,3 @@ class Review:
             note = f" ({verdict.note})" if verdict.note else ""
             return f"verdict: {verdict.verdict}{note}"
         return ""
-
-    def _body(self, width: int) -> list[str]:
-        pair = self._pair
-        if pair is None:
-            return ["", f"{self.n_written} verdicts saved. b back, q quit"]
-        return ["", *page(self.texts(pair.pair), width=width, paint=self.paint)]
