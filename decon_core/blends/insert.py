@@ -172,30 +172,27 @@ def _by_ratio(
     n_items = sizes.size
     sizes = np.maximum(sizes, 1)
     place: list[int] = []
-    unit: list[int] = []
     order: list[int] = []  # items, copy after copy
     n_removed = n_inserted = 0  # tokens
     for document in replaced.tolist():
         n_removed += int(room.n_tokens[document])
         while True:
-            if len(unit) == len(order):
+            if len(place) == len(order):
                 cycle = len(order) // n_items
                 order += shuffled(f"{name} copy {cycle}", n_items).tolist()
-            size = int(sizes[order[len(unit)]])
+            size = int(sizes[order[len(place)]])
             if 2 * n_inserted + size > 2 * n_removed:
                 break
             place.append(document)
-            unit.append(len(unit))
             n_inserted += size
-    if not unit:
+    if not place:
         where = f"contamination with {', '.join(contamination.benchmarks)}"
         found = f"{n_removed:,} tokens of documents to replace for a ratio of {ratio:g}"
         remedy = "a larger ratio, or a longer blend"
         raise ConfigError(Problem(where, found, f"room for an item of {sizes.min():,}", remedy))
-    units = np.array(unit, np.int64)
-    items = np.array(order[: len(unit)], np.int64)
-    places = np.array(place, np.int64)
-    return Insertions(places, items, np.zeros_like(units), units // n_items, replaced)
+    places, items = np.array([place, order[: len(place)]], np.int64)
+    copies = np.arange(len(place)) // n_items
+    return Insertions(places, items, np.zeros_like(places), copies, replaced)
 
 
 def _documents_by_ratio(

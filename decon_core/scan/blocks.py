@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from queue import Queue
 from threading import Timer
@@ -134,14 +134,14 @@ class Scanner:
 
     def tile(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
         """Return the tile of one benchmark, given by its number in the union, and a shard."""
-        labels = partial(self._records, number)
-        return tile_of(matches, number, labels=labels, shard=shard, scan=self._scan)
 
-    def _records(self, number: int) -> pa.Table:
-        if number not in self._labels:
-            version = self.search.versions[number]
-            self._labels[number] = load_records(self._store, version, columns=LABELS)
-        return self._labels[number]
+        def labels() -> pa.Table:
+            if number not in self._labels:
+                version = self.search.versions[number]
+                self._labels[number] = load_records(self._store, version, columns=LABELS)
+            return self._labels[number]
+
+        return tile_of(matches, number, labels=labels, shard=shard, scan=self._scan)
 
 
 def scanners_for(job: ShardJob) -> list[Scanner]:
