@@ -1,5 +1,7 @@
 """Inputs: benchmark files, training shards, and the inventory that registers them."""
 
+from functools import partial
+
 import dagster as dg
 from pydantic import Field
 
@@ -10,23 +12,17 @@ from decon_assets.resources import Decon
 
 GROUP = "inputs"
 
-benchmark_files = dg.AssetSpec(
+_files = partial(dg.AssetSpec, group_name=GROUP, owners=OWNERS, kinds={"file"}, code_version="1")
+
+benchmark_files = _files(
     "benchmark_files",
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"file"},
-    code_version="1",
     partitions_def=benchmarks,
     description="Raw benchmark files, read with the benchmark's recipe in `evals.yaml`. External: "
     "Dagster does not materialize them.",
 )
 
-corpus = dg.AssetSpec(
+corpus = _files(
     "corpus",
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"file"},
-    code_version="1",
     partitions_def=packs,
     description="Shards of training text, grouped into packs with fixed members. External: Dagster "
     "does not materialize them.",
