@@ -29,6 +29,16 @@ cells = dg.MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
 shares = dg.MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
 
 
+def all_of(asset: dg.AssetsDefinition | dg.AssetSpec) -> dg.AssetDep:
+    """Depend on all partitions of an asset."""
+    return dg.AssetDep(asset, partition_mapping=dg.AllPartitionMapping())
+
+
+def by_dimension(asset: dg.AssetsDefinition | dg.AssetSpec, name: str) -> dg.AssetDep:
+    """Depend on the partitions of an asset in one dimension, such as the packs of a grid."""
+    return dg.AssetDep(asset, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(name))
+
+
 def sorted_keys(context: dg.AssetExecutionContext) -> list[str]:
     """Return the partition keys of a run, sorted: Dagster's set has no stable order."""
     return sorted(context.partition_keys)

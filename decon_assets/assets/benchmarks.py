@@ -1,7 +1,7 @@
 """Assets of benchmarks: normalized records, the frozen idf snapshot, index parts."""
 
 import pyarrow as pa
-from dagster import AllPartitionMapping, AssetDep, AssetExecutionContext, AssetKey
+from dagster import AssetExecutionContext, AssetKey
 from dagster import Config as RunConfig
 from pydantic import Field
 
@@ -9,7 +9,7 @@ from decon_assets.assets.findings import report_for_other_asset, result_of
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
 from decon_assets.assets.stage import stage
-from decon_assets.partitions import benchmarks, sorted_keys
+from decon_assets.partitions import all_of, benchmarks, sorted_keys
 from decon_core import plan
 from decon_core.benchmarks.records import current_version, save_records
 from decon_core.config.load import Config
@@ -96,7 +96,7 @@ class FreezeConfig(RunConfig):
     remarks=plan.outdated_in_snapshot,
     is_required=True,
     priority=5,
-    deps=[AssetDep(records, partition_mapping=AllPartitionMapping())],
+    deps=[all_of(records)],
     run_config=FreezeConfig,
     group=GROUP,
     kind="arrow",

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from decon_assets.assets.metadata import OWNERS
 from decon_assets.failures import dagster_failures
-from decon_assets.partitions import benchmarks, packs
+from decon_assets.partitions import all_of, benchmarks, packs
 from decon_assets.resources import Decon
 
 GROUP = "inputs"
@@ -42,10 +42,7 @@ class InventoryConfig(dg.Config):
 # Downstream of the files that it lists and upstream of nothing: otherwise every materialization
 # without changes would mark all other assets as outdated in the UI.
 @dg.asset(
-    deps=[
-        dg.AssetDep(benchmark_files, partition_mapping=dg.AllPartitionMapping()),
-        dg.AssetDep(corpus, partition_mapping=dg.AllPartitionMapping()),
-    ],
+    deps=[all_of(benchmark_files), all_of(corpus)],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python"},

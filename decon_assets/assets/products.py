@@ -17,8 +17,10 @@ from decon_assets.assets.stage import stage
 from decon_assets.partitions import (
     BENCHMARK,
     PACK,
+    all_of,
     benchmarks,
     blends,
+    by_dimension,
     pack_and_other,
     share,
     shares,
@@ -46,7 +48,6 @@ from decon_core.wording.counts import counted
 
 GROUP = "products"
 
-_ALL = dg.AllPartitionMapping()
 # A share depends on its pack's row of the scan, for all benchmarks.
 _SAME = dg.DimensionPartitionMapping(PACK, dg.IdentityPartitionMapping())
 _OF_PACK_IN_GRID = dg.MultiPartitionMapping({PACK: _SAME})
@@ -74,7 +75,7 @@ _MIXTURE_COLUMNS = (
     deps=[
         dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
         common_ngrams,
-        dg.AssetDep(corpus, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(PACK)),
+        by_dimension(corpus, PACK),
     ],
     partitions_def=shares,
     group=GROUP,
@@ -152,8 +153,8 @@ def _share_metadata(built: Built) -> dict[str, object]:
 @stage(
     missing=plan.missing_blends,
     deps=[
-        dg.AssetDep(mixture, partition_mapping=_ALL),
-        dg.AssetDep(records, partition_mapping=_ALL),  # for inserted test items
+        all_of(mixture),
+        all_of(records),  # for inserted test items
     ],
     partitions_def=blends,
     group=GROUP,
@@ -209,10 +210,7 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
 
 @stage(
     missing=plan.missing_clean_benchmarks,
-    deps=[
-        dg.AssetDep(scan, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(BENCHMARK)),
-        common_ngrams,
-    ],
+    deps=[by_dimension(scan, BENCHMARK), common_ngrams],
     partitions_def=benchmarks,
     group=GROUP,
     kind="file",
@@ -248,11 +246,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 @stage(
     missing=plan.needs_report,
     priority=1,
-    deps=[
-        dg.AssetDep(scan, partition_mapping=_ALL),
-        dg.AssetDep(mixture, partition_mapping=_ALL),
-        dg.AssetDep(blend, partition_mapping=_ALL),
-    ],
+    deps=[all_of(scan), all_of(mixture), all_of(blend)],
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,

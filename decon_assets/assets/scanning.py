@@ -11,7 +11,15 @@ from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, RATE, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import scores
 from decon_assets.assets.stage import stage
-from decon_assets.partitions import BENCHMARK, PACK, cells, pack_and_other, sorted_keys
+from decon_assets.partitions import (
+    BENCHMARK,
+    PACK,
+    all_of,
+    by_dimension,
+    cells,
+    pack_and_other,
+    sorted_keys,
+)
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack
@@ -41,10 +49,7 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
 @stage(
     missing=missing_cells,
-    deps=[
-        dg.AssetDep(index, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(BENCHMARK)),
-        dg.AssetDep(corpus, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(PACK)),
-    ],
+    deps=[by_dimension(index, BENCHMARK), by_dimension(corpus, PACK)],
     partitions_def=cells,
     pool="scan",  # limits concurrent runs: each one uses all cores
     group=GROUP,
@@ -186,7 +191,7 @@ def _plot_of_scores(
 
 @stage(
     missing=needs_common_ngrams,
-    deps=[dg.AssetDep(scan, partition_mapping=dg.AllPartitionMapping())],
+    deps=[all_of(scan)],
     group=GROUP,
     kind="parquet",
     schema=COMMON,

@@ -13,6 +13,7 @@ from decon_assets.assets.metadata import OWNERS, Metadata, preview
 from decon_assets.assets.products import GROUP
 from decon_assets.assets.stage import require_unblocked
 from decon_assets.failures import dagster_failures
+from decon_assets.partitions import all_of
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import load_records
 from decon_core.config.detectors import BUILT_IN
@@ -43,10 +44,7 @@ class ScorecardConfig(dg.Config):
 # and `decon-assets run` leaves it out. The job of the same name makes it.
 scorecard = dg.AssetSpec(
     "scorecard",
-    deps=[
-        dg.AssetDep(records, partition_mapping=dg.AllPartitionMapping()),
-        dg.AssetDep(corpus, partition_mapping=dg.AllPartitionMapping()),
-    ],
+    deps=[all_of(records), all_of(corpus)],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"csv"},
