@@ -44,7 +44,7 @@ from decon_core.report.tables import TABLES
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import BLENDED, RECORDS, REMOVED
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 GROUP = "products"
 

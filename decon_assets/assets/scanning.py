@@ -36,7 +36,7 @@ from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 GROUP = "scan"
 

@@ -83,7 +83,7 @@ def plant_and_scan(context: dg.OpExecutionContext, decon: Decon, config: Scoreca
         )
         picture = base64.b64encode(card.picture(shown_width=_DIALOG_WIDTH).encode()).decode()
         metadata: Metadata = {
-            "rules": _totals(card.marks),
+            "detectors": _totals(card.marks),
             "recall": dg.MetadataValue.md(recall_table(card.marks, has_intervals=False)),
             "plot": dg.MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
             "planted": card.corpus.n_documents - card.corpus.n_background,
@@ -102,7 +102,7 @@ def _totals(marks: "Marks") -> dg.MetadataValue:
     return preview(
         [
             {
-                "rule": row["rule"],
+                "detector": row["detector"],
                 "recall": row["recall"],
                 "precision": row["precision"],
                 "false alarms": f"{row['n_false_alarms']} of {row['n_negatives']}",

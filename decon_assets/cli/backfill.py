@@ -29,7 +29,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.plan import unscanned
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
 

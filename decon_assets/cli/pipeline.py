@@ -25,7 +25,7 @@ from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration

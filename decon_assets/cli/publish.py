@@ -24,7 +24,7 @@ from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import incomplete_notice
 from decon_core.storage.store import atomic_path, write_plain_json
-from decon_core.wording.counts import percent
+from decon_core.wording import percent
 
 if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits
@@ -111,7 +111,7 @@ def check(
         with atomic_path(junit) as draft:
             draft.write_text(junit_of(cases), encoding="utf-8")
     if json:
-        named = ("made_by", "state", "scan_fingerprint", "rules", "is_complete")
+        named = ("made_by", "state", "scan_fingerprint", "detectors", "is_complete")
         content = {
             "is_passed": all(case.is_passed for case in cases),
             "limits": asdict(limits),

@@ -16,7 +16,7 @@ from decon_core.benchmarks.fields import Row, describe
 from decon_core.errors import Problem, RecordError
 from decon_core.storage.compression import COMPRESSIONS, DAMAGE, open_bytes
 from decon_core.storage.paths import RemotePath
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _BOM = b"\xef\xbb\xbf"
 

@@ -12,8 +12,7 @@ from decon_core.compare.differences import (
     QUESTION_ONLY_KINDS,
     Comparison,
 )
-from decon_core.wording.counts import counted
-from decon_core.wording.templates import render
+from decon_core.wording import counted, render
 
 Cell = str | int | float | None
 Row = Mapping[str, Any]
@@ -196,7 +195,7 @@ def _call(one: Row) -> tuple[Cell, ...]:
     return (
         *(one[name] for name in _PLACE),
         *("–" if score is None else f"{score:.3f}" for score in scores),
-        *(", ".join(one[f"rules_of_{side}"] or ()) for side in SIDES),
+        *(", ".join(one[f"detectors_of_{side}"] or ()) for side in SIDES),
         _both(one, "verdict"),
         _both(one, "class"),
     )

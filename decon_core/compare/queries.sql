@@ -2,7 +2,7 @@
 
 -- name: calls
 SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
-       score_of_first, score_of_second, rules_of_first, rules_of_second,
+       score_of_first, score_of_second, detectors_of_first, detectors_of_second,
        verdict_of_first, verdict_of_second, class_of_first, class_of_second
 FROM calls WHERE kind = ?
 ORDER BY source, shard_name, row, benchmark, split, instance_index LIMIT ?

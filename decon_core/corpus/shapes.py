@@ -25,7 +25,7 @@ from decon_core.corpus.first_rows import (
     sample,
 )
 from decon_core.errors import Problem
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 # Usual names of text fields, the most common first. Other fields are ranked by length.
 _TEXTS = ("text", "content", "raw_content", "body", "document", "article", "markdown", "code")

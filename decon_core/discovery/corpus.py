@@ -19,7 +19,7 @@ from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
 from decon_core.storage.paths import files_at, is_hidden, is_url
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _FILES_SAMPLED = 3  # per group of file names: the first, the middle, the last
 

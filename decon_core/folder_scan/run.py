@@ -46,7 +46,7 @@ from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.store import Store, atomic_path, write_parquet, write_plain_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +187,7 @@ def _scan_folder(
         n_bytes_skipped=corpus.n_bytes_of_others,
         n_set_aside=corpus.n_set_aside,
         n_common=_write_common(out, scanned),
-        n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["rule"].to_pylist()),
+        n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
     )
     leaked = results.write_matches(out, scanned, outcome)
     _write_optional(request, scanned, outcome, leaked)

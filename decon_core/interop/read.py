@@ -161,7 +161,7 @@ class _Gathered:
         pair = self._pairs.get(match["pair"])
         if pair is None:
             place = {name: match[name] for name in ("source", "shard_name", "pair")}
-            calls = {"rules": "decon", "is_by_score": True, "is_contaminated": True}
+            calls = {"detectors": "decon", "is_by_score": True, "is_contaminated": True}
             counts = {"n_matches": 0, "score": -1.0, "documents": set()}
             pair = {**pair_row(line, marked), **place, **calls, **counts}
             self._pairs[match["pair"]] = pair

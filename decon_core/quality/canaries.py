@@ -34,7 +34,7 @@ from decon_core.storage.compression import create
 from decon_core.storage.store import Store, draft_folder, read_parquet
 
 # Canaries per benchmark and detector. One could be found by luck; more add little.
-PER_RULE = 2
+PER_DETECTOR = 2
 
 _LINES, _TABLE = "canaries.jsonl.zst", "canaries.parquet"
 _SHARED = ("records", "idf", "index", "search")  # folders of the store that a scan reads
@@ -50,7 +50,7 @@ class Canary(NamedTuple):
     """An item, and the detector that must find it."""
 
     benchmark: str
-    rule: str
+    detector: str
     split: str
     instance_index: int
 
@@ -107,8 +107,8 @@ def _choose(
     }
     table = indexability(store, versions, policy)
     for row in table.filter(table["is_visible"]).select(Canary._fields).to_pylist():
-        seen[row["benchmark"], row["rule"]].append(Canary(**row))
-    chosen = [one for found in seen.values() for one in sorted(found, key=_draw_key)[:PER_RULE]]
+        seen[row["benchmark"], row["detector"]].append(Canary(**row))
+    chosen = [one for found in seen.values() for one in sorted(found, key=_draw_key)[:PER_DETECTOR]]
     return tuple(sorted(chosen)), tuple(sorted(key for key, found in seen.items() if not found))
 
 
@@ -182,7 +182,7 @@ def _lost(
     for canary in canaries:
         is_leak, score = best.get(canary, (False, None))
         if not is_leak:
-            where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.rule}"
+            where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.detector}"
             text = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
             expected = f"the planted item ({shard.name.partition('.')[2]})"
             yield Problem(where, text, expected, _REMEDY)

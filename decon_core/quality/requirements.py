@@ -11,7 +11,7 @@ from decon_core.errors import Problem
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.quality.visibility import Visibility, visibilities
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:

@@ -30,7 +30,7 @@ from decon_core.storage.verification import (
     read_note,
     stamp_of_files,
 )
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _AGAIN = "delete it, and `decon-assets run` rebuilds it"
 _SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"

@@ -55,7 +55,7 @@ class Visibility:
         """The row of a metadata table."""
         return {
             "benchmark": self.benchmark,
-            "rule": self.detector,
+            "detector": self.detector,
             "items": self.n_items,
             "visible": self.n_visible,
             "why not": "; ".join(f"{reason}: {n}" for reason, n in self.why_not.items()),
@@ -175,7 +175,7 @@ def _table(benchmark: _Benchmark, name: str, unmet: Unmet) -> pa.Table:
     places = unmet.places[deciding]
     columns = {
         "benchmark": pa.repeat(pa.scalar(benchmark.name), n_records.size),
-        "rule": pa.repeat(pa.scalar(name), n_records.size),
+        "detector": pa.repeat(pa.scalar(name), n_records.size),
         "is_visible": pa.array(places == 0),
         "reason": pa.array(unmet.reasons, pa.string()).take(pa.array(places)),
         "n_records": pa.array(n_records),

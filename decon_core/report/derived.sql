@@ -16,8 +16,8 @@ SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_questio
 FROM (
     SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
            benchmark, any_value(config) AS config, split, instance_index,
-           list_sort(list_distinct(list(detector) FILTER (is_contaminated))) AS rules,
-           list_sort(list_distinct(list(detector) FILTER (is_by_score))) AS rules_by_score,
+           list_sort(list_distinct(list(detector) FILTER (is_contaminated))) AS detectors,
+           list_sort(list_distinct(list(detector) FILTER (is_by_score))) AS detectors_by_score,
            count(*) AS n_matches,
            -- A wrong choice does not give the answer away; where none is known to be right, any may.
            -- The other texts that `exact` looks for have the answer in them.
@@ -35,7 +35,7 @@ FROM (
 )
 ORDER BY source, shard_name, row, benchmark, split, instance_index;
 COMMENT ON TABLE decisions IS
-    'One row per document and item that was found in it: whether it counts as a leak, by which rules, or by whom; or whether it is question-only';
+    'One row per document and item that was found in it: whether it counts as a leak, by which detectors, or by whom; or whether it is question-only';
 COMMENT ON COLUMN decisions.source IS 'name of the source';
 COMMENT ON COLUMN decisions.pack IS 'the shards that are scanned together';
 COMMENT ON COLUMN decisions.shard_name IS 'name of the shard within its source';
@@ -46,9 +46,9 @@ COMMENT ON COLUMN decisions.config IS 'part of the benchmark';
 COMMENT ON COLUMN decisions.split IS 'split of the item';
 COMMENT ON COLUMN decisions.instance_index IS 'row of the item within its split';
 COMMENT ON COLUMN decisions.n_matches IS 'rows of `matches`';
-COMMENT ON COLUMN decisions.rules IS 'the rules by which it counts as a leak';
-COMMENT ON COLUMN decisions.rules_by_score IS
-    'the rules whose score alone makes it a leak, whatever people said';
+COMMENT ON COLUMN decisions.detectors IS 'the detectors by which it counts as a leak';
+COMMENT ON COLUMN decisions.detectors_by_score IS
+    'the detectors whose score alone makes it a leak, whatever people said';
 COMMENT ON COLUMN decisions.score IS 'that of the match that speaks for it';
 COMMENT ON COLUMN decisions.answer_overlap IS
     'of a leak: the largest share of the answer that was found there; 0: nothing; null: no leak';
@@ -91,8 +91,8 @@ COMMENT ON COLUMN documents.is_contaminated IS 'whether any of them counts as a 
 COMMENT ON COLUMN documents.is_question_only IS
     'no leak, but the question of an item stands here without its answer; such a document is not clean';
 
-CREATE TABLE item_rules AS
-SELECT benchmark, split, instance_index, detector AS rule,
+CREATE TABLE item_detectors AS
+SELECT benchmark, split, instance_index, detector,
        count(DISTINCT (source, shard_name, row)) FILTER (is_contaminated) AS n_documents,
        max(score) FILTER (is_contaminated) AS best_score,
        count(DISTINCT (source, shard_name, row)) FILTER (is_question_only)
@@ -102,16 +102,16 @@ SELECT benchmark, split, instance_index, detector AS rule,
 FROM matches
 GROUP BY benchmark, split, instance_index, detector
 ORDER BY benchmark, split, instance_index, detector;
-COMMENT ON TABLE item_rules IS
-    'One row per item and rule that found anything of it: in how many documents it leaked, and up to which threshold it would';
-COMMENT ON COLUMN item_rules.benchmark IS 'name of the benchmark';
-COMMENT ON COLUMN item_rules.split IS 'split of the item';
-COMMENT ON COLUMN item_rules.instance_index IS 'row of the item within its split';
-COMMENT ON COLUMN item_rules.rule IS 'the rule that found it';
-COMMENT ON COLUMN item_rules.n_documents IS 'documents in which it counts as a leak by this rule';
-COMMENT ON COLUMN item_rules.best_score IS 'the best score among these; null: there is none';
-COMMENT ON COLUMN item_rules.n_question_only_documents IS
-    'documents in which the rule found its question without its answer';
-COMMENT ON COLUMN item_rules.best_found IS 'the best score of all that the rule found of it';
-COMMENT ON COLUMN item_rules.holds_to IS
+COMMENT ON TABLE item_detectors IS
+    'One row per item and detector that found anything of it: in how many documents it leaked, and up to which threshold it would';
+COMMENT ON COLUMN item_detectors.benchmark IS 'name of the benchmark';
+COMMENT ON COLUMN item_detectors.split IS 'split of the item';
+COMMENT ON COLUMN item_detectors.instance_index IS 'row of the item within its split';
+COMMENT ON COLUMN item_detectors.detector IS 'the detector that found it';
+COMMENT ON COLUMN item_detectors.n_documents IS 'documents in which it counts as a leak by this detector';
+COMMENT ON COLUMN item_detectors.best_score IS 'the best score among these; null: there is none';
+COMMENT ON COLUMN item_detectors.n_question_only_documents IS
+    'documents in which the detector found its question without its answer';
+COMMENT ON COLUMN item_detectors.best_found IS 'the best score of all that the detector found of it';
+COMMENT ON COLUMN item_detectors.holds_to IS
     'the highest threshold of the sweep at which the item would still count as leaked, by score alone';

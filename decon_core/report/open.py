@@ -12,7 +12,7 @@ import duckdb
 
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.storage.checksums import require_undamaged_database
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 Row = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ _REMEDY = "Run `decon-assets run` to build it"
 _CLOSE = "Close that program: a `duckdb` shell locks the file unless opened with -readonly"
 
 # The newest columns of a report: a database that has these has all others.
-_SIGNS = "SELECT made_by, thresholds, n_shards_not_scanned FROM runs LIMIT 0"
+_SIGNS = "SELECT n_shards_not_scanned, detector FROM runs, item_detectors LIMIT 0"
 
 
 def require_report(path: Path) -> None:

@@ -2,7 +2,7 @@
 WITH matched AS (FROM read_parquet(?)),
 totals AS (
     SELECT pair,
-           string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
+           string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
            max(score) AS score,
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,

@@ -18,7 +18,7 @@ from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
 from decon_core.scan.tiles import gaps_of
 from decon_core.storage.store import read_json, read_parquet
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _REBUILD = "Run `decon-assets run` to materialize `report` again"
 _DAMAGED = "Delete the report and run `decon-assets run`"

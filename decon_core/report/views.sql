@@ -30,13 +30,13 @@ LEFT JOIN (
            count(*) FILTER (is_question_only) AS n_question_only_documents,
            max(score) FILTER (is_contaminated) AS best_score,
            array_to_string(list_sort(list_distinct(flatten(
-               list(rules) FILTER (is_contaminated)))), ', ') AS found_by,
+               list(detectors) FILTER (is_contaminated)))), ', ') AS found_by,
            max(answer_overlap) FILTER (is_contaminated) AS answer_overlap
     FROM decisions WHERE is_contaminated OR is_question_only
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with its class: leaked (by any rule), question-only (in no document a leak, but in some its question without its answer), clean, not indexable (by none), or not fully scanned (nothing found, and shards are missing)';
+    'Every benchmark item with its class: leaked (by any detector), question-only (in no document a leak, but in some its question without its answer), clean, not indexable (by none), or not fully scanned (nothing found, and shards are missing)';
 COMMENT ON COLUMN item_status.n_documents IS 'documents in which it counts as a leak';
 COMMENT ON COLUMN item_status.is_question_only IS
     'status is question-only: in no document a leak, but in some its question stands verbatim or nearly so, without its answer';
@@ -118,7 +118,7 @@ COMMENT ON VIEW question_only_items IS
 
 CREATE VIEW pair_documents AS
 SELECT pair, source, shard_name, row, any_value(doc_id) AS doc_id,
-       string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
+       string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
        max(score) AS score,
        bool_or(is_contaminated) AS is_contaminated,
        bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only
@@ -204,7 +204,7 @@ COMMENT ON VIEW documents_with_many_items IS
 
 -- 1e-9 as in policy.py: a score of 0.7 + 0.1 equals 0.8 and belongs to the bin from 0.8 on.
 CREATE VIEW score_histogram AS
-SELECT benchmark, detector AS rule, least(floor(score * 50 + 1e-9), 49)::INTEGER AS bin,
+SELECT benchmark, detector, least(floor(score * 50 + 1e-9), 49)::INTEGER AS bin,
        least(floor(score * 50 + 1e-9), 49) / 50 AS score_from,
        count(*) AS n_matches,
        count(*) FILTER (is_by_score) AS n_by_score,
@@ -212,55 +212,55 @@ SELECT benchmark, detector AS rule, least(floor(score * 50 + 1e-9), 49)::INTEGER
        count(*) FILTER (is_question_only) AS n_question_only
 FROM matches
 GROUP BY ALL
-ORDER BY benchmark, rule, bin;
+ORDER BY benchmark, detector, bin;
 COMMENT ON VIEW score_histogram IS
-    'Per benchmark and rule: matches by score in steps of 0.02, and how many of them count as leaks or are question-only';
+    'Per benchmark and detector: matches by score in steps of 0.02, and how many of them count as leaks or are question-only';
 
 -- Every benchmark at every step, so that sums over benchmarks are right.
 CREATE VIEW threshold_sweep AS
 WITH ending AS (
-    SELECT benchmark, rule, holds_to, count(*) AS n
-    FROM item_rules WHERE holds_to IS NOT NULL
-    GROUP BY benchmark, rule, holds_to
+    SELECT benchmark, detector, holds_to, count(*) AS n
+    FROM item_detectors WHERE holds_to IS NOT NULL
+    GROUP BY benchmark, detector, holds_to
 ), steps AS (
-    SELECT DISTINCT rule, holds_to AS threshold FROM ending
+    SELECT DISTINCT detector, holds_to AS threshold FROM ending
     UNION
-    SELECT rule, unnest(range((lowest * 100)::INTEGER, 101)) / 100
-    FROM (SELECT rule, min(holds_to) AS lowest FROM ending GROUP BY rule)
+    SELECT detector, unnest(range((lowest * 100)::INTEGER, 101)) / 100
+    FROM (SELECT detector, min(holds_to) AS lowest FROM ending GROUP BY detector)
     WHERE lowest <= 1
 )
-SELECT b.benchmark, s.rule, s.threshold,
+SELECT b.benchmark, s.detector, s.threshold,
        coalesce(sum(e.n) FILTER (e.holds_to >= s.threshold), 0)::BIGINT AS n_leaked
 FROM steps s
-JOIN (SELECT DISTINCT benchmark, rule FROM item_rules) b USING (rule)
-LEFT JOIN ending e USING (benchmark, rule)
-GROUP BY b.benchmark, s.rule, s.threshold
-ORDER BY b.benchmark, s.rule, s.threshold;
+JOIN (SELECT DISTINCT benchmark, detector FROM item_detectors) b USING (detector)
+LEFT JOIN ending e USING (benchmark, detector)
+GROUP BY b.benchmark, s.detector, s.threshold
+ORDER BY b.benchmark, s.detector, s.threshold;
 COMMENT ON VIEW threshold_sweep IS
-    'Per benchmark, rule and threshold (of ngram_any: length): how many items would count as leaked, by score alone';
+    'Per benchmark, detector and threshold (of ngram_any: length): how many items would count as leaked, by score alone';
 
 CREATE VIEW agreement AS
 WITH leaked AS (
-    SELECT benchmark, split, instance_index, rule FROM item_rules WHERE n_documents > 0
-), of_rule AS (
-    SELECT benchmark, rule, count(*) AS n FROM leaked GROUP BY benchmark, rule
+    SELECT benchmark, split, instance_index, detector FROM item_detectors WHERE n_documents > 0
+), of_detector AS (
+    SELECT benchmark, detector, count(*) AS n FROM leaked GROUP BY benchmark, detector
 ), of_both AS (
-    SELECT benchmark, a.rule, b.rule AS other, count(*) AS n
+    SELECT benchmark, a.detector, b.detector AS other, count(*) AS n
     FROM leaked a JOIN leaked b USING (benchmark, split, instance_index)
-    WHERE a.rule < b.rule
-    GROUP BY benchmark, a.rule, b.rule
+    WHERE a.detector < b.detector
+    GROUP BY benchmark, a.detector, b.detector
 )
-SELECT x.benchmark, x.rule, y.rule AS other,
+SELECT x.benchmark, x.detector, y.detector AS other,
        coalesce(p.n, 0) AS n_both,
-       x.n - coalesce(p.n, 0) AS n_rule_only,
+       x.n - coalesce(p.n, 0) AS n_detector_only,
        y.n - coalesce(p.n, 0) AS n_other_only,
        coalesce(p.n, 0) / (x.n + y.n - coalesce(p.n, 0)) AS jaccard
-FROM of_rule x
-JOIN of_rule y ON x.benchmark = y.benchmark AND x.rule < y.rule
-LEFT JOIN of_both p ON (p.benchmark, p.rule, p.other) = (x.benchmark, x.rule, y.rule)
-ORDER BY x.benchmark, x.rule, y.rule;
+FROM of_detector x
+JOIN of_detector y ON x.benchmark = y.benchmark AND x.detector < y.detector
+LEFT JOIN of_both p ON (p.benchmark, p.detector, p.other) = (x.benchmark, x.detector, y.detector)
+ORDER BY x.benchmark, x.detector, y.detector;
 COMMENT ON VIEW agreement IS
-    'Per benchmark and two rules: items that both call leaked, that one of them does, and the share of both among either (jaccard)';
+    'Per benchmark and two detectors: items that both call leaked, that one of them does, and the share of both among either (jaccard)';
 
 CREATE VIEW by_mixture AS
 SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,
@@ -292,8 +292,8 @@ ORDER BY mixture, source, what, why, benchmark;
 COMMENT ON VIEW removed_by_mixture IS
     'Per mixture that is today''s, source and reason: documents that went or were cut, and their tokens; a document with several reasons is in each';
 
-CREATE VIEW items_by_rule AS
-SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
+CREATE VIEW items_by_detector AS
+SELECT i.benchmark, i.config, i.split, i.instance_index, i.detector,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
             WHEN f.n_question_only_documents > 0 THEN 'question-only'
             WHEN NOT i.is_visible THEN 'not indexable'
@@ -305,38 +305,38 @@ SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
        coalesce(f.n_question_only_documents, 0) AS n_question_only_documents
 FROM indexability i
 LEFT JOIN benchmarks b USING (benchmark)
-LEFT JOIN item_rules f USING (benchmark, split, instance_index, rule);
-COMMENT ON VIEW items_by_rule IS
-    'Every benchmark item with its class by each chosen rule (leaked, question-only, clean, not indexable), and why a rule cannot see it';
+LEFT JOIN item_detectors f USING (benchmark, split, instance_index, detector);
+COMMENT ON VIEW items_by_detector IS
+    'Every benchmark item with its class by each chosen detector (leaked, question-only, clean, not indexable), and why a detector cannot see it';
 
-CREATE VIEW by_rule AS
-SELECT i.benchmark, i.rule,
+CREATE VIEW by_detector AS
+SELECT i.benchmark, i.detector,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
        coalesce(any_value(f.n_documents), 0) AS n_documents,
-       count(*) FILTER (i.status = 'leaked' AND s.found_by = i.rule) AS n_leaked_by_it_alone,
+       count(*) FILTER (i.status = 'leaked' AND s.found_by = i.detector) AS n_leaked_by_it_alone,
        count(*) FILTER (i.status = 'question-only') AS n_question_only
-FROM items_by_rule i
+FROM items_by_detector i
 JOIN item_status s USING (benchmark, split, instance_index)
 LEFT JOIN (
-    SELECT benchmark, detector AS rule, count(DISTINCT (shard_name, source, row)) AS n_documents
+    SELECT benchmark, detector, count(DISTINCT (shard_name, source, row)) AS n_documents
     FROM matches WHERE is_contaminated
     GROUP BY ALL
-) f ON (f.benchmark, f.rule) = (i.benchmark, i.rule)
-GROUP BY i.benchmark, i.rule
-ORDER BY i.benchmark, i.rule;
-COMMENT ON VIEW by_rule IS
-    'Per benchmark and chosen rule: items that leaked, documents they leaked into, items that only this rule finds, items of which it finds only the question';
+) f ON (f.benchmark, f.detector) = (i.benchmark, i.detector)
+GROUP BY i.benchmark, i.detector
+ORDER BY i.benchmark, i.detector;
+COMMENT ON VIEW by_detector IS
+    'Per benchmark and chosen detector: items that leaked, documents they leaked into, items that only this detector finds, items of which it finds only the question';
 
-CREATE VIEW indexability_by_rule AS
-SELECT benchmark, rule, count(*) AS n_items,
+CREATE VIEW indexability_by_detector AS
+SELECT benchmark, detector, count(*) AS n_items,
        count(*) FILTER (is_visible) AS n_visible,
        count(*) FILTER (is_visible) / count(*) AS share,
        mode(reason ORDER BY reason) AS most_common_reason
 FROM indexability
-GROUP BY benchmark, rule
-ORDER BY benchmark, rule;
-COMMENT ON VIEW indexability_by_rule IS
-    'Per benchmark and chosen rule: items that the rule can see, and why most of the others not';
+GROUP BY benchmark, detector
+ORDER BY benchmark, detector;
+COMMENT ON VIEW indexability_by_detector IS
+    'Per benchmark and chosen detector: items that the detector can see, and why most of the others not';
 
 -- The texts of an item overlap (its question with the answer behind it holds the question), so a
 -- document counts with the one that stands there most often.
@@ -369,13 +369,13 @@ SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
        count(*) FILTER (i.status = 'not indexable') AS n_not_indexable,
        count(*) FILTER (i.status = 'leaked') / count(*) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
-FROM items_by_rule i
+FROM items_by_detector i
 LEFT JOIN (
     SELECT benchmark, split, instance_index, sum(n_occurrences)::BIGINT AS n_occurrences
     FROM exact_by_item
     GROUP BY ALL
 ) f USING (benchmark, split, instance_index)
-WHERE i.rule = 'exact'
+WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.config, i.split
 ORDER BY i.benchmark, i.config, i.split;
 COMMENT ON VIEW exact_by_subset IS
@@ -386,10 +386,10 @@ SELECT i.benchmark, i.split, s.source, count(*) AS n_items,
        count(f.n_occurrences) AS n_leaked,
        count(f.n_occurrences) / count(*) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
-FROM items_by_rule i
+FROM items_by_detector i
 CROSS JOIN (SELECT DISTINCT source FROM shards) s
 LEFT JOIN exact_by_item f USING (benchmark, split, instance_index, source)
-WHERE i.rule = 'exact'
+WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.split, s.source
 ORDER BY i.benchmark, i.split, s.source;
 COMMENT ON VIEW exact_by_source IS
@@ -436,7 +436,7 @@ LEFT JOIN (
     FROM matches WHERE detector = 'longest_match'
     GROUP BY ALL
 ) f USING (benchmark, split, instance_index)
-WHERE i.rule = 'longest_match'
+WHERE i.detector = 'longest_match'
 ORDER BY i.benchmark, i.split, i.instance_index;
 COMMENT ON VIEW longest_match_by_item IS
     'longest_match, per item: which field leaked, and both scores (source: question, target: answer) of every item that was found at all';

@@ -33,7 +33,7 @@ from decon_core.report.evidence import PARTS, make_excerpt, spans_of
 from decon_core.scan.tiles import gaps_of
 from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED
 from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 SCHEMA = "decon-assets/why/1"
 

@@ -33,7 +33,7 @@ class Choice:
     benchmarks: Sequence[str]
     sources: Sequence[str]
     documents: Sequence[str]
-    rules: Sequence[str]
+    detectors: Sequence[str]
     sample: int | None
     strata: Sequence[str]
     seed: int
@@ -116,7 +116,7 @@ class Session:
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         if problems:
             raise InputError(problems)
-        names = ("benchmarks", "sources", "rules", "documents")
+        names = ("benchmarks", "sources", "detectors", "documents")
         return PairFilter(**{name: tuple(getattr(choice, name)) for name in names})
 
 
@@ -154,7 +154,7 @@ def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) 
     heads = ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place")
     cells = [
         (
-            *(one.pair, one.score, one.called, one.n_documents, one.verdict, one.rules),
+            *(one.pair, one.score, one.called, one.n_documents, one.verdict, one.detectors),
             *(inert(one.item), inert(f"{one.source}/{one.shard_name} row {one.row}")),
         )
         for one in rows

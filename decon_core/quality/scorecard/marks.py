@@ -22,7 +22,7 @@ from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 
 CALLS = pl.Schema(
     {
-        "rule": pl.String,
+        "detector": pl.String,
         "shard": pl.String,  # file name
         "row": pl.Int64,
         "benchmark": pl.String,
@@ -38,7 +38,7 @@ _INTERVAL = {"low": pl.Float64, "high": pl.Float64}  # Wilson's interval, 95 %
 
 RECALL = pl.Schema(
     {
-        "rule": pl.String,
+        "detector": pl.String,
         "transformation": pl.String,
         "grade": pl.String,
         "n": pl.Int64,  # planted items
@@ -50,7 +50,7 @@ RECALL = pl.Schema(
 )
 NEGATIVES = pl.Schema(
     {
-        "rule": pl.String,
+        "detector": pl.String,
         "negative": pl.String,
         "n": pl.Int64,  # documents
         "n_flagged": pl.Int64,
@@ -61,7 +61,7 @@ NEGATIVES = pl.Schema(
 )
 TOTALS = pl.Schema(
     {
-        "rule": pl.String,
+        "detector": pl.String,
         "threshold": pl.Float64,
         "n_planted": pl.Int64,
         "n_found": pl.Int64,
@@ -81,7 +81,7 @@ TOTALS = pl.Schema(
 )
 CURVES = pl.Schema(
     {
-        "rule": pl.String,
+        "detector": pl.String,
         "score": pl.Float64,  # scores from this one on are flagged
         "n_found": pl.Int64,
         "n_false_alarms": pl.Int64,
@@ -104,7 +104,7 @@ AGREEMENT = pl.Schema(
 FOUND = pl.Schema(
     {
         "benchmark": pl.String,
-        "rule": pl.String,
+        "detector": pl.String,
         "n_planted": pl.Int64,
         "n_found": pl.Int64,
         "n_found_alone": pl.Int64,  # by no other detector
@@ -163,10 +163,10 @@ def mark(
 
 
 def _require_known(calls: pl.DataFrame, thresholds: Mapping[str, float]) -> None:
-    unknown = sorted(set(calls["rule"].unique()) - set(thresholds))
+    unknown = sorted(set(calls["detector"].unique()) - set(thresholds))
     if unknown:
         found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
-        raise InputError(Problem("calls, column 'rule'", found, expected))
+        raise InputError(Problem("calls, column 'detector'", found, expected))
 
 
 def wilson(n_found: int, n: int) -> tuple[float, float]:
@@ -202,9 +202,9 @@ def _marked(
 ) -> pl.DataFrame:
     """Return one row per planting of a kind and detector, with the best call for its keys."""
     rows = truth.filter(kind=kind).with_row_index("number")
-    every = rows.join(pl.DataFrame({"rule": detectors}, {"rule": pl.String}), how="cross")
+    every = rows.join(pl.DataFrame({"detector": detectors}, {"detector": pl.String}), how="cross")
     return every.join(
-        _best(seen, on), on=["rule", *on], how="left", maintain_order="left"
+        _best(seen, on), on=["detector", *on], how="left", maintain_order="left"
     ).with_columns(
         pl.col("score").fill_null(0.0),
         pl.col("is_contaminated", "is_question_only").fill_null(value=False),
@@ -214,7 +214,7 @@ def _marked(
 def _best(calls: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
     """Return, per group, the best score and whether it is a leak or else question-only."""
     is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
-    return calls.group_by("rule", *on).agg(
+    return calls.group_by("detector", *on).agg(
         pl.col("score").max(), is_leak, is_question_only & ~is_leak
     )
 
@@ -254,14 +254,14 @@ def _totals(
 ) -> pl.DataFrame:
     rows = []
     for (detector, threshold), curve in zip(thresholds.items(), curves, strict=True):
-        groups = [group.filter(rule=detector) for group in (plants, negatives, background)]
+        groups = [group.filter(detector=detector) for group in (plants, negatives, background)]
         planted, negative, _ = groups
         n_found, n_false, n_others = (int(group["is_contaminated"].sum()) for group in groups)
         n_question_only = [int(group["is_question_only"].sum()) for group in groups]
         low, high = wilson(n_found, n_found + n_false)
         rows.append(
             {
-                "rule": detector,
+                "detector": detector,
                 "threshold": threshold,
                 "n_planted": planted.height,
                 "n_found": n_found,
@@ -289,8 +289,8 @@ def _share(n_found: int, n: int) -> float | None:
 def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
     """Return a point per distinct score, highest first. A score of 0 is not a match."""
     is_plant = pl.lit(value=True).alias("is_plant")
-    planted = plants.filter(rule=detector).select("score", is_plant)
-    negative = negatives.filter(rule=detector).select("score", ~is_plant)
+    planted = plants.filter(detector=detector).select("score", is_plant)
+    negative = negatives.filter(detector=detector).select("score", ~is_plant)
     points = (
         pl.concat([planted, negative])
         .filter(pl.col("score") > 0)
@@ -304,7 +304,7 @@ def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.D
     )
     n_flagged = pl.col("n_found") + pl.col("n_false_alarms")
     curve = points.with_columns(
-        pl.lit(detector).alias("rule"),
+        pl.lit(detector).alias("detector"),
         (pl.col("n_found") / max(planted.height, 1)).alias("recall"),
         (pl.col("n_found") / n_flagged).alias("precision"),
     )
@@ -318,7 +318,9 @@ def average_precision(curve: pl.DataFrame) -> float:
 
 
 def _agreement(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
-    is_found = {detector: plants.filter(rule=detector)["is_contaminated"] for detector in detectors}
+    is_found = {
+        detector: plants.filter(detector=detector)["is_contaminated"] for detector in detectors
+    }
     rows = []
     for first, second in combinations(detectors, 2):
         a, b = is_found[first], is_found[second]
@@ -355,7 +357,7 @@ def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
     n_finders = is_found.sum().over("number")
     counts = (
         plants.with_columns(n_finders.alias("n_finders"))
-        .group_by("benchmark", "rule", maintain_order=True)
+        .group_by("benchmark", "detector", maintain_order=True)
         .agg(
             pl.len().alias("n_planted"),
             is_found.sum().alias("n_found"),

@@ -13,7 +13,7 @@ from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 from decon_core.quality.scorecard.plan import Tally
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 Row = dict[str, Any]
 
@@ -27,7 +27,7 @@ def markdown(
     tallies: Sequence[Tally] = (),
 ) -> str:
     """Return the page. `about`: corpus, benchmarks, seed, command and the like."""
-    sums = marks.found.group_by("rule", maintain_order=True).agg(pl.exclude("benchmark").sum())
+    sums = marks.found.group_by("detector", maintain_order=True).agg(pl.exclude("benchmark").sum())
     total = sums.with_columns(pl.lit("**all**").alias("benchmark")).select(marks.found.columns)
     return render(
         "quality/scorecard/page.md.j2",
@@ -60,14 +60,14 @@ def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
 def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     """Group rows by the named columns, in the order of the table.
 
-    A group has the columns of its first row, its rows by detector in `by_rule`, and the row of the
-    detector that finds question-only items, or None, in `question_only`.
+    A group has the columns of its first row, its rows by detector (`by_detector`), and the row of
+    the detector that finds question-only items, or None (`question_only`).
     """
     groups = frame.group_by(names, maintain_order=True)
     return [
         {
             **rows[0],
-            "by_rule": {row["rule"]: row for row in rows},
+            "by_detector": {row["detector"]: row for row in rows},
             "question_only": next((row for row in rows if _finds_question_only(row)), None),
         }
         for rows in (group.to_dicts() for _, group in groups)
@@ -75,7 +75,7 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
 
 
 def _finds_question_only(row: Row) -> bool:
-    known = find(row["rule"])
+    known = find(row["detector"])
     return known is not None and known.finds_question_only
 
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.page import Row, by_detector
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 _PLACES = {
     "margin": 24,
@@ -65,7 +65,7 @@ def _rows(
     for group in groups:
         is_first = not rows or rows[-1].get(gap_between) != group.get(gap_between)
         y += _GAP if rows and is_first else 0
-        values = [group["by_rule"][detector][share] for detector in marks.detectors]
+        values = [group["by_detector"][detector][share] for detector in marks.detectors]
         rows.append({**group, "y": y, "is_first": is_first, "values": values})
         y += _PLACES["row"]
     return rows, y
@@ -74,7 +74,7 @@ def _rows(
 def _panels(marks: Marks, at: dict[str, int], floor: float) -> list[Row]:
     """Return a panel per detector with its curve, and the other curves faint behind it."""
     curves = {
-        detector: _thinned(marks.curves.filter(rule=detector)) for detector in marks.detectors
+        detector: _thinned(marks.curves.filter(detector=detector)) for detector in marks.detectors
     }
 
     def place(recall: float, precision: float, top: int) -> tuple[float, float]:
@@ -89,9 +89,9 @@ def _panels(marks: Marks, at: dict[str, int], floor: float) -> list[Row]:
     for number, row in enumerate(marks.totals.iter_rows(named=True)):
         top = at["top"] + number * (at["panel_height"] + _PANEL_GAP)
         share = row["recall"], row["precision"]
-        others = [points(other, top) for other in curves if other != row["rule"]]
+        others = [points(other, top) for other in curves if other != row["detector"]]
         point = None if None in share else place(*share, top)
-        own = {"curve": points(row["rule"], top), "others": others, "point": point}
+        own = {"curve": points(row["detector"], top), "others": others, "point": point}
         panels.append({**row, **own, "top": top})
     return panels
 

@@ -45,7 +45,7 @@ from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store, atomic_path, write_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"
 PICTURE_FILE = "scorecard.svg"
@@ -205,7 +205,7 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
     by_length = names_where(lambda one: one.threshold.is_length)
     is_by_length = pl.col("detector").is_in(by_length)
     return pl.DataFrame(entries).select(
-        pl.col("detector").alias("rule"),
+        "detector",
         pl.lit(shard).alias("shard"),
         *("row", "benchmark", "split", "instance_index"),
         pl.when(is_by_length).then(pl.col("n_matched")).otherwise("score").alias("score"),

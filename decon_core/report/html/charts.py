@@ -302,7 +302,7 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
 def agreement(rows: Rows) -> Chart:
     """Draw, for every two detectors, the items that both or only one of them call leaked."""
     kinds = [
-        ("n_rule_only", "only the first", "--c-question", "/"),
+        ("n_detector_only", "only the first", "--c-question", "/"),
         ("n_both", "both", "--c-both", ""),
         ("n_other_only", "only the second", "--c-alone", "x"),
     ]
@@ -315,7 +315,7 @@ def agreement(rows: Rows) -> Chart:
         for key, name, colour, pattern in kinds
         if any(row[key] for row in rows)
     ]
-    labels = [wrapped(f"{shown(row['rule'])} – {shown(row['other'])}") for row in rows]
+    labels = [wrapped(f"{shown(row['detector'])} – {shown(row['other'])}") for row in rows]
     return _stacked("Agreement between detectors", bars, labels, "items that leaked")
 
 
@@ -354,8 +354,8 @@ def _stacked(
 
 def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:
     """Group rows by detector."""
-    ordered = sorted(rows, key=lambda row: row["rule"])
-    for detector, group in groupby(ordered, key=lambda row: row["rule"]):
+    ordered = sorted(rows, key=lambda row: row["detector"])
+    for detector, group in groupby(ordered, key=lambda row: row["detector"]):
         yield detector, list(group)
 
 

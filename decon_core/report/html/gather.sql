@@ -72,21 +72,21 @@ LEFT JOIN by_source s USING (source)
 ORDER BY c.benchmark, c.source
 
 -- name: scores
-FROM score_histogram ORDER BY benchmark, rule, bin
+FROM score_histogram ORDER BY benchmark, detector, bin
 
 -- name: sweep
-SELECT benchmark, rule, holds_to, count(*) AS n_items FROM item_rules
-WHERE holds_to IS NOT NULL GROUP BY ALL ORDER BY benchmark, rule, holds_to
+SELECT benchmark, detector, holds_to, count(*) AS n_items FROM item_detectors
+WHERE holds_to IS NOT NULL GROUP BY ALL ORDER BY benchmark, detector, holds_to
 
 -- name: agreement
-SELECT rule, other, sum(n_both)::BIGINT AS n_both, sum(n_rule_only)::BIGINT AS n_rule_only,
+SELECT detector, other, sum(n_both)::BIGINT AS n_both, sum(n_detector_only)::BIGINT AS n_detector_only,
        sum(n_other_only)::BIGINT AS n_other_only
-FROM agreement GROUP BY rule, other ORDER BY rule, other
+FROM agreement GROUP BY detector, other ORDER BY detector, other
 
--- name: rules
-SELECT rule, sum(n_leaked)::BIGINT AS n_leaked, sum(n_documents)::BIGINT AS n_documents,
+-- name: detectors
+SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_documents)::BIGINT AS n_documents,
        sum(n_leaked_by_it_alone)::BIGINT AS n_leaked_by_it_alone
-FROM by_rule GROUP BY rule ORDER BY rule
+FROM by_detector GROUP BY detector ORDER BY detector
 
 -- name: mixtures
 FROM by_mixture

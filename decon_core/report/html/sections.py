@@ -13,8 +13,7 @@ from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
 from decon_core.report.html.labels import beginning, count, share, shown
-from decon_core.wording.counts import counted
-from decon_core.wording.templates import render
+from decon_core.wording import counted, render
 
 ALL = "all benchmarks"
 _QUESTION_CHARACTERS = 160
@@ -231,10 +230,10 @@ def threshold_sweep(facts: Facts) -> Section:
 
 
 def detectors(facts: Facts) -> Section:
-    if len(facts["rules"]) < 2:
-        return _nothing("rules")
+    if len(facts["detectors"]) < 2:
+        return _nothing("detectors")
     choices = [Choice(ALL, [charts.agreement(facts["agreement"])])] if facts["agreement"] else []
-    return _section("rules", choices=choices, tables=[_table("detectors", facts["rules"])])
+    return _section("detectors", choices=choices, tables=[_table("detectors", facts["detectors"])])
 
 
 def mixtures(facts: Facts) -> Section:

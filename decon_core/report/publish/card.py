@@ -14,7 +14,7 @@ from decon_core.config.detectors import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 
 def card_of(report: Path) -> str:
@@ -30,7 +30,7 @@ def card_from(summary: Summary) -> str:
         **summary,
         notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings={one["rule"]: _meaning(one["rule"]) for one in summary["rules"]},
+        meanings={one["detector"]: _meaning(one["detector"]) for one in summary["detectors"]},
         settings=_settings(policy) if policy else "",
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from decon_core.report.publish.limits import Case
-from decon_core.wording.counts import percent
+from decon_core.wording import percent
 
 SUITE = "decon-assets check"
 

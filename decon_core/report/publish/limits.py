@@ -17,7 +17,7 @@ from decon_core.config.comparison import exceeds, reaches
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import InputError, Problem
 from decon_core.report.publish.summary import Summary, keeps_question_only
-from decon_core.wording.counts import counted, percent
+from decon_core.wording import counted, percent
 
 By = Literal["point", "upper"]
 

@@ -15,15 +15,15 @@ import duckdb
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
-from decon_core.wording.counts import counted, have, hold
+from decon_core.wording import counted, have, hold
 
-SCHEMA = "decon-assets/summary/2"
+SCHEMA = "decon-assets/summary/3"
 
 Summary = dict[str, Any]
 
 _DECIMALS = 9
 
-_OF_BENCHMARK = ("splits", "rules", "not_indexable")
+_OF_BENCHMARK = ("splits", "detectors", "not_indexable")
 _RUN_COLUMNS = (
     *("made_by", "made_at", "state", "scan_fingerprint", "idf_snapshot", "thresholds", "policy"),
 )
@@ -111,7 +111,7 @@ def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
     own = {one["benchmark"]: json.loads(one["thresholds"]) for one in benchmarks}
     detectors = [
         {
-            "rule": detector,
+            "detector": detector,
             "threshold": value,
             "of_benchmarks": {
                 benchmark: of_benchmark[detector]
@@ -122,7 +122,11 @@ def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
         for detector, value in sorted(thresholds.items())
     ]
     policy = _without_paths(json.loads(run["policy"] or "{}"))
-    return {**_without(_without(run, "thresholds"), "policy"), "rules": detectors, "policy": policy}
+    return {
+        **_without(_without(run, "thresholds"), "policy"),
+        "detectors": detectors,
+        "policy": policy,
+    }
 
 
 def _without_paths(policy: Summary) -> Summary:

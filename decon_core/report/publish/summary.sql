@@ -54,9 +54,9 @@ SELECT s.benchmark, s.split,
 FROM by_benchmark s JOIN benchmarks b USING (benchmark)
 ORDER BY s.benchmark, s.split
 
--- name: rules
-SELECT benchmark, rule, count(*) FILTER (n_documents > 0) AS n_leaked
-FROM item_rules GROUP BY benchmark, rule ORDER BY benchmark, rule
+-- name: detectors
+SELECT benchmark, detector, count(*) FILTER (n_documents > 0) AS n_leaked
+FROM item_detectors GROUP BY benchmark, detector ORDER BY benchmark, detector
 
 -- name: not_indexable
 SELECT benchmark, why_not_indexed AS reason, count(*) AS n_items
@@ -107,7 +107,7 @@ SELECT mixture, what, why, count(DISTINCT (source, shard_name, row)) AS n_docume
 FROM removed GROUP BY ALL ORDER BY ALL
 
 -- name: scores
-SELECT rule, score_from, sum(n_matches)::BIGINT AS n_matches,
+SELECT detector, score_from, sum(n_matches)::BIGINT AS n_matches,
        sum(n_contaminated)::BIGINT AS n_contaminated,
        sum(n_question_only)::BIGINT AS n_question_only
 FROM score_histogram GROUP BY ALL ORDER BY ALL

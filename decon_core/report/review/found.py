@@ -44,7 +44,7 @@ class PairSummary:
     config: str | None
     split: str
     instance_index: int
-    rules: str
+    detectors: str
     score: float
     is_by_score: bool
     is_contaminated: bool
@@ -88,7 +88,7 @@ class PairFilter:
 
     benchmarks: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
+    detectors: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()  # values of doc_id
 
 

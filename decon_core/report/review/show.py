@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import Any
 
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 PARTS = ("question", "answer", "passage")
 

@@ -28,7 +28,7 @@ from decon_core.report.score_gap.results import (
     scored_rows,
     text_at,
 )
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 NAME = "lm-evaluation-harness samples"
 

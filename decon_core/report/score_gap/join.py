@@ -11,7 +11,7 @@ from decon_core.errors import Problem, RecordError
 from decon_core.report.score_gap.items import Item, Items
 from decon_core.report.score_gap.results import Results, Sample, texts_in
 from decon_core.report.score_gap.tasks import Task
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 BY_FINGERPRINT = "fingerprint"
 BY_TEXT = "text"
@@ -165,7 +165,7 @@ class _Search:
         return [], BY_TEXT
 
     def _is_compatible(self, item: Item, sample: Sample, items: list[Item], way: str) -> bool:
-        """Whether the items found by text include this one, or do not rule it out.
+        """Whether the items found by text include this one, or do not exclude it.
 
         A question may be the start of another one that a word of the prompt ("A:") completes.
         """
