@@ -8,17 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from dagster import (
-    DagsterExecutionInterruptedError,
-    DagsterInstance,
-    Failure,
-    InitLoggerContext,
-    JobDefinition,
-    OpExecutionContext,
-    job,
-    logger,
-    op,
-)
+import dagster as dg
 
 from decon_assets.failures import dagster_failures
 from decon_assets.instance.home import COMMAND_LINE_TAGS, locked_instance, show_in_timeline
@@ -35,21 +25,21 @@ DESCRIPTION = (
 Result = TypeVar("Result")
 
 
-def everything_job(act: Callable[[OpExecutionContext, Decon], None]) -> JobDefinition:
+def everything_job(act: Callable[[dg.OpExecutionContext, Decon], None]) -> dg.JobDefinition:
     """Build the job; its op calls `act`."""
 
-    @op(name="make_what_is_missing", description=DESCRIPTION)
-    def make_what_is_missing(context: OpExecutionContext, decon: Decon) -> None:
+    @dg.op(name="make_what_is_missing", description=DESCRIPTION)
+    def make_what_is_missing(context: dg.OpExecutionContext, decon: Decon) -> None:
         act(context, decon)
 
-    @job(name=NAME, description=DESCRIPTION, logger_defs={"console": _silent})
+    @dg.job(name=NAME, description=DESCRIPTION, logger_defs={"console": _silent})
     def everything_missing() -> None:
         make_what_is_missing()
 
     return everything_missing
 
 
-def _run_pipeline(context: OpExecutionContext, decon: Decon) -> None:
+def _run_pipeline(context: dg.OpExecutionContext, decon: Decon) -> None:
     """Run the pipeline in a process that the UI or Dagster's daemon started."""
     # Imported late: it loads half of the core, and a code location must load within a second.
     from decon_assets.runner.pipeline import Pipeline, PipelineError
@@ -59,18 +49,18 @@ def _run_pipeline(context: OpExecutionContext, decon: Decon) -> None:
         try:
             pipeline.run()
         except PipelineError as error:
-            raise Failure(description=str(error), allow_retries=False) from error
+            raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
-def run_as_job(instance: DagsterInstance, act: Callable[[], Result]) -> Result:
+def run_as_job(instance: dg.DagsterInstance, act: Callable[[], Result]) -> Result:
     """Execute the job in this process with `act` as its op, so that the UI lists it as a run."""
     results: list[Result] = []
 
-    def make(context: OpExecutionContext, _: Decon) -> None:
+    def make(context: dg.OpExecutionContext, _: Decon) -> None:
         show_in_timeline(instance, context.run_id)
         results.append(act())
 
-    with watch_interrupts() as interrupts:
+    with watch_interrupts() as check:
         try:
             everything_job(make).execute_in_process(
                 instance=instance,
@@ -78,14 +68,14 @@ def run_as_job(instance: DagsterInstance, act: Callable[[], Result]) -> Result:
                 resources={"decon": Decon()},
                 run_config={"loggers": {"console": {"config": {}}}},
             )
-        except DagsterExecutionInterruptedError as error:
+        except dg.DagsterExecutionInterruptedError as error:
             raise KeyboardInterrupt from error
-        interrupts.check()
+        check()
     return results[0]
 
 
-@logger(config_schema={})
-def _silent(_: InitLoggerContext) -> logging.Logger:
+@dg.logger(config_schema={})
+def _silent(_: dg.InitLoggerContext) -> logging.Logger:
     """A console logger that prints nothing: the command line writes its own messages.
 
     Dagster's events of the run are still in its history.

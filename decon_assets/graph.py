@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 
-from dagster import (
-    AssetChecksDefinition,
-    AssetsDefinition,
-    AssetSpec,
-    Definitions,
-    LoggerDefinition,
-    in_process_executor,
-    load_asset_checks_from_modules,
-    load_asset_checks_from_package_module,
-    load_assets_from_modules,
-    load_assets_from_package_module,
-)
+import dagster as dg
 
 from decon_assets import assets, checks
 from decon_assets.assets.stage import STAGES, Stage
@@ -29,16 +18,16 @@ from decon_assets.resources import Decon
 class Graph:
     """Assets and their checks."""
 
-    assets: Sequence[AssetsDefinition | AssetSpec]
-    checks: Sequence[AssetChecksDefinition]
+    assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]
+    checks: Sequence[dg.AssetChecksDefinition]
 
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
-        found = _known(load_assets_from_modules(modules, include_specs=True))
+        found = _known(dg.load_assets_from_modules(modules, include_specs=True))
         known = {one.key for one in self.assets}  # which the modules import
         return Graph(
             [*self.assets, *(one for one in found if one.key not in known)],
-            [*self.checks, *load_asset_checks_from_modules(modules)],
+            [*self.checks, *dg.load_asset_checks_from_modules(modules)],
         )
 
     @cached_property
@@ -47,7 +36,7 @@ class Graph:
         specs = {
             spec.key.to_user_string(): spec
             for one in self.assets
-            for spec in ([one] if isinstance(one, AssetSpec) else one.specs)
+            for spec in ([one] if isinstance(one, dg.AssetSpec) else one.specs)
         }
         found: dict[str, tuple[str, ...]] = {}
 
@@ -90,29 +79,29 @@ class Graph:
         return Decon(config_path=config_path, gates=dict(self.gates))
 
 
-def _known(loaded: Iterable[object]) -> list[AssetsDefinition | AssetSpec]:
-    return [one for one in loaded if isinstance(one, AssetsDefinition | AssetSpec)]
+def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    return [one for one in loaded if isinstance(one, dg.AssetsDefinition | dg.AssetSpec)]
 
 
 GRAPH = Graph(
-    _known(load_assets_from_package_module(assets, include_specs=True)),
-    load_asset_checks_from_package_module(checks),
+    _known(dg.load_assets_from_package_module(assets, include_specs=True)),
+    dg.load_asset_checks_from_package_module(checks),
 )
 
 
 def build_graph(
     *,
     config_path: str = "",
-    loggers: Mapping[str, LoggerDefinition] | None = None,
+    loggers: Mapping[str, dg.LoggerDefinition] | None = None,
     graph: Graph = GRAPH,
-) -> Definitions:
+) -> dg.Definitions:
     """Build the definitions of assets and checks for one configuration."""
-    return Definitions(
+    return dg.Definitions(
         assets=graph.assets,
         asset_checks=graph.checks,
         resources={"decon": graph.resource(config_path)},
         loggers=loggers,
         # One process per run: the scan has its own pool of workers. Dagster's default, a process
         # per step, took 18 s where this took 1.3 s.
-        executor=in_process_executor,
+        executor=dg.in_process_executor,
     )

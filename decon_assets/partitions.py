@@ -10,13 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dagster import (
-    AssetExecutionContext,
-    DagsterInstance,
-    DynamicPartitionsDefinition,
-    MultiPartitionKey,
-    MultiPartitionsDefinition,
-)
+import dagster as dg
 
 # Per run. A run that dies starts again at its first cell: existing tiles are kept, which takes
 # seconds, and existing mixtures after hashing their bytes; events are written a second time.
@@ -27,51 +21,57 @@ PACK = "pack"
 MIXTURE = "mixture"
 BLEND = "blend"
 
-benchmarks = DynamicPartitionsDefinition(name=BENCHMARK)
-packs = DynamicPartitionsDefinition(name=PACK)
-mixtures = DynamicPartitionsDefinition(name=MIXTURE)
-blends = DynamicPartitionsDefinition(name=BLEND)
-cells = MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
-shares = MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
+benchmarks = dg.DynamicPartitionsDefinition(name=BENCHMARK)
+packs = dg.DynamicPartitionsDefinition(name=PACK)
+mixtures = dg.DynamicPartitionsDefinition(name=MIXTURE)
+blends = dg.DynamicPartitionsDefinition(name=BLEND)
+cells = dg.MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
+shares = dg.MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
 
 
-def sorted_keys(context: AssetExecutionContext) -> list[str]:
+def all_of(asset: dg.AssetsDefinition | dg.AssetSpec) -> dg.AssetDep:
+    """Depend on all partitions of an asset."""
+    return dg.AssetDep(asset, partition_mapping=dg.AllPartitionMapping())
+
+
+def by_dimension(asset: dg.AssetsDefinition | dg.AssetSpec, name: str) -> dg.AssetDep:
+    """Depend on the partitions of an asset in one dimension, such as the packs of a grid."""
+    return dg.AssetDep(asset, partition_mapping=dg.MultiToSingleDimensionPartitionMapping(name))
+
+
+def sorted_keys(context: dg.AssetExecutionContext) -> list[str]:
     """Return the partition keys of a run, sorted: Dagster's set has no stable order."""
     return sorted(context.partition_keys)
 
 
-def cell(*, pack: str, benchmark: str) -> MultiPartitionKey:
+def cell(*, pack: str, benchmark: str) -> dg.MultiPartitionKey:
     """Return the key of one cell of the scan's grid."""
-    return MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
+    return dg.MultiPartitionKey({PACK: pack, BENCHMARK: benchmark})
 
 
-def pack_and_benchmark(key: str) -> tuple[str, str]:
-    """Split the key of a cell; as text it is `benchmark|pack`, sorted by dimension name."""
-    dimensions = cells.get_partition_key_from_str(str(key)).keys_by_dimension
-    return dimensions[PACK], dimensions[BENCHMARK]
-
-
-def share(*, pack: str, mixture: str) -> MultiPartitionKey:
+def share(*, pack: str, mixture: str) -> dg.MultiPartitionKey:
     """Return the key of the share that a mixture takes from a pack."""
-    return MultiPartitionKey({PACK: pack, MIXTURE: mixture})
+    return dg.MultiPartitionKey({PACK: pack, MIXTURE: mixture})
 
 
-def pack_and_mixture(key: str) -> tuple[str, str]:
-    """Split the key of a share."""
-    dimensions = shares.get_partition_key_from_str(str(key)).keys_by_dimension
-    return dimensions[PACK], dimensions[MIXTURE]
+def pack_and_other(grid: dg.MultiPartitionsDefinition, key: str) -> tuple[str, str]:
+    """Split the key of a cell or share: the pack, and the benchmark or mixture.
+
+    As text it is `benchmark|pack` or `mixture|pack`, sorted by dimension name.
+    """
+    other, pack = sorted(grid.get_partition_key_from_str(str(key)).keys_by_dimension.items())
+    return pack[1], other[1]
 
 
 def align(
-    instance: DagsterInstance, definition: DynamicPartitionsDefinition, keys: Sequence[str]
+    instance: dg.DagsterInstance, definition: dg.DynamicPartitionsDefinition, keys: Sequence[str]
 ) -> None:
     """Register exactly these keys: append new ones in order, delete the others."""
     name = definition.name or ""
-    registered = instance.get_dynamic_partitions(name)
-    added = [key for key in keys if key not in set(registered)]
-    removed = [key for key in registered if key not in set(keys)]
-    instance.add_dynamic_partitions(name, added)
-    for key in removed:
+    before = dict.fromkeys(instance.get_dynamic_partitions(name))
+    after = dict.fromkeys(keys)
+    instance.add_dynamic_partitions(name, [key for key in after if key not in before])
+    for key in (key for key in before if key not in after):
         instance.delete_dynamic_partition(name, key)
 
 
@@ -91,13 +91,6 @@ class Rectangle:
     packs: tuple[str, ...]
     others: tuple[str, ...]
 
-    def corners(self, other: str) -> tuple[MultiPartitionKey, MultiPartitionKey]:
-        """Return the keys of the first and last cell; `other` is the second dimension."""
-        first, last = (
-            MultiPartitionKey({PACK: self.packs[at], other: self.others[at]}) for at in (0, -1)
-        )
-        return first, last
-
     @property
     def n_cells(self) -> int:
         return len(self.packs) * len(self.others)
@@ -110,10 +103,7 @@ class Rectangle:
 
 
 def rectangles(
-    missing: Mapping[str, frozenset[str]],
-    *,
-    pack_order: Sequence[str],
-    other_order: Sequence[str],
+    missing: Mapping[str, frozenset[str]], *, pack_order: Sequence[str], other_order: Sequence[str]
 ) -> list[Rectangle]:
     """Cover exactly the missing benchmarks, or mixtures, of each pack with few rectangles.
 

@@ -13,9 +13,9 @@ from hashlib import sha256
 from dagster import AssetKey, DagsterInstance, MultiPartitionKey
 
 from decon_assets.assets.gates import failed_checks
-from decon_assets.assets.stage import STAGES, Missing, Stage
+from decon_assets.assets.stage import STAGES, Stage
 from decon_assets.graph import GRAPH, Graph
-from decon_assets.partitions import MOST_CELLS, PACK, contiguous_runs, rectangles
+from decon_assets.partitions import MOST_CELLS, PACK, Rectangle, contiguous_runs, rectangles
 from decon_core.plan import Plan, missing_cells
 
 RANGE_START = "dagster/asset_partition_range_start"
@@ -91,13 +91,12 @@ def requests(state: State, asset: str, *, most_cells: int = MOST_CELLS) -> list[
 
 def missing_stages(plan: Plan, graph: Graph) -> list[str]:
     """Return the assets of which anything is missing or outdated in the store, upstream first."""
-    return [stage.name for stage in graph.stages if _has_any(stage.missing(plan))]
-
-
-def _has_any(missing: Missing) -> bool:
-    if isinstance(missing, Mapping):
-        return any(missing.values())
-    return bool(missing)
+    missing = {stage.name: stage.missing(plan) for stage in graph.stages}
+    return [
+        name
+        for name, one in missing.items()
+        if (any(one.values()) if isinstance(one, Mapping) else one)
+    ]
 
 
 def next_requests(state: State, asked: Mapping[str, str]) -> tuple[list[Request], dict[str, str]]:
@@ -138,10 +137,14 @@ def grid_requests(
         other_order=state.known.order(other),
     )
     return [
-        Request(asset, piece.corners(other), piece.n_cells)
+        Request(asset, (_key(piece, 0, other), _key(piece, -1, other)), piece.n_cells)
         for area in areas
         for piece in area.pieces(most_cells)
     ]
+
+
+def _key(area: Rectangle, at: int, other: str) -> MultiPartitionKey:
+    return MultiPartitionKey({PACK: area.packs[at], other: area.others[at]})
 
 
 def _with_unknown(

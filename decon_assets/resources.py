@@ -32,28 +32,19 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     def path(self) -> Path:
         path = Path(self.config_path or os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
         if not path.is_file():
-            raise ConfigError(
-                Problem(
-                    str(path.resolve()),
-                    "no such file",
-                    "a decon.toml",
-                    f"start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to "
-                    "its path",
-                )
-            )
+            remedy = f"start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to its "
+            problem = Problem(str(path.resolve()), "no such file", "a decon.toml", f"{remedy}path")
+            raise ConfigError(problem)
         return path
 
     def gates_of(self, asset: str) -> list[str]:
         """Return the blocking checks upstream of an asset, as `asset:check`."""
         if asset not in self.gates:
-            raise ConfigError(
-                Problem(
-                    f"resource `decon`, asset `{asset}`",
-                    "no list of the checks that block it",
-                    "the list that follows from the asset graph",
-                    "make the resource with `decon_assets.graph.GRAPH.resource(path)`",
-                )
-            )
+            where = f"resource `decon`, asset `{asset}`"
+            found = "no list of the checks that block it"
+            expected = "the list that follows from the asset graph"
+            remedy = "make the resource with `decon_assets.graph.GRAPH.resource(path)`"
+            raise ConfigError(Problem(where, found, expected, remedy))
         return self.gates[asset]
 
     def open_store(self) -> tuple[Config, Store]:

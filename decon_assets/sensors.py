@@ -7,29 +7,18 @@ ended.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from typing import NamedTuple
 
-from dagster import (
-    AssetKey,
-    AssetSelection,
-    DagsterInstance,
-    DagsterRunStatus,
-    Definitions,
-    RunRequest,
-    RunsFilter,
-    SensorEvaluationContext,
-    SensorResult,
-    SkipReason,
-    define_asset_job,
-    sensor,
-)
+import dagster as dg
 
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.planning import Materialized, Request, State, next_requests
 from decon_assets.resources import Decon
 from decon_core.config.load import Config
+from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, format_problems
 from decon_core.inventory import input_files, list_packs
 from decon_core.wording import counted
@@ -39,22 +28,22 @@ FILES_TAG = "decon/files"  # on every requested run: the state of the files at t
 
 _SECONDS_BETWEEN_TICKS = 10
 
-_INVENTORY = AssetKey("inventory")
+_INVENTORY = dg.AssetKey("inventory")
 
 _UNFINISHED = [
-    DagsterRunStatus.QUEUED,
-    DagsterRunStatus.NOT_STARTED,
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
 ]
 _REFUSALS = {
-    DagsterRunStatus.FAILURE: "`inventory` failed on these files; its last run shows why. Fix the "
-    "files, or materialize `inventory` by hand as its error says",
-    DagsterRunStatus.CANCELED: "`inventory` was cancelled for these files; materialize it to "
+    dg.DagsterRunStatus.FAILURE: "`inventory` failed on these files; its last run shows why. Fix "
+    "the files, or materialize `inventory` by hand as its error says",
+    dg.DagsterRunStatus.CANCELED: "`inventory` was cancelled for these files; materialize it to "
     "continue",
 }
-_ENDED = [DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED]
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
 @dataclass(frozen=True)
@@ -86,43 +75,35 @@ class Cursor:
         return ", ".join(f"`{asset}`" for asset in assets)
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """The result of a tick: runs to request or the reason for none, and the new cursor."""
 
     cursor: Cursor
-    requests: tuple[Request, ...] = ()
+    requests: Sequence[Request] = ()
     skip_reason: str = ""
 
 
 def step(
-    cursor: Cursor,
-    files: str,
-    *,
-    instance_state: str,
-    n_unfinished: int,
-    refusal: str,
-    load_state: Callable[[], State],
+    cursor: Cursor, files: str, instance: dg.DagsterInstance, load_state: Callable[[], State]
 ) -> Step:
     """Decide what to do next; `load_state` is called only if the store has to be read."""
     if files != cursor.seen:
         # Files may still be being copied: wait until they are unchanged for a tick.
-        return Step(
-            replace(cursor, seen=files),
-            skip_reason="files changed; waiting one tick in case more changes follow",
-        )
-    if n_unfinished:
-        reason = f"waiting for {counted(n_unfinished, 'unfinished run')}"
-        return Step(cursor, skip_reason=reason)
+        reason = "files changed; waiting one tick in case more changes follow"
+        return Step(replace(cursor, seen=files), skip_reason=reason)
+    if n_unfinished := instance.get_runs_count(dg.RunsFilter(statuses=_UNFINISHED)):
+        waiting = f"waiting for {counted(n_unfinished, 'unfinished run')}"
+        return Step(cursor, skip_reason=waiting)
     if files != cursor.registered:
         return Step(Cursor(seen=files, registered=files), (Request("inventory"),))
-    if refusal:
+    if refusal := _refusal(instance, files):
         return Step(cursor, skip_reason=refusal)
+    instance_state = _state_of_instance(instance)
     if instance_state == cursor.settled:
         return Step(cursor, skip_reason=_settled_reason(cursor))
     requests, asked = next_requests(load_state(), cursor.asked)
     updated = replace(cursor, asked=asked, settled="" if requests else instance_state)
-    return Step(updated, tuple(requests), "" if requests else _settled_reason(updated))
+    return Step(updated, requests, "" if requests else _settled_reason(updated))
 
 
 def _settled_reason(cursor: Cursor) -> str:
@@ -142,18 +123,18 @@ def job_name(asset: str) -> str:
     return f"{NAME}_{asset}"
 
 
-def build_sensor(graph: Graph = GRAPH) -> Definitions:
+def build_sensor(graph: Graph = GRAPH) -> dg.Definitions:
     """Build the sensor for the stages of a graph, and the jobs that it requests."""
     jobs = [
-        define_asset_job(
+        dg.define_asset_job(
             job_name(asset),
-            AssetSelection.assets(asset),
+            dg.AssetSelection.assets(asset),
             description=f"Materialize `{asset}`. Requested by the sensor `{NAME}`.",
         )
         for asset in ("inventory", *(stage.name for stage in graph.stages))
     ]
 
-    @sensor(
+    @dg.sensor(
         name=NAME,
         jobs=jobs,
         minimum_interval_seconds=_SECONDS_BETWEEN_TICKS,
@@ -161,13 +142,13 @@ def build_sensor(graph: Graph = GRAPH) -> Definitions:
         "verdicts file are new or changed, it requests a run of `inventory`, then runs for "
         "whatever is missing, one asset after the other. Off until it is switched on.",
     )
-    def keep_up(context: SensorEvaluationContext, decon: Decon) -> SensorResult:
+    def keep_up(context: dg.SensorEvaluationContext, decon: Decon) -> dg.SensorResult:
         return tick(context, decon, graph)
 
-    return Definitions(jobs=jobs, sensors=[keep_up])
+    return dg.Definitions(jobs=jobs, sensors=[keep_up])
 
 
-def tick(context: SensorEvaluationContext, decon: Decon, graph: Graph) -> SensorResult:
+def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.SensorResult:
     """Request runs for new and changed input files.
 
     `inventory` comes first, then one stage after the other; a stage waits until all runs before it
@@ -179,22 +160,16 @@ def tick(context: SensorEvaluationContext, decon: Decon, graph: Graph) -> Sensor
     try:
         config = decon.config()
         files = state_of_files(config)
-        result = step(
-            cursor,
-            files,
-            instance_state=_state_of_instance(instance),
-            n_unfinished=instance.get_runs_count(RunsFilter(statuses=_UNFINISHED)),
-            refusal=_refusal(instance, files),
-            load_state=lambda: _load_state(config, decon, Materialized(instance, graph)),
-        )
+        known = Materialized(instance, graph)
+        result = step(cursor, files, instance, lambda: _load_state(config, known))
     except DeconError as error:  # a problem of the inputs is no failure of the tick
         result = Step(cursor, skip_reason=format_problems(error.problems))
-    return SensorResult(
+    return dg.SensorResult(
         run_requests=[
-            RunRequest(job_name=job_name(request.asset), tags={**request.tags, FILES_TAG: files})
+            dg.RunRequest(job_name=job_name(request.asset), tags={**request.tags, FILES_TAG: files})
             for request in result.requests
         ],
-        skip_reason=SkipReason(result.skip_reason) if result.skip_reason else None,
+        skip_reason=dg.SkipReason(result.skip_reason) if result.skip_reason else None,
         cursor=result.cursor.to_json(),
     )
 
@@ -207,33 +182,31 @@ def state_of_files(config: Config) -> str:
     return digest.hexdigest()[:16]
 
 
-def _state_of_instance(instance: DagsterInstance) -> str:
+def _state_of_instance(instance: dg.DagsterInstance) -> str:
     """Return a text that changes when a run ends or partitions are registered."""
     ended = instance.get_run_records(
-        RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
+        dg.RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )
     last = [f"{one.dagster_run.run_id} {one.update_timestamp.timestamp()}" for one in ended]
     return " ".join([*last, str(_registered_at(instance))])
 
 
-def _refusal(instance: DagsterInstance, files: str) -> str:
+def _refusal(instance: dg.DagsterInstance, files: str) -> str:
     """Return why the requested `inventory` of these files did not succeed; empty if it did."""
     runs = instance.get_run_records(
-        RunsFilter(job_name=job_name("inventory"), tags={FILES_TAG: files}), limit=1
+        dg.RunsFilter(job_name=job_name("inventory"), tags={FILES_TAG: files}), limit=1
     )
-    for run in runs:
-        reason = _REFUSALS.get(run.dagster_run.status)
-        if reason and _registered_at(instance) <= (run.end_time or 0.0):
-            return reason
-    return ""
+    if not runs or _registered_at(instance) > (runs[0].end_time or 0.0):
+        return ""
+    return _REFUSALS.get(runs[0].dagster_run.status, "")
 
 
-def _registered_at(instance: DagsterInstance) -> float:
+def _registered_at(instance: dg.DagsterInstance) -> float:
     """Return the time of the last materialization of `inventory`; 0 if there was none."""
     event = instance.get_latest_materialization_event(_INVENTORY)
     return event.timestamp if event else 0.0
 
 
-def _load_state(config: Config, decon: Decon, known: Materialized) -> State:
-    _, store = decon.open_store()
+def _load_state(config: Config, known: Materialized) -> State:
+    store = open_store(config)
     return State(config, store, tuple(list_packs(store)), known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +34,7 @@ from decon_core.errors import (
     StaleError,
 )
 from decon_core.index.idf import require_counted_under, require_frozen_from
+from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
@@ -135,14 +136,9 @@ def benchmark_of(config: Config, name: str) -> Benchmark:
     """Return a benchmark by name; raise ConfigError if unknown, as for a mistyped partition key."""
     known = benchmarks_of(config)
     if name not in known:
-        raise ConfigError(
-            Problem(
-                f"benchmark {name!r}",
-                "no recipe of that name in the configuration",
-                f"one of {', '.join(known)}",
-                "add it to the recipes, or delete the partition",
-            )
-        )
+        where, found = f"benchmark {name!r}", "no recipe of that name in the configuration"
+        remedy = "add it to the recipes, or delete the partition"
+        raise ConfigError(Problem(where, found, f"one of {', '.join(known)}", remedy))
     return known[name]
 
 
@@ -163,28 +159,32 @@ def current_versions(config: Config, store: Store) -> list[Version]:
         require_frozen_from(store, config.snapshot)
     stale = stale_benchmarks(config, store)
     if stale:
-        raise StaleError(
-            Problem(
-                f"benchmark {name!r}",
-                "a recipe or file that changed since it was normalized",
-                "records of the current recipe and files",
-                "materialize `records`, `index` and `scan` for it: `decon-assets run`",
-            )
-            for name in stale
-        )
+        found = "a recipe or file that changed since it was normalized"
+        expected = "records of the current recipe and files"
+        remedy = "materialize `records`, `index` and `scan` for it: `decon-assets run`"
+        where = (f"benchmark {name!r}" for name in stale)
+        raise StaleError(Problem(one, found, expected, remedy) for one in where)
     return versions
 
 
-def builder_of(config: Config, store: Store) -> Builder:
-    """Return the builder of mixtures for the current packs and benchmark versions."""
-    return Builder(
-        store,
-        tuple(list_packs(store)),
-        tuple(current_versions(config, store)),
-        config.policy,
-        config.mixtures,
-        verdicts=verdicts_of(config),
-    )
+def known_versions(config: Config, store: Store) -> list[Version]:
+    """Return the versions of the benchmarks that have records, even if files changed since."""
+    names = (name for name in benchmarks_of(config) if store.current_records(name).is_file())
+    return [current_version(store, name) for name in names]
+
+
+def indexed_versions(config: Config, store: Store) -> list[Version]:
+    """Return the versions of the benchmarks that have an index."""
+    index = index_fingerprint(store, config.policy)
+    return [one for one in known_versions(config, store) if has_part(store, one, index)]
+
+
+def builder_of(config: Config, store: Store, versions: Iterable[Version] | None = None) -> Builder:
+    """Return the builder of mixtures for the current packs; by default of the current versions."""
+    packs = tuple(list_packs(store))
+    versions = tuple(current_versions(config, store) if versions is None else versions)
+    verdicts = verdicts_of(config)
+    return Builder(store, packs, versions, config.policy, config.mixtures, verdicts=verdicts)
 
 
 def verdicts_of(config: Config) -> Verdicts:
@@ -249,8 +249,7 @@ def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001
 
 def list_packs(store: Store) -> list[Pack]:
     """Return the registered packs, sorted by name."""
-    folder = store.pack("any").parent
-    return [Pack.from_json(read_json(path)) for path in _manifests(folder)]
+    return [Pack.from_json(read_json(path)) for path in _manifests(store.pack("any").parent)]
 
 
 def _manifests(folder: Path) -> list[Path]:
@@ -262,20 +261,16 @@ def _manifests(folder: Path) -> list[Path]:
 def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
     """Return registered packs by name; raise MissingError for unknown ones, as mistyped keys."""
     known = {pack.name: pack for pack in list_packs(store)}
-    wanted = list(names)
+    found = {name: known.get(name) for name in names}
+    remedy = "create packs from the corpus with `decon-assets register`; do not add keys by hand"
     problems = [
-        Problem(
-            f"pack {name!r}",
-            "not registered",
-            "a registered pack",
-            "create packs from the corpus with `decon-assets register`; do not add keys by hand",
-        )
-        for name in wanted
-        if name not in known
+        Problem(f"pack {name!r}", "not registered", "a registered pack", remedy)
+        for name, pack in found.items()
+        if pack is None
     ]
     if problems:
         raise MissingError(problems)
-    return [known[name] for name in wanted]
+    return [pack for pack in found.values() if pack is not None]
 
 
 @dataclass(frozen=True)
@@ -348,11 +343,11 @@ def grid_warning(config: Config, packs: Sequence[Pack]) -> str | None:
         if per_pack
         else "fewer sources would make fewer packs"
     )
+    n_packs, of_benchmarks = counted(len(packs), "pack"), counted(n_benchmarks, "benchmark")
     return (
-        f"{counted(len(packs), 'pack')} by {counted(n_benchmarks, 'benchmark')} are "
-        f"{counted(n_cells, 'cell')}: Dagster needs about {minutes} minutes to write the events of "
-        f"a first run to SQLite. {remedy}; existing packs do not change, so this takes effect in "
-        "a new store or for a source with a new name"
+        f"{n_packs} by {of_benchmarks} are {counted(n_cells, 'cell')}: Dagster needs about "
+        f"{minutes} minutes to write the events of a first run to SQLite. {remedy}; existing packs "
+        "do not change, so this takes effect in a new store or for a source with a new name"
     )
 
 
@@ -364,20 +359,18 @@ def _shards_per_pack(packs: Iterable[Pack], *, most_packs: int) -> int | None:
     if len(n_shards) > most_packs:
         return None
     sizes = range(1, max(n_shards.values()) + 1)
-    at = bisect_left(sizes, True, key=lambda size: _n_packs(n_shards, size) <= most_packs)
-    return sizes[at]
 
+    def is_enough(size: int) -> bool:
+        return sum(-(-n // size) for n in n_shards.values()) <= most_packs
 
-def _n_packs(n_shards: Mapping[str, int], size: int) -> int:
-    return sum(-(-n // size) for n in n_shards.values())
+    return sizes[bisect_left(sizes, True, key=is_enough)]
 
 
 def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
     """Return for each source the first pack number that was never used."""
-    used = [pack.name for pack in packs]
-    used += [path.stem for path in _manifests(store.retired_packs)]
     numbers: dict[str, int] = {}
-    for name in used:
+    retired = (path.stem for path in _manifests(store.retired_packs))
+    for name in (*(pack.name for pack in packs), *retired):
         source, _, number = name.rpartition("-")
         numbers[source] = max(numbers.get(source, 0), int(number) + 1)
     return numbers
@@ -407,12 +400,7 @@ def require_most_there(plan: RegistrationPlan, store: Store) -> None:
     """Raise CorpusError if more than half of the registered shards are gone or changed."""
     n_registered = sum(len(pack.shards) for pack in list_packs(store))
     if len(plan.gone) > max(1, n_registered // 2):
-        raise CorpusError(
-            Problem(
-                f"{len(plan.gone)} of {n_registered} registered shards",
-                f"gone or changed, for example {plan.gone[0]}",
-                "most of them unchanged",
-                "check that the corpus is mounted; to remove the packs and mixtures of these "
-                "shards, use --retire",
-            )
-        )
+        where = f"{len(plan.gone)} of {n_registered} registered shards"
+        found, expected = f"gone or changed, for example {plan.gone[0]}", "most of them unchanged"
+        remedy = "check that the corpus is mounted; to remove the packs and mixtures of these "
+        raise CorpusError(Problem(where, found, expected, f"{remedy}shards, use --retire"))

@@ -6,14 +6,14 @@ tells what is missing of it: whether it is, or the keys of its missing partition
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.blends.build import Blender
 from decon_core.config.load import Config
-from decon_core.corpus.packs import Pack
+from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.common_ngrams import has_common
 from decon_core.errors import Problem
 from decon_core.index.idf import current_snapshot, outdated_members, require_frozen_from
@@ -82,11 +82,24 @@ def missing_index_parts(plan: Plan) -> list[str]:
     ]
 
 
+def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
+    """Yield each shard without a tile for a benchmark, after the names of benchmark and pack.
+
+    A benchmark without a version in the plan was never scanned.
+    """
+    known = {version.benchmark for version in plan.versions}
+    for name in (name for name in plan.benchmarks if name not in known):
+        yield from ((name, pack.name, shard) for pack in plan.packs for shard in pack.shards)
+    if known:
+        for pack, shard, absent in missing_tiles(plan.store, plan.packs, plan.versions, plan.scan):
+            yield from ((version.benchmark, pack.name, shard) for version in absent)
+
+
 def missing_cells(plan: Plan) -> dict[str, set[str]]:
     """Return, for each pack, the benchmarks for which any of its shards has no tile."""
     missing: dict[str, set[str]] = {}
-    for pack, _, absent in missing_tiles(plan.store, plan.packs, plan.versions, plan.scan):
-        missing.setdefault(pack.name, set()).update(one.benchmark for one in absent)
+    for benchmark, pack, _ in unscanned(plan):
+        missing.setdefault(pack, set()).add(benchmark)
     return missing
 
 

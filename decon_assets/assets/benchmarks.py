@@ -1,9 +1,7 @@
 """Assets of benchmarks: normalized records, the frozen idf snapshot, index parts."""
 
-from collections.abc import Mapping, Sequence
-
 import pyarrow as pa
-from dagster import AllPartitionMapping, AssetDep, AssetExecutionContext, AssetKey
+from dagster import AssetExecutionContext, AssetKey
 from dagster import Config as RunConfig
 from pydantic import Field
 
@@ -11,26 +9,13 @@ from decon_assets.assets.findings import report_for_other_asset, result_of
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
 from decon_assets.assets.stage import stage
-from decon_assets.partitions import benchmarks, sorted_keys
-from decon_core.benchmarks.records import Version, current_version, save_records
+from decon_assets.partitions import all_of, benchmarks, sorted_keys
+from decon_core import plan
+from decon_core.benchmarks.records import current_version, save_records
 from decon_core.config.load import Config
-from decon_core.index.idf import (
-    current_snapshot,
-    current_snapshot_fingerprint,
-    freeze,
-    outdated_members,
-    read_current,
-    require_frozen_from,
-    require_no_other,
-)
+from decon_core.index import idf
 from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.inventory import benchmark_of, benchmarks_of
-from decon_core.plan import (
-    missing_index_parts,
-    missing_records,
-    needs_snapshot,
-    outdated_in_snapshot,
-)
 from decon_core.quality.visibility import required_shortfalls, visibilities
 from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
 from decon_core.storage.store import Store
@@ -40,7 +25,7 @@ GROUP = "benchmarks"
 
 
 @stage(
-    missing=missing_records,
+    missing=plan.missing_records,
     is_required=True,
     priority=5,
     deps=[benchmark_files],
@@ -63,9 +48,8 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
         origin = benchmark.origin()
         table = benchmark.normalized()
         version = save_records(store, name, table, origin=origin)
-        context.log.debug(
-            f"{name}: {counted(version.n_items, 'item')}, version {version.fingerprint}"
-        )
+        size = counted(version.n_items, "item")
+        context.log.debug(f"{name}: {size}, version {version.fingerprint}")
         n_items += version.n_items
         metadata = {
             "dagster/row_count": version.n_records,
@@ -78,10 +62,10 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
     if store.current_snapshot.is_file():
         # A changed benchmark does not rematerialize the snapshot, so its check would not run.
         check = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
-        report_for_other_asset(context, *check, result_of(outdated_members(store), is_warning=True))
-    context.log.info(
-        f"{counted(len(context.partition_keys), 'benchmark')}, {counted(n_items, 'item')}"
-    )
+        result = result_of(idf.outdated_members(store), is_warning=True)
+        report_for_other_asset(context, *check, result)
+    n_benchmarks = counted(len(context.partition_keys), "benchmark")
+    context.log.info(f"{n_benchmarks}, {counted(n_items, 'item')}")
 
 
 def _splits(table: pa.Table) -> list[dict[str, object]]:
@@ -107,11 +91,11 @@ class FreezeConfig(RunConfig):
 
 
 @stage(
-    missing=needs_snapshot,
-    remarks=outdated_in_snapshot,
+    missing=plan.needs_snapshot,
+    remarks=plan.outdated_in_snapshot,
     is_required=True,
     priority=5,
-    deps=[AssetDep(records, partition_mapping=AllPartitionMapping())],
+    deps=[all_of(records)],
     run_config=FreezeConfig,
     group=GROUP,
     kind="arrow",
@@ -129,42 +113,37 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
     if refreeze or not store.current_snapshot.is_file():
         versions = [current_version(store, name) for name in members]
         if not refreeze:
-            require_no_other(store, versions, config.policy)
-        before = current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
-        frozen = freeze(store, versions, config.policy)
+            idf.require_no_other(store, versions, config.policy)
+        before = idf.current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
+        frozen = idf.freeze(store, versions, config.policy)
         names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
-        state = f"frozen {_format_change(before, frozen.fingerprint)}"
+        state = f"frozen {frozen.fingerprint}"
+        if before:
+            is_same = before == frozen.fingerprint
+            change = "unchanged" if is_same else f"instead of {before}"
+            state = f"frozen again: {frozen.fingerprint}, {change}"
         context.log.debug(f"{state} from {names}")
     else:
-        current_snapshot(store, config.policy)  # raises if counted under other settings
-        require_frozen_from(store, config.snapshot)
+        idf.current_snapshot(store, config.policy)  # raises if counted under other settings
+        idf.require_frozen_from(store, config.snapshot)
         state = "existing snapshot kept"
         context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
-    outdated = outdated_members(store)
+    outdated = idf.outdated_members(store)
     for problem in outdated:
         context.log.warning(str(problem))
-    snapshot = read_current(store)
-    n_members = counted(len(snapshot["members"]), "benchmark")
-    context.log.info(f"{state}, from {n_members}, {counted(snapshot['n_records'], 'record')}")
+    snapshot = idf.read_current(store)
+    members, n_records = snapshot["members"], counted(snapshot["n_records"], "record")
+    context.log.info(f"{state}, from {counted(len(members), 'benchmark')}, {n_records}")
     return {
         "fingerprint": snapshot["fingerprint"],
         "records": snapshot["n_records"],
-        "members": preview(
-            [{"benchmark": k, "version": v} for k, v in snapshot["members"].items()]
-        ),
+        "members": preview([{"benchmark": k, "version": v} for k, v in members.items()]),
         "members_of_other_versions": len(outdated),
     }
 
 
-def _format_change(before: str, now: str) -> str:
-    """Describe for the log how a freeze changed the fingerprint."""
-    if not before:
-        return now
-    return f"again: {now}, " + ("unchanged" if before == now else f"instead of {before}")
-
-
 @stage(
-    missing=missing_index_parts,
+    missing=plan.missing_index_parts,
     unmet=required_shortfalls,
     is_required=True,
     priority=5,
@@ -180,45 +159,30 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
 
     Records that cannot be indexed, such as very short ones, are counted in `dropped` by reason.
     """
-    snapshot = current_snapshot(store, config.policy)
+    snapshot = idf.current_snapshot(store, config.policy)
     versions = [current_version(store, name) for name in sorted_keys(context)]
-    dropped = {}
-    n_indexed = 0
+    parts = {}
     for version in versions:
         name = version.benchmark
-        summary = build_part(store, version, snapshot, config.policy)
-        context.log.debug(f"{name}: {summary.n_indexed} of {counted(version.n_records, 'record')}")
-        n_indexed += summary.n_indexed
-        if not summary.n_indexed:
-            context.log.warning(f"{name}: no indexable record; dropped: {summary.dropped}")
-        dropped[name] = summary.dropped
-    n_records = sum(version.n_records for version in versions)
-    context.log.info(
-        f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of {counted(n_records, 'record')}"
-    )
-    _report_index(context, config, store, versions, dropped)
-
-
-def _report_index(
-    context: AssetExecutionContext,
-    config: Config,
-    store: Store,
-    versions: Sequence[Version],
-    dropped: Mapping[str, Mapping[str, int]],
-) -> None:
-    """Report for each benchmark how much of it each detector can find."""
+        part = parts[name] = build_part(store, version, snapshot, config.policy)
+        context.log.debug(f"{name}: {part.n_indexed} of {counted(version.n_records, 'record')}")
+        if not part.n_indexed:
+            context.log.warning(f"{name}: no indexable record; dropped: {part.dropped}")
     reporter = PartitionReporter(context)
     every = visibilities(store, versions, config.policy)  # one call for all benchmarks of the run
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:
+        dropped = dict(parts[version.benchmark].dropped)
         rows = [one.as_row for one in every if one.benchmark == version.benchmark]
-        reasons = dropped[version.benchmark]
         metadata = {
             "dagster/row_count": version.n_records,
-            "indexed_records": version.n_records - sum(reasons.values()),
-            "dropped": dict(reasons),
+            "indexed_records": version.n_records - sum(dropped.values()),
+            "dropped": dropped,
             "indexable": preview(rows),
             "version": version.fingerprint,
             "index": fingerprint,
         }
         reporter.report(version.benchmark, metadata)
+    n_records = counted(sum(version.n_records for version in versions), "record")
+    n_indexed = sum(part.n_indexed for part in parts.values())
+    context.log.info(f"{counted(len(versions), 'benchmark')}, {n_indexed:,} of {n_records}")

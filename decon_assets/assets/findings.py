@@ -2,32 +2,34 @@
 
 from collections.abc import Iterable, Sequence
 
-from dagster import (
-    AssetCheckEvaluation,
-    AssetCheckResult,
-    AssetCheckSeverity,
-    AssetExecutionContext,
-    AssetKey,
-    AssetMaterialization,
-    MetadataValue,
-)
+import dagster as dg
 
 from decon_assets.assets.metadata import preview
-from decon_core.errors import Problem
+from decon_core.config.load import Config
+from decon_core.errors import DeconError, Problem
+from decon_core.inventory import indexed_versions, list_packs
+from decon_core.quality.canaries import run_canaries
+from decon_core.quality.store_faults import changed_faults_of_scan
+from decon_core.scan.tiles import scan_fingerprint
+from decon_core.scan.workers import wanted_workers
+from decon_core.storage.store import Store
 from decon_core.storage.verification import Inspection
 
 _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
 
 
 def result_of(
-    problems: Sequence[Problem], *, is_warning: bool = False, **metadata: MetadataValue | int | str
-) -> AssetCheckResult:
+    problems: Sequence[Problem],
+    *,
+    is_warning: bool = False,
+    **metadata: dg.MetadataValue | int | str,
+) -> dg.AssetCheckResult:
     """Return a check result that passes if there are no problems and lists them otherwise."""
     columns = ("where", "found", "expected", "remedy")
     rows = [{name: getattr(problem, name) for name in columns} for problem in problems]
-    return AssetCheckResult(
+    return dg.AssetCheckResult(
         passed=not problems,
-        severity=AssetCheckSeverity.WARN if is_warning else AssetCheckSeverity.ERROR,
+        severity=dg.AssetCheckSeverity.WARN if is_warning else dg.AssetCheckSeverity.ERROR,
         metadata={
             "problems": preview(rows, width=_PROBLEM_WIDTH),
             "n_problems": len(problems),
@@ -36,38 +38,70 @@ def result_of(
     )
 
 
-def result_of_inspection(inspection: Inspection, *, is_warning: bool = False) -> AssetCheckResult:
+def result_of_inspection(
+    inspection: Inspection, *, is_warning: bool = False
+) -> dg.AssetCheckResult:
     """Return the result of an incremental check, with how much of it was skipped as unchanged."""
-    counts = {
-        "looked_at": inspection.n_inspected,
-        "right_and_unchanged": inspection.n_unchanged,
-    }
+    counts = {"looked_at": inspection.n_inspected, "right_and_unchanged": inspection.n_unchanged}
     return result_of(inspection.problems, is_warning=is_warning, **counts)
 
 
 def report_before_failure(
-    context: AssetExecutionContext, complete: Iterable[str], **checks: AssetCheckResult
+    context: dg.AssetExecutionContext, complete: Iterable[str], **checks: dg.AssetCheckResult
 ) -> None:
     """Report the complete partitions and the checks of a step that is about to fail.
 
     Dagster shows all partitions of a failed step as failed, and skips its checks.
     """
     for partition in complete:
-        context.log_event(AssetMaterialization(context.asset_key, partition=partition))
+        context.log_event(dg.AssetMaterialization(context.asset_key, partition=partition))
     for name, result in checks.items():
         report_for_other_asset(context, context.asset_key, name, result)
 
 
 def report_for_other_asset(
-    context: AssetExecutionContext, asset: AssetKey, check: str, result: AssetCheckResult
+    context: dg.AssetExecutionContext, asset: dg.AssetKey, check: str, result: dg.AssetCheckResult
 ) -> None:
     """Report the result of a check of an asset that this step does not materialize."""
     context.instance.report_runless_asset_event(
-        AssetCheckEvaluation(
+        dg.AssetCheckEvaluation(
             asset_key=asset,
             check_name=check,
             passed=result.passed,
             severity=result.severity,
             metadata=result.metadata,
         )
+    )
+
+
+# The blocking checks of the scan. Dagster skips the checks of a failed step. A scan that cannot
+# read one shard fails, but its other tiles are used, so the asset `scan` then reports these itself.
+
+
+def inspect_canaries(config: Config, store: Store) -> dg.AssetCheckResult:
+    """Return the result of `canaries_are_found`."""
+    try:
+        versions = indexed_versions(config, store)
+        canaries = run_canaries(store, versions, config.policy, workers=wanted_workers())
+    except DeconError as error:
+        return result_of(error.problems)
+    problems = [*canaries.lost]
+    if versions and not canaries.planted:
+        found = "no item that any detector can find"
+        problems.append(Problem("all benchmarks", found, "at least one item"))
+    blind = [{"benchmark": name, "detector": detector} for name, detector in canaries.blind]
+    return result_of(
+        problems,
+        planted=len(canaries.planted),
+        documents=canaries.n_documents,
+        nothing_to_plant=preview(blind),
+    )
+
+
+def inspect_ledgers(config: Config, store: Store) -> dg.AssetCheckResult:
+    """Return the result of `ledger_is_complete`."""
+    fingerprint = scan_fingerprint(store, config.policy)
+    versions = indexed_versions(config, store)
+    return result_of_inspection(
+        changed_faults_of_scan(store, list_packs(store), versions, fingerprint)
     )

@@ -7,39 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dagster import (
-    AssetCheckEvaluation,
-    AssetCheckKey,
-    AssetCheckSeverity,
-    AssetKey,
-    DagsterInstance,
-)
+import dagster as dg
 
 _PAGE = 20
 
 
-def failed_checks(instance: DagsterInstance, gates: Iterable[str]) -> list[AssetCheckKey]:
+def failed_checks(instance: dg.DagsterInstance, gates: Iterable[str]) -> list[dg.AssetCheckKey]:
     """Return the checks of these gates whose last completed execution failed."""
-    return [key for key in map(check_of, gates) if _has_failed(last_evaluation(instance, key))]
+    last = {key: last_evaluation(instance, key) for key in map(check_of, gates)}
+    return [
+        key
+        for key, one in last.items()
+        if one and not one.passed and one.severity is dg.AssetCheckSeverity.ERROR
+    ]
 
 
-def check_of(gate: str) -> AssetCheckKey:
+def check_of(gate: str) -> dg.AssetCheckKey:
     asset, _, check = gate.partition(":")
-    return AssetCheckKey(AssetKey(asset), check)
+    return dg.AssetCheckKey(dg.AssetKey(asset), check)
 
 
-def _has_failed(evaluation: AssetCheckEvaluation | None) -> bool:
-    return bool(
-        evaluation and not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
-    )
-
-
-def last_evaluation(instance: DagsterInstance, check: AssetCheckKey) -> AssetCheckEvaluation | None:
+def last_evaluation(
+    instance: dg.DagsterInstance, check: dg.AssetCheckKey
+) -> dg.AssetCheckEvaluation | None:
     """Return the last result of a check; executions that never completed have none."""
     storage, cursor = instance.event_log_storage, None
     while records := storage.get_asset_check_execution_history(check, _PAGE, cursor):
         for record in records:
-            if isinstance(record.evaluation, AssetCheckEvaluation):
+            if isinstance(record.evaluation, dg.AssetCheckEvaluation):
                 return record.evaluation
         cursor = records[-1].id
     return None

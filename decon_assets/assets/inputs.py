@@ -1,46 +1,35 @@
 """Inputs: benchmark files, training shards, and the inventory that registers them."""
 
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetExecutionContext,
-    AssetSpec,
-    Config,
-    asset,
-)
+from functools import partial
+
+import dagster as dg
 from pydantic import Field
 
 from decon_assets.assets.metadata import OWNERS
 from decon_assets.failures import dagster_failures
-from decon_assets.partitions import benchmarks, packs
+from decon_assets.partitions import all_of, benchmarks, packs
 from decon_assets.resources import Decon
 
 GROUP = "inputs"
 
-benchmark_files = AssetSpec(
+_files = partial(dg.AssetSpec, group_name=GROUP, owners=OWNERS, kinds={"file"}, code_version="1")
+
+benchmark_files = _files(
     "benchmark_files",
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"file"},
-    code_version="1",
     partitions_def=benchmarks,
     description="Raw benchmark files, read with the benchmark's recipe in `evals.yaml`. External: "
     "Dagster does not materialize them.",
 )
 
-corpus = AssetSpec(
+corpus = _files(
     "corpus",
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"file"},
-    code_version="1",
     partitions_def=packs,
     description="Shards of training text, grouped into packs with fixed members. External: Dagster "
     "does not materialize them.",
 )
 
 
-class InventoryConfig(Config):
+class InventoryConfig(dg.Config):
     """Run configuration of `inventory`."""
 
     retire: bool = Field(
@@ -52,17 +41,14 @@ class InventoryConfig(Config):
 
 # Downstream of the files that it lists and upstream of nothing: otherwise every materialization
 # without changes would mark all other assets as outdated in the UI.
-@asset(
-    deps=[
-        AssetDep(benchmark_files, partition_mapping=AllPartitionMapping()),
-        AssetDep(corpus, partition_mapping=AllPartitionMapping()),
-    ],
+@dg.asset(
+    deps=[all_of(benchmark_files), all_of(corpus)],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"python"},
     code_version="1",
 )
-def inventory(context: AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
+def inventory(context: dg.AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
     """Registers benchmarks, packs, mixtures and blends as the partitions of all other assets.
 
     Materialize it after input files were added, changed or removed, or decon.toml was edited. It

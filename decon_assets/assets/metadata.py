@@ -1,16 +1,10 @@
-"""Metadata of assets and materializations: column schemas, previews, reports per partition."""
+"""Metadata of assets and materializations: columns, their lineage, previews, partitions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import dagster as dg
 import pyarrow as pa
-from dagster import (
-    AssetExecutionContext,
-    MetadataValue,
-    TableColumn,
-    TableColumnConstraints,
-    TableSchema,
-)
 
 Metadata = Mapping[str, Any]
 
@@ -26,24 +20,10 @@ _CELL_WIDTH = 80
 _HIDDEN = {"fingerprint", "extras"}
 
 
-def column_schema(schema: pa.Schema) -> Mapping[str, Any]:
-    """Return metadata that the UI shows as the asset's columns."""
-    columns = [
-        TableColumn(
-            name=field.name,
-            type=str(field.type),
-            description=(field.metadata or {}).get(b"description", b"").decode() or None,
-            constraints=TableColumnConstraints(nullable=field.nullable),
-        )
-        for field in schema
-    ]
-    return {"dagster/column_schema": TableSchema(columns=columns)}
-
-
 class PartitionReporter:
     """Adds metadata to the first `MAX_PARTITIONS_REPORTED` partitions of a run."""
 
-    def __init__(self, context: AssetExecutionContext) -> None:
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
         self._context = context
         self._n_left = MAX_PARTITIONS_REPORTED
 
@@ -57,7 +37,7 @@ class PartitionReporter:
             self._n_left -= 1
 
 
-def record_preview(table: pa.Table) -> MetadataValue:
+def record_preview(table: pa.Table) -> dg.MetadataValue:
     """Return the first records as a table, without columns of a single value."""
     first = ["question", "answer", "passage"]
     names = [*first, *(name for name in table.column_names if name not in {*first, *_HIDDEN})]
@@ -67,23 +47,51 @@ def record_preview(table: pa.Table) -> MetadataValue:
 
 def preview(
     rows: Sequence[Mapping[str, Any]], *, width: int = _CELL_WIDTH, most: int = PREVIEW_ROWS
-) -> MetadataValue:
+) -> dg.MetadataValue:
     """Return the first rows as a Markdown table."""
     if not rows:
-        return MetadataValue.md("*nothing*")
+        return dg.MetadataValue.md("*nothing*")
     names = list(rows[0])
-    lines = [_line(names), _line(["---"] * len(names))]
-    lines += [_line([_cell(row[name], width) for name in names]) for row in rows[:most]]
+    cells = [[_cell(row[name], width) for name in names] for row in rows[:most]]
+    lines = [f"| {' | '.join(line)} |" for line in (names, ["---"] * len(names), *cells)]
     if len(rows) > most:
         lines.append("\n… and more")
-    return MetadataValue.md("\n".join(lines))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return dg.MetadataValue.md("\n".join(lines))
 
 
 def _cell(value: object, width: int) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
     text = " ".join(text.split()).replace("|", "\\|")
     return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+# A column has lineage only if it is copied or counted from a single upstream column.
+
+Column = tuple[str, str]  # asset, column
+ITEM = ("benchmark", "split", "instance_index")  # the columns that name an item
+
+
+def same(asset: str, *names: str, prefix: str = "") -> dict[str, Column]:
+    """Map columns to columns of the same name in another asset."""
+    return {f"{prefix}{name}": (asset, name) for name in names}
+
+
+def columns(schema: pa.Schema, origins: Mapping[str, Column]) -> Mapping[str, Any]:
+    """Return the columns of an asset and the upstream columns they come from, as metadata.
+
+    Dagster's open-source UI does not show column lineage, so the column descriptions name it too;
+    catalogs can read it from Dagster's API.
+    """
+    described = []
+    for field in schema:
+        about = (field.metadata or {}).get(b"description", b"").decode()
+        if field.name in origins:
+            about = "{} (`{}`: {})".format(about, *origins[field.name]).strip()
+        constraints = dg.TableColumnConstraints(nullable=field.nullable)
+        described.append(dg.TableColumn(field.name, str(field.type), about or None, constraints))
+    deps = {
+        name: [dg.TableColumnDep(asset_key=dg.AssetKey(other), column_name=column)]
+        for name, (other, column) in origins.items()
+    }
+    lineage = {"dagster/column_lineage": dg.TableColumnLineage(deps_by_column=deps)} if deps else {}
+    return {"dagster/column_schema": dg.TableSchema(columns=described), **lineage}

@@ -1,25 +1,15 @@
 """Assets that people use: mixtures, blends, clean benchmarks and the report."""
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import replace
 
+import dagster as dg
 import pyarrow as pa
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetExecutionContext,
-    DimensionPartitionMapping,
-    IdentityPartitionMapping,
-    MetadataValue,
-    MultiPartitionMapping,
-    MultiToSingleDimensionPartitionMapping,
-)
 
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.findings import report_before_failure, result_of_inspection
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.lineage import ITEM, same
-from decon_assets.assets.metadata import Metadata, PartitionReporter, preview
+from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import leak_rates, scores
 from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
@@ -27,39 +17,27 @@ from decon_assets.assets.stage import stage
 from decon_assets.partitions import (
     BENCHMARK,
     PACK,
+    all_of,
     benchmarks,
     blends,
-    pack_and_mixture,
+    by_dimension,
+    pack_and_other,
     share,
     shares,
     sorted_keys,
 )
+from decon_core import inventory, plan
 from decon_core.benchmarks.records import current_version
-from decon_core.blends.build import BlendSummary, build_blends
+from decon_core.blends.build import build_blends
 from decon_core.blends.verify import inspect_changed_blends
 from decon_core.config.blends import blend_named
 from decon_core.config.load import Config
 from decon_core.config.mixtures import mixture_named
 from decon_core.errors import DeconError, IncompleteError, Problem
-from decon_core.inventory import (
-    blender_of,
-    builder_of,
-    current_versions,
-    list_packs,
-    packs_of,
-    verdicts_of,
-)
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
-from decon_core.mixtures.manifest import REMOVED_FILE, Summary
+from decon_core.mixtures.manifest import REMOVED_FILE, Built
 from decon_core.mixtures.verify import inspect_changed_mixtures
-from decon_core.plan import (
-    missing_blends,
-    missing_clean_benchmarks,
-    missing_shares,
-    needs_page,
-    needs_report,
-)
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
@@ -70,6 +48,10 @@ from decon_core.wording import counted
 
 GROUP = "products"
 
+# A share depends on its pack's row of the scan, for all benchmarks.
+_SAME = dg.DimensionPartitionMapping(PACK, dg.IdentityPartitionMapping())
+_OF_PACK_IN_GRID = dg.MultiPartitionMapping({PACK: _SAME})
+
 _MAX_BENCHMARKS_SHOWN = 100
 _ABOUT_WIDTH = 200
 _REASON_WIDTH = 400
@@ -79,42 +61,30 @@ _RATES = (
 )
 # The report has some 200 columns: shown are the tables used most, which have upstream columns.
 _REPORT_SCHEMA = pa.schema(
-    [
-        column.with_name(f"{name}.{column.name}")
-        for name in ("items", "removed")
-        for column in TABLES[name].schema
-    ]
+    column.with_name(f"{name}.{column.name}")
+    for name in ("items", "removed")
+    for column in TABLES[name].schema
 )
 _MIXTURE_COLUMNS = (
-    *("mixture", "is_current", "n_documents_in", "n_documents_out"),
-    *("n_cut", "n_tokens_out"),
+    *("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out"),
 )
 
 
 @stage(
-    missing=missing_shares,
+    missing=plan.missing_shares,
     deps=[
-        AssetDep(
-            scan,
-            # A share depends on its pack's row of the scan, for all benchmarks.
-            partition_mapping=MultiPartitionMapping(
-                {PACK: DimensionPartitionMapping(PACK, IdentityPartitionMapping())}
-            ),
-        ),
+        dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
         common_ngrams,
-        AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
+        by_dimension(corpus, PACK),
     ],
     partitions_def=shares,
     group=GROUP,
     kind="file",
     code_version="2",
     schema=REMOVED,
-    origins={
-        **same("scan", "row", "doc_id", *ITEM, "detector"),
-        "score": ("scan", "base_score"),
-    },
+    origins={**same("scan", "row", "doc_id", *ITEM, "detector"), "score": ("scan", "base_score")},
 )
-def mixture(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filtered variants of the corpus, as declared in decon.toml, with a manifest of every row.
 
     One partition is the share that a mixture takes from a pack. A share is refused while a shard
@@ -122,40 +92,41 @@ def mixture(context: AssetExecutionContext, config: Config, store: Store) -> Non
     could not be read (unless the policy drops such rows); the share of a control, while this holds
     for any pack of its source. A refused share does not stop the others of the run.
     """
-    builder = builder_of(config, store)
-    keys = [pack_and_mixture(key) for key in sorted_keys(context)]
-    packs = {pack.name: pack for pack in packs_of(builder.store, sorted({p for p, _ in keys}))}
+    builder = inventory.builder_of(config, store)
+    keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
+    packs = {
+        pack.name: pack for pack in inventory.packs_of(builder.store, sorted({p for p, _ in keys}))
+    }
     wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
     errors: list[DeconError] = []
-    built: list[str] = []
+    built: dict[str, Built] = {}
     reporter = PartitionReporter(context)
-    summaries: list[Summary] = []
+    made_from = {
+        "policy": config.policy.thresholds,
+        "scan": builder.reader.scan,
+        "tiles": dg.MetadataValue.path(store.tiles(builder.reader.scan)),
+    }
     for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
         try:
-            summary = future.result()
+            share_of_pack = future.result()
         except DeconError as error:
             errors.append(error)
             continue
-        summaries.append(summary)
-        context.log.debug(
-            f"{one.name}, {pack.name}: {summary.n_documents_out} of {summary.n_documents_in} "
-            f"documents, {summary.n_cut} of them cut"
-        )
+        n = share_of_pack.counts
+        n_kept = f"{n['n_documents_out']} of {n['n_documents_in']} documents"
+        context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
         key = share(pack=pack.name, mixture=one.name)
-        made_from = {
-            "policy": config.policy.thresholds,
-            "scan": builder.reader.scan,
-            "tiles": MetadataValue.path(store.tiles(builder.reader.scan)),
-        }
-        reporter.report(key, {**_share_metadata(summary), **made_from})
-        built.append(key)
+        reporter.report(key, {**_share_metadata(share_of_pack), **made_from})
+        built[key] = share_of_pack
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
     scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
     if errors:
         scope = f"{scope}, {len(built)} of {counted(len(keys), 'share')} built"
-    context.log.info(f"{scope}, {_format_kept(summaries)}")
+    total = sum((one.counts for one in built.values()), Counter[str]())
+    n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
+    context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
     if errors:
-        inspection = inspect_changed_mixtures(store, config.mixtures, list_packs(store))
+        inspection = inspect_changed_mixtures(store, config.mixtures, inventory.list_packs(store))
         report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
     if len(errors) == 1:
         raise errors[0]
@@ -163,34 +134,27 @@ def mixture(context: AssetExecutionContext, config: Config, store: Store) -> Non
         raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
 
 
-def _format_kept(summaries: Sequence[Summary]) -> str:
-    """Format how many documents the shares of a run keep in total."""
-    n_in = sum(one.n_documents_in for one in summaries)
-    n_out = sum(one.n_documents_out for one in summaries)
-    n_cut = sum(one.n_cut for one in summaries)
-    return f"{n_out:,} of {counted(n_in, 'document')} kept, {n_cut:,} of them cut"
-
-
-def _share_metadata(summary: Summary) -> dict[str, object]:
+def _share_metadata(built: Built) -> dict[str, object]:
+    n = built.counts
     return {
-        "dagster/row_count": summary.n_documents_out,
-        "documents_in": summary.n_documents_in,
-        "documents_removed": summary.n_removed,
-        "documents_cut": summary.n_cut,
-        "tokens_in": summary.n_tokens_in,
-        "tokens_out": summary.n_tokens_out,
-        "unreadable_left_out": summary.n_unreadable,
-        "was_there_already": summary.was_there,
-        "folder": MetadataValue.path(summary.folder),
-        "list_of_removed": MetadataValue.path(summary.folder / REMOVED_FILE),
+        "dagster/row_count": n["n_documents_out"],
+        "documents_in": n["n_documents_in"],
+        "documents_removed": n["n_documents_in"] - n["n_documents_out"],
+        "documents_cut": n["n_cut"],
+        "tokens_in": n["n_tokens_in"],
+        "tokens_out": n["n_tokens_out"],
+        "unreadable_left_out": n["n_unreadable_left_out"],
+        "was_there_already": built.was_there,
+        "folder": dg.MetadataValue.path(built.folder),
+        "list_of_removed": dg.MetadataValue.path(built.folder / REMOVED_FILE),
     }
 
 
 @stage(
-    missing=missing_blends,
+    missing=plan.missing_blends,
     deps=[
-        AssetDep(mixture, partition_mapping=AllPartitionMapping()),
-        AssetDep(records, partition_mapping=AllPartitionMapping()),  # for inserted test items
+        all_of(mixture),
+        all_of(records),  # for inserted test items
     ],
     partitions_def=blends,
     group=GROUP,
@@ -198,17 +162,17 @@ def _share_metadata(summary: Summary) -> dict[str, object]:
     schema=BLENDED,
     origins=same("records", *ITEM, "sub_index"),
 )
-def blend(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Weighted streams of documents drawn from the mixtures, with test items if asked for.
 
     A blend fixes the order of the documents, how often each is repeated, and where test items are
     inserted. It is refused while a share of its mixture is missing, or if the test items do not
     fit. A refused blend does not stop the others of the run.
     """
-    blender = blender_of(config, store)
+    blender = inventory.blender_of(config, store)
     wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
     problems: list[Problem] = []
-    built: list[BlendSummary] = []
+    total = Counter[str]()
     reporter = PartitionReporter(context)
     for one, result in build_blends(blender, wanted, workers=wanted_workers()):
         if isinstance(result, DeconError):
@@ -216,91 +180,73 @@ def blend(context: AssetExecutionContext, config: Config, store: Store) -> None:
                 replace(each, where=f"blend {one.name!r}: {each.where}") for each in result.problems
             ]
             continue
-        built.append(result)
+        n = result.counts
+        total += n + Counter(blends=1)
+        most_passes = max(source["passes"] for source in result.manifest["sources"])
+        size = f"{counted(n['n_documents'], 'document')}, {counted(n['n_tokens'], 'token')}"
         context.log.debug(
-            f"{one.name}: {counted(result.n_documents, 'document')}, "
-            f"{counted(result.n_tokens, 'token')}, "
-            f"{result.n_test_texts} test items; at most {result.most_passes:g} passes "
+            f"{one.name}: {size}, {n['n_test_texts']} test items; at most {most_passes:g} passes "
             "through a source"
         )
-        reporter.report(one.name, _blend_metadata(result))
-    context.log.info(
-        f"{counted(len(built), 'blend')}, "
-        f"{counted(sum(one.n_documents for one in built), 'document')}, "
-        f"{counted(sum(one.n_tokens for one in built), 'token')}, "
-        f"{sum(one.n_test_texts for one in built):,} test items"
-    )
+        metadata = {
+            "dagster/row_count": n["n_documents"],
+            "tokens": n["n_tokens"],
+            "test_items": n["n_test_texts"],
+            "test_tokens": n["n_test_tokens"],
+            "most_passes": most_passes,
+            "parts": len(result.manifest["parts"]),
+            "was_there_already": result.was_there,
+            "folder": dg.MetadataValue.path(result.folder),
+        }
+        reporter.report(one.name, metadata)
+    size = f"{counted(total['n_documents'], 'document')}, {counted(total['n_tokens'], 'token')}"
+    n_items = f"{total['n_test_texts']:,} test items"
+    context.log.info(f"{counted(total['blends'], 'blend')}, {size}, {n_items}")
     if problems:
         inspection = inspect_changed_blends(store, config.blends)
         report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
         raise IncompleteError(dict.fromkeys(problems))
 
 
-def _blend_metadata(summary: BlendSummary) -> dict[str, object]:
-    return {
-        "dagster/row_count": summary.n_documents,
-        "tokens": summary.n_tokens,
-        "test_items": summary.n_test_texts,
-        "test_tokens": summary.n_test_tokens,
-        "most_passes": summary.most_passes,
-        "parts": summary.n_parts,
-        "was_there_already": summary.was_there,
-        "folder": MetadataValue.path(summary.folder),
-    }
-
-
 @stage(
-    missing=missing_clean_benchmarks,
-    deps=[
-        AssetDep(scan, partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK)),
-        common_ngrams,
-    ],
+    missing=plan.missing_clean_benchmarks,
+    deps=[by_dimension(scan, BENCHMARK), common_ngrams],
     partitions_def=benchmarks,
     group=GROUP,
     kind="file",
     schema=RECORDS,
     origins=same("records", *RECORDS.names),
 )
-def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """A benchmark without its leaked items, and the evidence for each removed item.
 
     Refused while any shard is not scanned against the benchmark, or has rows that could not be
     read.
     """
-    builder = builder_of(config, store)
+    builder = inventory.builder_of(config, store)
     reporter = PartitionReporter(context)
-    n_items = n_left = n_questions = 0
-    versions = (current_version(builder.store, name) for name in sorted_keys(context))
-    for summary in build_clean_benchmarks(builder, versions):
-        name = summary.benchmark
-        context.log.debug(
-            f"{name}: {summary.n_items_left} of {counted(summary.n_items, 'item')} left"
-        )
-        n_items += summary.n_items
-        n_left += summary.n_items_left
-        n_questions += summary.n_question_only
+    total, names = Counter[str](), sorted_keys(context)
+    versions = (current_version(builder.store, name) for name in names)
+    for name, one in zip(names, build_clean_benchmarks(builder, versions), strict=True):
+        n = one.counts
+        context.log.debug(f"{name}: {n['n_items_left']} of {counted(n['n_items'], 'item')} left")
+        total += n + Counter(n_questions=len(one.manifest["question_only"]))
         metadata = {
-            "items": summary.n_items,
-            "items_left": summary.n_items_left,
-            "was_there_already": summary.was_there,
-            "folder": MetadataValue.path(summary.folder),
+            "items": n["n_items"],
+            "items_left": n["n_items_left"],
+            "was_there_already": one.was_there,
+            "folder": dg.MetadataValue.path(one.folder),
         }
         reporter.report(name, metadata)
-    n_benchmarks = counted(len(context.partition_keys), "benchmark")
-    context.log.info(
-        f"{n_benchmarks}, {n_left:,} of {counted(n_items, 'item')} left, {n_questions:,} "
-        "question-only"
-    )
+    left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
+    n_questions = f"{total['n_questions']:,} question-only"
+    context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {n_questions}")
 
 
 @stage(
-    missing=needs_report,
+    missing=plan.needs_report,
     priority=1,
-    deps=[
-        AssetDep(scan, partition_mapping=AllPartitionMapping()),
-        AssetDep(mixture, partition_mapping=AllPartitionMapping()),
-        AssetDep(blend, partition_mapping=AllPartitionMapping()),
-    ],
+    deps=[all_of(scan), all_of(mixture), all_of(blend)],
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,
@@ -310,22 +256,15 @@ def clean_benchmark(context: AssetExecutionContext, config: Config, store: Store
         **same("records", *ITEM, "config", "question", prefix="items."),
     },
 )
-def report(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
+def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """All matches, decisions and removed documents in one DuckDB file.
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
-    versions = current_versions(config, store)
-    packs = list_packs(store)
+    versions, packs = inventory.current_versions(config, store), inventory.list_packs(store)
     summary = build_report(
-        store,
-        packs,
-        versions,
-        config.policy,
-        config.mixtures,
-        config.blends,
-        config.showing,
-        verdicts_of(config),
+        *(store, packs, versions, config.policy, config.mixtures, config.blends),
+        *(config.showing, inventory.verdicts_of(config)),
     )
     context.log.info(
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
@@ -336,17 +275,15 @@ def report(context: AssetExecutionContext, config: Config, store: Store) -> Meta
     if summary.gaps:
         n_shards = sum(len(pack.shards) for pack in packs)
         context.log.warning(incomplete_notice(len(summary.gaps), n_shards))
+    not_scanned = [
+        {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
+        for one in summary.gaps
+    ]
     return {
         "dagster/row_count": summary.n_items,
         "is_complete": not summary.gaps,
-        "not_scanned": preview(
-            [
-                {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
-                for one in summary.gaps
-            ],
-            width=_REASON_WIDTH,
-        ),
-        "database": MetadataValue.path(store.report),
+        "not_scanned": preview(not_scanned, width=_REASON_WIDTH),
+        "database": dg.MetadataValue.path(store.report),
         "items": summary.n_items,
         "leaked_items": summary.n_leaked,
         "contaminated_documents": summary.n_contaminated_documents,
@@ -367,28 +304,23 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
     thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     rates = [{name: row[name] for name in _RATES} for row in summary["benchmarks"]]
     mixtures = [
-        {
-            **{name: row[name] for name in _MIXTURE_COLUMNS},
-            "folder": str(store.mixtures(row["mixture"])),
-        }
+        {name: row[name] for name in _MIXTURE_COLUMNS}
+        | {"folder": str(store.mixtures(row["mixture"]))}
         for row in summary["mixtures"]
     ]
+    tables = [{"table": name, "about": one.about} for name, one in TABLES.items()]
     return {
         "leak_rates": leak_rates(rates),
         "by_benchmark": preview(rates, most=_MAX_BENCHMARKS_SHOWN),
         "scores": scores(score_bins(store.report), thresholds),
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
-        "tables": preview(
-            [{"table": name, "about": one.about} for name, one in TABLES.items()],
-            width=_ABOUT_WIDTH,
-            most=len(TABLES),
-        ),
-        "tiles": MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
+        "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
+        "tiles": dg.MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
     }
 
 
-@stage(missing=needs_page, priority=1, deps=[report], group=GROUP, kind="html")
-def report_page(context: AssetExecutionContext, _: Config, store: Store) -> Metadata:
+@stage(missing=plan.needs_page, priority=1, deps=[report], group=GROUP, kind="html")
+def report_page(context: dg.AssetExecutionContext, _: Config, store: Store) -> Metadata:
     """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page
     from decon_core.report.publish.card import CARD, SUMMARY, write_published
@@ -399,8 +331,8 @@ def report_page(context: AssetExecutionContext, _: Config, store: Store) -> Meta
     write_published(summary_of(store.report), folder)
     context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}")
     return {
-        "page": MetadataValue.path(store.report_page),
-        "link": MetadataValue.url(link_to(store.report_page)),
-        "card": MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
-        "summary": MetadataValue.path(folder / SUMMARY),
+        "page": dg.MetadataValue.path(store.report_page),
+        "link": dg.MetadataValue.url(link_to(store.report_page)),
+        "card": dg.MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
+        "summary": dg.MetadataValue.path(folder / SUMMARY),
     }

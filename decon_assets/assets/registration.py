@@ -52,11 +52,7 @@ class Registration:
 
 
 def register_outside(
-    config_path: Path,
-    instance: DagsterInstance,
-    *,
-    may_retire: bool = False,
-    echo: Echo = print,
+    config_path: Path, instance: DagsterInstance, *, may_retire: bool = False, echo: Echo = print
 ) -> Registration:
     """Register without a run, and record a materialization of `inventory` for the UI."""
     registered = register(config_path, instance, may_retire=may_retire, echo=echo)
@@ -67,11 +63,7 @@ def register_outside(
 
 
 def register(
-    config_path: Path,
-    instance: DagsterInstance,
-    *,
-    may_retire: bool = False,
-    echo: Echo = print,
+    config_path: Path, instance: DagsterInstance, *, may_retire: bool = False, echo: Echo = print
 ) -> Registration:
     """Bring Dagster's partitions and the packs in the store in line with the configuration.
 

@@ -27,17 +27,13 @@ def link_to(page: Path) -> str:
 
 def serve_report(folder: Path, *, port: int) -> str:
     """Serve a report folder from a daemon thread and return its URL; `port` is that of the UI."""
-    server = _bind(folder, port + _PORT_OFFSET)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://{_HOST}:{server.server_port}"
-
-
-def _bind(folder: Path, port: int) -> ThreadingHTTPServer:
     handler = partial(_Handler, directory=str(folder))
     try:
-        return ThreadingHTTPServer((_HOST, port), handler)
+        server = ThreadingHTTPServer((_HOST, port + _PORT_OFFSET), handler)
     except OSError:  # the port is taken: let the system choose one
-        return ThreadingHTTPServer((_HOST, 0), handler)
+        server = ThreadingHTTPServer((_HOST, 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://{_HOST}:{server.server_port}"
 
 
 class _Handler(SimpleHTTPRequestHandler):

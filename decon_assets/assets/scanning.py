@@ -3,24 +3,24 @@
 from collections import defaultdict
 from collections.abc import Collection
 
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetExecutionContext,
-    MetadataValue,
-    MultiToSingleDimensionPartitionMapping,
-)
+import dagster as dg
 
 from decon_assets.assets.benchmarks import index
-from decon_assets.assets.findings import report_before_failure
+from decon_assets.assets.findings import inspect_canaries, inspect_ledgers, report_before_failure
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.inspections import inspect_canaries, inspect_ledgers
-from decon_assets.assets.lineage import ITEM, same
-from decon_assets.assets.metadata import RATE, Metadata, PartitionReporter, preview
+from decon_assets.assets.metadata import ITEM, RATE, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import scores
 from decon_assets.assets.stage import stage
-from decon_assets.partitions import BENCHMARK, PACK, cells, pack_and_benchmark, sorted_keys
-from decon_core.benchmarks.records import Version, current_version
+from decon_assets.partitions import (
+    BENCHMARK,
+    PACK,
+    all_of,
+    by_dimension,
+    cells,
+    pack_and_other,
+    sorted_keys,
+)
+from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import freeze_common
@@ -28,17 +28,11 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import CorpusError, Problem
 from decon_core.index.parts import index_fingerprint
-from decon_core.inventory import benchmarks_of, current_versions, list_packs, packs_of
+from decon_core.inventory import current_versions, known_versions, list_packs, packs_of
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.plan import missing_cells, needs_common_ngrams
+from decon_core.scan import tiles
 from decon_core.scan.scanner import ScanSummary, scan_packs
-from decon_core.scan.tiles import (
-    count_cell,
-    gaps_of,
-    missing_by_shard,
-    missing_tiles,
-    scan_fingerprint,
-)
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
 from decon_core.storage.store import Store
@@ -50,17 +44,12 @@ _SECONDS_BETWEEN_LOG_LINES = 10.0
 _MAX_NGRAMS_SHOWN = 20
 _MAX_SHARDS_PLOTTED = 500
 _TEXTS = ("question", "answer", "passage")
+_COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
 
 @stage(
     missing=missing_cells,
-    deps=[
-        AssetDep(
-            index,
-            partition_mapping=MultiToSingleDimensionPartitionMapping(BENCHMARK),
-        ),
-        AssetDep(corpus, partition_mapping=MultiToSingleDimensionPartitionMapping(PACK)),
-    ],
+    deps=[by_dimension(index, BENCHMARK), by_dimension(corpus, PACK)],
     partitions_def=cells,
     pool="scan",  # limits concurrent runs: each one uses all cores
     group=GROUP,
@@ -73,7 +62,7 @@ _TEXTS = ("question", "answer", "passage")
         "matched": ("index", "question.df_offsets"),
     },
 )
-def scan(context: AssetExecutionContext, config: Config, store: Store) -> None:
+def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Matches of every shard with every benchmark, stored as tiles.
 
     A tile holds the matches of one shard with one benchmark version; existing tiles are kept. A
@@ -89,11 +78,7 @@ def scan(context: AssetExecutionContext, config: Config, store: Store) -> None:
         except CorpusError as error:
             problems += error.problems
             continue
-        total.n_shards_read += part.n_shards_read
-        total.n_tiles_written += part.n_tiles_written
-        total.n_tiles_present += part.n_tiles_present
-        total.n_bytes += part.n_bytes
-        total.seconds += part.seconds
+        total += part
     if problems:
         report_before_failure(
             context,
@@ -105,23 +90,23 @@ def scan(context: AssetExecutionContext, config: Config, store: Store) -> None:
     _describe(context, config, store, total)
 
 
-def _complete_cells(context: AssetExecutionContext, config: Config, store: Store) -> list[str]:
+def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: Store) -> list[str]:
     """Return the cells of a failing run that have all their tiles."""
     packs = {pack.name: pack for pack in list_packs(store)}
-    fingerprint = scan_fingerprint(store, config.policy)
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
 
     def is_complete(key: str) -> bool:
-        pack, benchmark = pack_and_benchmark(key)
+        pack, benchmark = pack_and_other(cells, key)
         version = current_version(store, benchmark)
-        return not missing_tiles(store, [packs[pack]], [version], fingerprint)
+        return not tiles.missing_tiles(store, [packs[pack]], [version], fingerprint)
 
     return [key for key in sorted_keys(context) if is_complete(key)]
 
 
-def _groups(context: AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
+def _groups(context: dg.AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
     """Return the packs of a run by the benchmarks that are requested for them."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
-    for pack, benchmark in map(pack_and_benchmark, context.partition_keys):
+    for pack, benchmark in (pack_and_other(cells, key) for key in context.partition_keys):
         wanted[pack].add(benchmark)
     groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for pack in sorted(wanted):
@@ -130,7 +115,7 @@ def _groups(context: AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
 
 
 def _scan_group(
-    context: AssetExecutionContext,
+    context: dg.AssetExecutionContext,
     config: Config,
     store: Store,
     packs: list[Pack],
@@ -159,21 +144,12 @@ def _scan_group(
         config.policy,
         workers=wanted_workers(),
         on_progress=log_progress,
-        along=_others(config, store, benchmarks),
+        along=[one for one in known_versions(config, store) if one.benchmark not in benchmarks],
     )
 
 
-def _others(config: Config, store: Store, benchmarks: Collection[str]) -> list[Version]:
-    """Return the other benchmark versions, to scan shards for them too while they are read."""
-    return [
-        current_version(store, name)
-        for name in benchmarks_of(config)
-        if name not in benchmarks and store.current_records(name).is_file()
-    ]
-
-
 def _describe(
-    context: AssetExecutionContext, config: Config, store: Store, total: ScanSummary
+    context: dg.AssetExecutionContext, config: Config, store: Store, total: ScanSummary
 ) -> None:
     run = {
         "run_shards_read": total.n_shards_read,
@@ -181,44 +157,33 @@ def _describe(
         "run_tiles_already_there": total.n_tiles_present,
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
-    context.log.info(
-        f"read {counted(total.n_shards_read, 'shard')}, wrote "
-        f"{counted(total.n_tiles_written, 'tile')}, "
-        f"{total.n_tiles_present} existed already"
-    )
-    fingerprint = scan_fingerprint(store, config.policy)
+    n_read = counted(total.n_shards_read, "shard")
+    n_written = counted(total.n_tiles_written, "tile")
+    context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
     keys = sorted_keys(context)
-    pairs = [pack_and_benchmark(key) for key in keys]
+    pairs = [pack_and_other(cells, key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
     reporter = PartitionReporter(context)
     for key, (pack, benchmark) in zip(keys, pairs, strict=True):
         if reporter.is_full:
             break
-        counts = count_cell(store, packs[pack], current_version(store, benchmark), config.policy)
-        reporter.report(
-            key,
-            {
-                "documents": counts.n_documents,
-                "unreadable_rows": counts.n_unreadable,
-                "matches": counts.n_matches,
-                "fingerprint": fingerprint,
-                **run,
-                **plot,
-            },
-        )
+        version = current_version(store, benchmark)
+        counts = tiles.count_cell(store, packs[pack], version, fingerprint)
+        reporter.report(key, {**counts, "fingerprint": fingerprint, **run, **plot})
         plot = {}
 
 
 def _plot_of_scores(
     config: Config, store: Store, packs: Collection[Pack], benchmarks: Collection[str]
-) -> dict[str, MetadataValue]:
+) -> dict[str, dg.MetadataValue]:
     """Plot the scores of a run's matches; nothing for a large run, as it reads all tiles."""
     if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
         return {}
     versions = [current_version(store, name) for name in sorted(benchmarks)]
-    fingerprint = scan_fingerprint(store, config.policy)
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
     thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
     return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
@@ -226,33 +191,29 @@ def _plot_of_scores(
 
 @stage(
     missing=needs_common_ngrams,
-    deps=[AssetDep(scan, partition_mapping=AllPartitionMapping())],
+    deps=[all_of(scan)],
     group=GROUP,
     kind="parquet",
     schema=COMMON,
     origins={"benchmark": ("records", "benchmark"), "text": ("records", "question")},
 )
-def common_ngrams(context: AssetExecutionContext, config: Config, store: Store) -> Metadata:
+def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Benchmark n-grams that are in too many documents of a source to be evidence of a leak.
 
     The list is frozen here. With `leave_out_common` in the policy, these n-grams are ignored when
     leaks are decided. Shards that could not be read are not counted.
     """
     versions = current_versions(config, store)
-    fingerprint = scan_fingerprint(store, config.policy)
+    fingerprint = tiles.scan_fingerprint(store, config.policy)
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
-    gaps = gaps_of(store, list_packs(store), versions, fingerprint)
+    packs = list_packs(store)
+    gaps = tiles.gaps_of(store, packs, versions, fingerprint)
     for gap in gaps:
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
+    index, missing = index_fingerprint(store, config.policy), tiles.missing_by_shard(gaps)
     table = freeze_common(
-        store,
-        list_packs(store),
-        versions,
-        config.policy,
-        index=index_fingerprint(store, config.policy),
-        scan=fingerprint,
-        missing=missing_by_shard(gaps),
+        store, packs, versions, config.policy, index=index, scan=fingerprint, missing=missing
     )
     most = table.sort_by([("share", "descending")]).slice(0, _MAX_NGRAMS_SHOWN)
     context.log.info(f"{table.num_rows} common n-grams")
@@ -260,7 +221,5 @@ def common_ngrams(context: AssetExecutionContext, config: Config, store: Store) 
         "dagster/row_count": table.num_rows,
         "share": config.policy.common_share,
         "are_left_out": config.policy.leave_out_common,
-        "most_common": preview(
-            most.select(["source", "benchmark", "text", "n_documents"]).to_pylist()
-        ),
+        "most_common": preview(most.select(_COMMON_COLUMNS).to_pylist()),
     }

@@ -4,25 +4,16 @@ import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dagster import (
-    AllPartitionMapping,
-    AssetDep,
-    AssetMaterialization,
-    AssetSpec,
-    Config,
-    MetadataValue,
-    OpExecutionContext,
-    job,
-    op,
-)
+import dagster as dg
 from pydantic import Field
 
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.metadata import OWNERS, preview
+from decon_assets.assets.metadata import OWNERS, Metadata, preview
 from decon_assets.assets.products import GROUP
 from decon_assets.assets.stage import require_unblocked
 from decon_assets.failures import dagster_failures
+from decon_assets.partitions import all_of
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import load_records
 from decon_core.config.detectors import BUILT_IN
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
 _DIALOG_WIDTH = 940  # of the UI's Markdown dialog, which does not scale images
 
 
-class ScorecardConfig(Config):
+class ScorecardConfig(dg.Config):
     """Run configuration of `scorecard`."""
 
     detectors: list[str] = Field(
@@ -51,12 +42,9 @@ class ScorecardConfig(Config):
 
 # An external asset: otherwise "Materialize all" would include it, although nothing depends on it
 # and `decon-assets run` leaves it out. The job of the same name makes it.
-scorecard = AssetSpec(
+scorecard = dg.AssetSpec(
     "scorecard",
-    deps=[
-        AssetDep(records, partition_mapping=AllPartitionMapping()),
-        AssetDep(corpus, partition_mapping=AllPartitionMapping()),
-    ],
+    deps=[all_of(records), all_of(corpus)],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"csv"},
@@ -68,8 +56,8 @@ scorecard = AssetSpec(
 )
 
 
-@op
-def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardConfig) -> None:
+@dg.op
+def plant_and_scan(context: dg.OpExecutionContext, decon: Decon, config: ScorecardConfig) -> None:
     """Plant transformed benchmark items into documents of the corpus and scan with all detectors.
 
     Records recall and false alarms of each detector as the asset `scorecard`.
@@ -94,27 +82,23 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
             on_step=context.log.info,
         )
         picture = base64.b64encode(card.picture(shown_width=_DIALOG_WIDTH).encode()).decode()
-        context.log_event(
-            AssetMaterialization(
-                "scorecard",
-                metadata={
-                    "detectors": _totals(card.marks),
-                    "recall": MetadataValue.md(recall_table(card.marks, has_intervals=False)),
-                    "plot": MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
-                    "planted": card.corpus.n_documents - card.corpus.n_background,
-                    "background": card.corpus.n_background,
-                    "folder": MetadataValue.path(folder),
-                },
-            )
-        )
+        metadata: Metadata = {
+            "detectors": _totals(card.marks),
+            "recall": dg.MetadataValue.md(recall_table(card.marks, has_intervals=False)),
+            "plot": dg.MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
+            "planted": card.corpus.n_documents - card.corpus.n_background,
+            "background": card.corpus.n_background,
+            "folder": dg.MetadataValue.path(folder),
+        }
+        context.log_event(dg.AssetMaterialization("scorecard", metadata=metadata))
 
 
-@job(name="scorecard", description="Make the asset `scorecard`.")
+@dg.job(name="scorecard", description="Make the asset `scorecard`.")
 def scorecard_job() -> None:
     plant_and_scan()
 
 
-def _totals(marks: "Marks") -> MetadataValue:
+def _totals(marks: "Marks") -> dg.MetadataValue:
     return preview(
         [
             {

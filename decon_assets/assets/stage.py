@@ -9,23 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
 
+import dagster as dg
 import pyarrow as pa
-from dagster import (
-    AssetDep,
-    AssetExecutionContext,
-    AssetsDefinition,
-    AssetSpec,
-    BackfillPolicy,
-    DagsterInstance,
-    DynamicPartitionsDefinition,
-    MultiPartitionsDefinition,
-    asset,
-)
-from dagster import Config as RunConfig
 
 from decon_assets.assets.gates import failed_checks
-from decon_assets.assets.lineage import Column, columns
-from decon_assets.assets.metadata import OWNERS, Metadata
+from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_CELLS, PACK
 from decon_assets.resources import Decon
@@ -37,13 +25,9 @@ from decon_core.storage.store import Store
 # Whether a whole asset is missing; or the keys of its missing partitions; or, for a grid, those of
 # each pack.
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
-Partitions = DynamicPartitionsDefinition | MultiPartitionsDefinition
-Body = Callable[[AssetExecutionContext, Config, Store], Metadata | None]
+Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
+Body = Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]
 Problems = Callable[[Config, Store], Sequence[Problem]]
-
-
-def _no_problems(_: Config, __: Store) -> Sequence[Problem]:
-    return ()
 
 
 @dataclass(frozen=True)
@@ -67,42 +51,49 @@ def stage(
     missing: Callable[[Plan], Missing],
     group: str,
     kind: str,
-    deps: Sequence[AssetDep | AssetsDefinition | AssetSpec] = (),
+    deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec] = (),
     partitions_def: Partitions | None = None,
     schema: pa.Schema | None = None,
     origins: Mapping[str, Column] | None = None,
     code_version: str = "1",
     pool: str | None = None,
-    run_config: type[RunConfig] | None = None,
+    run_config: type[dg.Config] | None = None,
     is_required: bool = False,
     priority: int = 0,
-    remarks: Problems = _no_problems,
-    unmet: Problems = _no_problems,
-) -> Callable[[Body], AssetsDefinition]:
+    remarks: Problems = lambda *_: (),
+    unmet: Problems = lambda *_: (),
+) -> Callable[[Body], dg.AssetsDefinition]:
     """Declare an asset of the pipeline.
 
     Its function is called with the run's context, the configuration and the open store, when no
     upstream check blocks it; what it returns is the metadata of an unpartitioned asset.
     """
 
-    def declare(body: Body) -> AssetsDefinition:
-        name = body.__name__
-        STAGES[name] = Stage(
-            name, missing, _dimensions(partitions_def), is_required, priority, remarks, unmet
-        )
+    dimensions: tuple[str, ...] = ()
+    backfill_policy = None
+    if isinstance(partitions_def, dg.MultiPartitionsDefinition):
+        dimensions = PACK, *sorted({*partitions_def.partition_dimension_names} - {PACK})
+        backfill_policy = dg.BackfillPolicy.multi_run(MOST_CELLS)
+    elif partitions_def:  # without a policy, each partition of a backfill would be a run of its own
+        dimensions = (partitions_def.name or "",)
+        backfill_policy = dg.BackfillPolicy.single_run()
 
-        def execute(context: AssetExecutionContext, decon: Decon) -> None:
+    def declare(body: Body) -> dg.AssetsDefinition:
+        name = body.__name__
+        STAGES[name] = Stage(name, missing, dimensions, is_required, priority, remarks, unmet)
+
+        def execute(context: dg.AssetExecutionContext, decon: Decon) -> None:
             with dagster_failures(), decon.writable_store() as (config, store):
                 require_unblocked(context.instance, decon.gates_of(name), config, store)
                 if metadata := body(context, config, store):
                     context.add_asset_metadata(metadata)
 
-        return asset(
+        return dg.asset(
             name=name,
             description=cleandoc(body.__doc__ or ""),
-            deps=[one if isinstance(one, AssetDep) else AssetDep(one) for one in deps],
+            deps=[one if isinstance(one, dg.AssetDep) else dg.AssetDep(one) for one in deps],
             partitions_def=partitions_def,
-            backfill_policy=_backfill_policy(partitions_def),
+            backfill_policy=backfill_policy,
             pool=pool,
             group_name=group,
             owners=OWNERS,
@@ -115,21 +106,8 @@ def stage(
     return declare
 
 
-def _dimensions(partitions: Partitions | None) -> tuple[str, ...]:
-    if isinstance(partitions, MultiPartitionsDefinition):
-        return PACK, *sorted({*partitions.partition_dimension_names} - {PACK})
-    return (partitions.name or "",) if partitions else ()
-
-
-def _backfill_policy(partitions: Partitions | None) -> BackfillPolicy | None:
-    """Return the policy for a backfill; without one, each partition would be a run of its own."""
-    if isinstance(partitions, MultiPartitionsDefinition):
-        return BackfillPolicy.multi_run(MOST_CELLS)
-    return BackfillPolicy.single_run() if partitions else None
-
-
 def require_unblocked(
-    instance: DagsterInstance, gates: Sequence[str], config: Config, store: Store
+    instance: dg.DagsterInstance, gates: Sequence[str], config: Config, store: Store
 ) -> None:
     """Raise IncompleteError if a blocking check of an upstream asset is failed, or a demand unmet.
 

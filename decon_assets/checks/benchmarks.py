@@ -6,11 +6,10 @@ from decon_assets.assets.benchmarks import idf_snapshot, index, records
 from decon_assets.assets.findings import result_of, result_of_inspection
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
-from decon_core.benchmarks.records import current_version
 from decon_core.errors import Problem
 from decon_core.index.idf import outdated_members
-from decon_core.index.parts import has_part, index_fingerprint, open_part
-from decon_core.inventory import benchmarks_of
+from decon_core.index.parts import index_fingerprint, open_part
+from decon_core.inventory import benchmarks_of, indexed_versions
 from decon_core.quality.store_faults import changed_faults_of_records
 from decon_core.quality.visibility import shortfalls, visibilities_of
 
@@ -42,13 +41,8 @@ def index_is_complete(decon: Decon) -> AssetCheckResult:
     config, store = decon.open_store()
     fingerprint = index_fingerprint(store, config.policy)
     problems, blind = [], []
-    for name in benchmarks_of(config):
-        if not store.current_records(name).is_file():
-            continue
-        version = current_version(store, name)
-        if not has_part(store, version, fingerprint):
-            continue
-        entries = open_part(store, version, fingerprint).entries
+    for version in indexed_versions(config, store):
+        name, entries = version.benchmark, open_part(store, version, fingerprint).entries
         if entries.dropped.size != version.n_records:
             found = f"{entries.dropped.size} records"
             problems.append(Problem(name, found, str(version.n_records)))

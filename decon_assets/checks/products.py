@@ -1,5 +1,7 @@
 """Checks of mixtures, blends and the report."""
 
+from itertools import product
+
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.findings import result_of, result_of_inspection
@@ -7,7 +9,6 @@ from decon_assets.assets.products import blend, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
 from decon_core.blends.verify import inspect_changed_blends
-from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
 from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
 from decon_core.mixtures.control import Matched
@@ -16,7 +17,7 @@ from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report
 from decon_core.scan.tiles import gaps_of, scan_fingerprint
-from decon_core.storage.store import Store, read_json
+from decon_core.storage.store import read_json
 from decon_core.wording import counted
 
 
@@ -37,18 +38,16 @@ def controls_match(decon: Decon) -> AssetCheckResult:
     """
     config, store = decon.open_store()
     problems = {}
-    for declared in (one for one in config.mixtures if one.take == "control"):
-        for pack in list_packs(store):
-            path = store.mixture(declared.name, pack.name) / MANIFEST
-            for value in (read_json(path)["control"] or ()) if path.is_file() else ():
-                matched = Matched(**value)
-                if not matched.is_near:  # the same in all packs of a source
-                    problems[declared.name, matched.source] = Problem(
-                        f"{declared.name}, {matched.source}",
-                        f"{counted(matched.n_drawn, 'document')}, "
-                        f"{counted(matched.n_drawn_tokens, 'token')}",
-                        f"{matched.n_documents} and {matched.n_tokens}",
-                    )
+    controls = [one.name for one in config.mixtures if one.take == "control"]
+    for name, pack in product(controls, list_packs(store)):
+        path = store.mixture(name, pack.name) / MANIFEST
+        for value in (read_json(path)["control"] or ()) if path.is_file() else ():
+            one = Matched(**value)
+            if not one.is_near:  # the same in all packs of a source
+                n_tokens = counted(one.n_drawn_tokens, "token")
+                found = f"{counted(one.n_drawn, 'document')}, {n_tokens}"
+                where, expected = f"{name}, {one.source}", f"{one.n_documents} and {one.n_tokens}"
+                problems[where] = Problem(where, found, expected)
     return result_of([*problems.values()], is_warning=True)
 
 
@@ -77,23 +76,15 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
         scan = scan_fingerprint(store, config.policy)
     except DeconError as error:
         return result_of([*problems, *error.problems])
-    problems += [
-        Problem(
-            f"{one.pack.name}: {one.shard.name}",
-            f"not scanned against {', '.join(one.lacking)} ({one.reason})",
-            "a tile",
-            one.cause.remedy,
-        )
-        for one in gaps_of(store, list_packs(store), versions, scan)
-    ]
-    return result_of([*problems, *_faults_of_report(config, store)])
-
-
-def _faults_of_report(config: Config, store: Store) -> list[Problem]:
+    for one in gaps_of(store, list_packs(store), versions, scan):
+        where = f"{one.pack.name}: {one.shard.name}"
+        found = f"not scanned against {', '.join(one.lacking)} ({one.reason})"
+        problems.append(Problem(where, found, "a tile", one.cause.remedy))
     try:
-        return list(faults_of_report(builder_of(config, store)))
+        problems += [*faults_of_report(builder_of(config, store))]
     except DeconError as error:
-        return list(error.problems)
+        problems += error.problems
+    return result_of(problems)
 
 
 @asset_check(asset=report)

@@ -2,8 +2,7 @@
 
 from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.findings import result_of_inspection
-from decon_assets.assets.inspections import inspect_canaries, inspect_ledgers
+from decon_assets.assets.findings import inspect_canaries, inspect_ledgers, result_of_inspection
 from decon_assets.assets.scanning import scan
 from decon_assets.resources import Decon
 from decon_core.inventory import list_packs

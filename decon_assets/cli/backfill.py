@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
+from dagster import AssetKey, DagsterInstance
+
+from decon_assets.assets.metadata import RATE
 from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, option, repeatable
 from decon_assets.cli.pipeline import stage_lines
 from decon_assets.cli.serve import export_workers
 from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.partitions import MOST_CELLS
+from decon_assets.instance.home import home_for, open_instance
+from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, aligned
+from decon_assets.planning import Materialized, State, grid_requests, unscanned_or_unknown
+from decon_core import inventory
+from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import load_config
+from decon_core.config.open_store import open_store
+from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
+from decon_core.index.parts import has_part, index_fingerprint
+from decon_core.plan import unscanned
 from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
@@ -32,21 +48,7 @@ def backfill(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Scan the cells of the grid (packs by benchmarks) that have no tile.
-
-    Use it to scan a new benchmark or pack step by step. Benchmarks and packs are registered first,
-    and missing records and indexes are built. Each shard is read once for all the benchmarks that
-    it was not scanned for. Existing tiles are kept, so a backfill that was stopped continues where
-    it was. `decon-assets run` then updates mixtures and the report.
-
-    Examples:
-      decon-assets backfill --missing --dry-run          what is missing, and how long it would take
-      decon-assets backfill --benchmark mmlu_pro         a new benchmark
-      decon-assets backfill --benchmark 'mmlu*' --pack 'web-*'
-      decon-assets backfill --missing --cells-per-run 200
-
-    The same in the UI: asset `scan`, "Materialize", "missing partitions only".
-    """
+    """Scan the cells of the grid (packs by benchmarks) that have no tile."""
     if not (benchmark or pack or missing):
         warn("choose cells: --benchmark NAME, --pack NAME, or --missing for all")
         return 2
@@ -54,19 +56,17 @@ def backfill(
         warn(f"--cells-per-run: {cells_per_run} is not 1 or more")
         return 2
     load_config(config)  # fail before a history is created beside a missing file
-    patterns = {"benchmark": benchmark, "pack": pack}
-    if dry_run:
-        _say_cost(config, patterns, most_cells=cells_per_run, may_retire=retire)
-        return 0
-    from decon_assets.instance.home import home_for, open_instance
-    from decon_assets.planning import State, unscanned_or_unknown
-    from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     def wanted(state: State) -> Mapping[str, Collection[str]]:
         benchmarks = _chosen("benchmark", state.benchmarks, benchmark)
         packs = _chosen("pack", [one.name for one in state.packs], pack)
         unscanned = unscanned_or_unknown(state)
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
+
+    if dry_run:
+        _say_cost(config, wanted, most_cells=cells_per_run, may_retire=retire)
+        return 0
+    from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     export_workers(workers)
     with open_instance(home_for(config)) as instance:
@@ -81,43 +81,6 @@ def backfill(
     return 0
 
 
-def _say_cost(
-    config: Path,
-    patterns: Mapping[str, Collection[str]],
-    *,
-    most_cells: int,
-    may_retire: bool,
-) -> None:
-    from decon_assets.cli.cost import cost_of
-    from decon_assets.instance.home import home_for
-    from decon_core.inventory import CELL_SECONDS
-
-    cost = cost_of(
-        load_config(config),
-        home=home_for(config),
-        chosen=lambda kind, names: _chosen(kind, names, patterns[kind]),
-        most_cells=most_cells,
-        may_retire=may_retire,
-    )
-    if not cost.n_cells:
-        say("nothing is missing")
-        return
-    rate = cost.mb_per_second or _ASSUMED_MB_PER_SECOND
-    source = "rate of the last scan" if cost.mb_per_second else "assumed: nothing was scanned yet"
-    reading, logging = cost.n_bytes / 1e6 / rate, cost.n_cells * CELL_SECONDS
-    say_table(
-        ("benchmark", "packs", "shards", "MB on disk"),
-        [(name, *counts) for name, counts in cost.by_benchmark.items()],
-    )
-    n_cells, n_packs = counted(cost.n_cells, "cell"), counted(cost.n_packs, "pack")
-    say(f"\n{n_cells} in {n_packs}, {counted(cost.n_runs, 'run')}")
-    say(f"{counted(cost.n_shards, 'shard')} to read once, {cost.n_bytes / 1e6:.1f} MB on disk")
-    say(f"reading: {_duration(reading)} at {rate:.1f} MB/s ({source})")
-    say(f"Dagster's events: {_duration(logging)} at {CELL_SECONDS * 1000:.0f} ms per cell")
-    for note in cost.notes:
-        say(note)
-
-
 def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set[str]:
     """Return the names that match any pattern, or all without patterns."""
     if not patterns:
@@ -130,6 +93,112 @@ def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set
     if problems:
         raise ConfigError(problems)
     return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
+
+
+# Dry run ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _AsRegistered(Materialized):
+    """What Dagster has recorded, with the partitions as they will be after a registration."""
+
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def order(self, dimension: str) -> Sequence[str]:
+        return aligned(super().order(dimension), self.names[dimension])
+
+
+@dataclass(frozen=True)
+class _BeforeIndexing(State):
+    """A state in which records and indexes may still be missing."""
+
+    @cached_property
+    def versions(self) -> list[Version]:
+        """The benchmarks whose index is current, so that existing tiles count."""
+        if not self.store.current_snapshot.is_file():
+            return []
+        stale = set(inventory.stale_benchmarks(self.config, self.store))
+        found = [current_version(self.store, name) for name in self.benchmarks if name not in stale]
+        index = index_fingerprint(self.store, self.config.policy)
+        return [version for version in found if has_part(self.store, version, index)]
+
+
+def _say_cost(
+    path: Path,
+    wanted: Callable[[State], Mapping[str, Collection[str]]],
+    *,
+    most_cells: int,
+    may_retire: bool,
+) -> None:
+    """Print what a backfill would read; it changes nothing and raises the backfill's errors.
+
+    It includes cells without a tile and cells that Dagster does not know (docs/decisions, 0012).
+    """
+    config = load_config(path)
+    store = open_store(config)
+    plan = inventory.plan_registration(config, store)
+    if not may_retire:
+        inventory.require_most_there(plan, store)
+    names = {
+        BENCHMARK: [*inventory.benchmarks_of(config)],
+        PACK: [pack.name for pack in plan.current],
+    }
+    with _history(home_for(path)) as instance:
+        known = _AsRegistered(instance, names=names)
+        state = _BeforeIndexing(config, store, tuple(plan.current), known)
+        cells = wanted(state)
+        n_runs = len(grid_requests(state, "scan", cells, most_cells=most_cells))
+        known_rate = _last_rate(instance)
+    n_cells = sum(map(len, cells.values()))
+    if not n_cells:
+        say("nothing is missing")
+        return
+    missing: defaultdict[str, list[Shard]] = defaultdict(list)
+    for name, pack, shard in unscanned(state):
+        if name in cells.get(pack, ()):
+            missing[name].append(shard)
+    rows = []
+    for name in sorted(set().union(*cells.values())):
+        n_shards, n_bytes = _to_read(missing[name])
+        n_packs = sum(name in of_pack for of_pack in cells.values())
+        rows.append((name, n_packs, n_shards, round(n_bytes / 1e6, 1)))
+    say_table(("benchmark", "packs", "shards", "MB on disk"), rows)
+    of_packs = counted(sum(map(bool, cells.values())), "pack")
+    say(f"\n{counted(n_cells, 'cell')} in {of_packs}, {counted(n_runs, 'run')}")
+    n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
+    say(f"{counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
+    rate = known_rate or _ASSUMED_MB_PER_SECOND
+    source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
+    say(f"reading: {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
+    logging = _duration(n_cells * inventory.CELL_SECONDS)
+    say(f"Dagster's events: {logging} at {inventory.CELL_SECONDS * 1000:.0f} ms per cell")
+    if plan.new:
+        say(f"not registered yet: {counted(len(plan.new), 'new shard')}")
+
+
+def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:
+    """Return the number of shards and their bytes, counting identical shards once."""
+    sizes = {shard.fingerprint: shard.n_bytes for shard in shards}
+    return len(sizes), sum(sizes.values())
+
+
+@contextmanager
+def _history(home: Path) -> Iterator[DagsterInstance]:
+    """Open Dagster's history; an empty one if there is none yet."""
+    exists = (home / "dagster.yaml").is_file()
+    opened = DagsterInstance.from_config(str(home)) if exists else DagsterInstance.ephemeral()
+    with opened as instance:
+        yield instance
+
+
+def _last_rate(instance: DagsterInstance) -> float | None:
+    """Return the megabytes per second of the last scan that read a shard."""
+    for record in instance.fetch_materializations(AssetKey("scan"), limit=MOST_CELLS).records:
+        event = record.asset_materialization
+        value = event.metadata[RATE].value if event and RATE in event.metadata else None
+        if isinstance(value, int | float) and value > 0:
+            return float(value)
+    return None
 
 
 def _duration(seconds: float) -> str:

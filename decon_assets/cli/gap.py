@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import ConfigPath, option, repeatable
+from decon_assets.cli.options import ConfigPath, option, optional, repeatable
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
@@ -14,7 +14,6 @@ from decon_core.errors import format_problems
 from decon_core.report.open import coverage_of
 
 if TYPE_CHECKING:
-    from decon_core.benchmarks import Recipe
     from decon_core.report.score_gap.account import ScoreGaps
 
 _MOST_SUBSETS = 40
@@ -23,49 +22,34 @@ _MOST_SUBSETS = 40
 def gap(
     *,
     results: list[Path] = option("files of results, or folders of them", "PATH..."),
-    report: Path | None = option(
-        "a report's database (default: contamination.duckdb of the configuration)",
-        "FILE",
-        default=None,
+    report: Path | None = optional(
+        "a report's database (default: contamination.duckdb of the configuration)", "FILE"
     ),
     task: list[str] = repeatable(
         "the benchmark of a task whose name does not begin with the benchmark's; * in NAME "
         "matches anything",
         "NAME=BENCHMARK[:SPLIT]",
     ),
-    out: Path | None = option("write gap.json, gap.csv, gap.md", "DIR", default=None),
+    out: Path | None = optional("write gap.json, gap.csv, gap.md", "DIR"),
     config: ConfigPath,
 ) -> int:
-    """Compare the scores of models on leaked items with their scores on the other items.
-
-    Results are files with one row per item, or folders of such files:
-      lm-evaluation-harness   samples_*.jsonl, from --log_samples
-      OLMES                   task-*-predictions.jsonl, with ...-requests.jsonl in the same folder
-      lighteval               details_*.parquet, from --save-details
-      a table                 .csv, .tsv or .jsonl with columns named `benchmark` or `task`; `index`
-                              (instance_index in the split), `id` (fingerprint of a record) or
-                              `question`; `score`; optionally model, filter, metric, split
-
-    Rows are joined to items by their texts, or by index if no text contradicts it and the results
-    cover the whole split. Rows that could not be read or joined are counted and listed.
-
-    Examples:
-      decon-assets gap --results lm_eval_out/ --out gap
-      decon-assets gap --results scores.csv --report contamination.duckdb
-      decon-assets gap --results out/ --task "arc_c*=arc_challenge:test" --task gsm8k_cot=gsm8k
-
-    A gap is a correlation: leaked items may be easier, or better known.
-
-    Exit codes: 0 done, 1 no row could be joined with the report or the report is incomplete, 2 an
-    input is wrong.
-    """
+    """Compare the scores of models on leaked items with their scores on the other items."""
+    from decon_core.benchmarks import catalog, load_recipes
     from decon_core.report.score_gap.account import score_gap
     from decon_core.report.score_gap.page import WARNING, write
 
+    recipes = dict(catalog())  # they read the raw rows that harnesses keep in their results
+    for path in load_config(config).recipes if config.is_file() else ():
+        recipes |= load_recipes(path)
     report = report or open_store(load_config(config)).report
-    account = score_gap(results, report, tasks=task, recipes=_recipes(config))
+    account = score_gap(results, report, tasks=task, recipes=recipes)
     _say_tables(account)
-    _warn_of_left_out(account)
+    if account.problems:
+        warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
+    if account.earlier:
+        warn(f"\nignored, as repeated later: {', '.join(account.earlier)}")
+    if account.others:
+        warn(f"\nignored: {len(account.others)} other files of these folders")
     if out:
         write(account, out)
         say(f"\n{out / 'gap.md'}")
@@ -74,16 +58,6 @@ def gap(
     if notice:
         warn(f"\n{notice}")
     return 0 if not notice and any(count.ways for count in account.joins) else 1
-
-
-def _recipes(config: Path) -> Mapping[str, Recipe]:
-    """Return the recipes, which read the raw rows that harnesses keep in their results."""
-    from decon_core.benchmarks import catalog, load_recipes
-
-    recipes = dict(catalog())
-    for path in load_config(config).recipes if config.is_file() else ():
-        recipes |= load_recipes(path)
-    return recipes
 
 
 def _say_tables(account: ScoreGaps) -> None:
@@ -104,12 +78,3 @@ def _say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table without its empty columns."""
     kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
     say_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
-
-
-def _warn_of_left_out(account: ScoreGaps) -> None:
-    if account.problems:
-        warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
-    if account.earlier:
-        warn(f"\nignored, as repeated later: {', '.join(account.earlier)}")
-    if account.others:
-        warn(f"\nignored: {len(account.others)} other files of these folders")

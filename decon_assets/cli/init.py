@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -36,24 +36,28 @@ def init(
     ),
     force: bool = flag("--force", "overwrite existing files"),
 ) -> int:
-    """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
-
-    Use it to start a project. The file has sources with folder, pattern and fields, shards per
-    pack, and every other setting as a comment. Benchmark files without a recipe get a guessed one,
-    in an evals.yaml beside them: check it.
-
-    Examples:
-      decon-assets init --corpus shards/ --evals benchmarks/
-      decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
-    """
+    """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them."""
     sources, left_out, recipes, written = _survey(corpus, evals)
     paths = [*recipes, *(file.path for file in written)]
     names = _benchmark_names(sources, recipes, written)
     text = settings_text(sources, paths, folder=out.absolute().parent)
-    _require_free([out, *(file.path for file in written)], force=force)
-    _write({**{file.path: file.text for file in written}, out: text})
+    texts = {**{file.path: file.text for file in written}, out: text}
+    problems = [
+        Problem(str(path), "an existing file", "a new file", "use --force to overwrite it")
+        for path in (out, *(file.path for file in written))
+        if path.exists() and not force
+    ]
+    if problems:
+        raise ConfigError(problems)
+    with ExitStack() as drafts:  # all files, or none if one cannot be written
+        for path, content in texts.items():
+            drafts.enter_context(atomic_path(path)).write_text(content, encoding="utf-8")
     for file in written:
-        _say_written(file)
+        if file.names_of_records:
+            read = ", ".join(file.names_of_records)
+            say(f"{file.path}: {read}: normalized records, read unchanged")
+        if guessed := [name for name in file.names if name not in file.names_of_records]:
+            say(f"{file.path}: guessed recipes for {', '.join(guessed)}: check them")
     for source in sources:
         n_shards = counted(len(source.files), "shard")
         say(f"source {source.source.name}: {n_shards}, {size(source.n_bytes)}")
@@ -70,15 +74,6 @@ def init(
     return 0
 
 
-def _say_written(file: RecipeDraft) -> None:
-    guessed = [name for name in file.names if name not in file.names_of_records]
-    if file.names_of_records:
-        names = ", ".join(file.names_of_records)
-        say(f"{file.path}: {names}: normalized records, read unchanged")
-    if guessed:
-        say(f"{file.path}: guessed recipes for {', '.join(guessed)}: check them")
-
-
 def _benchmark_names(
     sources: Sequence[SourceFinding], recipes: Sequence[Path], written: Sequence[RecipeDraft]
 ) -> Collection[str]:
@@ -93,15 +88,13 @@ def _benchmark_names(
         try:
             return benchmarks_of(load_config(config))
         except DeconError as error:
-            raise InputError([_with_path(each, drafts) for each in error.problems]) from None
-
-
-def _with_path(problem: Problem, drafts: Mapping[Path, RecipeDraft]) -> Problem:
-    """Replace the paths of drafts with those of the files that they will be."""
-    where = problem.where
-    for draft, file in drafts.items():
-        where = where.replace(str(draft), str(file.path))
-    return replace(problem, where=where)
+            problems = list(error.problems)
+            for draft, file in drafts.items():  # name the files that the drafts will be
+                problems = [
+                    replace(one, where=one.where.replace(str(draft), str(file.path)))
+                    for one in problems
+                ]
+            raise InputError(problems) from None
 
 
 def _survey(
@@ -109,36 +102,14 @@ def _survey(
 ) -> tuple[list[SourceFinding], list[str], list[Path], list[RecipeDraft]]:
     """Return sources, files left out, recipe files, and files to write; raise for all problems."""
     problems: list[Problem] = []
-    sources: list[SourceFinding] = []
-    recipes: list[Path] = []
-    written: list[RecipeDraft] = []
-    left_out: list[str] = []
     try:
         sources, left_out = survey_corpus(corpus)
     except DeconError as error:
         problems += error.problems
     try:
         recipes, written, unread = survey_benchmarks(evals)
-        left_out += unread
     except DeconError as error:
         problems += error.problems
     if problems:
         raise InputError(problems)
-    return sources, left_out, recipes, written
-
-
-def _require_free(paths: Sequence[Path], *, force: bool) -> None:
-    problems = [
-        Problem(str(path), "an existing file", "a new file", "use --force to overwrite it")
-        for path in paths
-        if path.exists() and not force
-    ]
-    if problems:
-        raise ConfigError(problems)
-
-
-def _write(texts: Mapping[Path, str]) -> None:
-    """Write all files, or none if one cannot be written."""
-    with ExitStack() as drafts:
-        for path, text in texts.items():
-            drafts.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
+    return sources, [*left_out, *unread], recipes, written

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, option
+from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, optional
 from decon_assets.cli.serve import export_workers
 from decon_assets.cli.terminal.output import Say, say, say_table, warn
 from decon_assets.runner.active_run import active_run
@@ -27,6 +29,7 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
+    from decon_core.plan import Plan
     from decon_core.report.truth import BenchmarkScore, PhenomenonScore
 
 _NAME = "decon-assets"
@@ -54,23 +57,7 @@ def run(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Register benchmarks and packs, and build everything that is missing or out of date.
-
-    This is records, idf snapshot, indexes, the missing cells of the scan, mixtures, blends, the
-    report and its page. Run it again after any change of the corpus, the benchmarks or decon.toml:
-    a second run builds only what is missing or out of date, and continues a stopped one.
-
-    An unreadable shard blocks only what depends on it: mixtures of its pack, controls of its
-    source, and blends. The report covers all other shards, and is marked as incomplete.
-
-    Examples:
-      decon-assets run
-      decon-assets run --config my/decon.toml --workers 8
-      decon-assets run --verify                 also rebuild damaged files
-
-    Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
-    wrong.
-    """
+    """Register benchmarks and packs, and build everything that is missing or out of date."""
     registered = _build(
         config, workers, verify=verify, refreeze=refreeze, may_retire=retire, is_verbose=verbose
     )
@@ -84,14 +71,7 @@ def run(
 
 
 def register(*, retire: Retire = False, config: ConfigPath) -> int:
-    """Register benchmarks and packs with Dagster, and build nothing.
-
-    The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` register
-    by themselves.
-
-    Examples:
-      decon-assets register && decon-assets dev
-    """
+    """Register benchmarks and packs with Dagster, and build nothing."""
     load_config(config)
     from decon_assets.assets.registration import register_outside
     from decon_assets.instance.home import home_for, open_instance
@@ -108,29 +88,24 @@ def status(
     verify: bool = flag("--verify", "read every file of the store, and list the damaged ones"),
     config: ConfigPath,
 ) -> int:
-    """Show what is scanned and built, and what changed on disk since; exit 1 if incomplete.
-
-    It changes nothing. `decon-assets run` builds what is missing.
-
-    Examples:
-      decon-assets status
-      decon-assets status --verify              also read every file of the store
-    """
+    """Show what is scanned and built, and what changed on disk since; exit 1 if incomplete."""
     loaded = load_config(config)
     store = open_store(loaded)
     if verify and _damaged_files(store, say):
         say(REMEDY)
         return 1
+    from decon_core.inventory import list_packs
+    from decon_core.plan import Plan
+
     running = active_run(config)
-    is_scanned = _status_of_scan(loaded, store)
-    is_complete = _status_of_products(loaded, store, is_running=running is not None) and is_scanned
+    plan = Plan(loaded, store, tuple(list_packs(store)))
+    is_scanned = _status_of_scan(plan)
+    is_complete = _status_of_products(plan, is_running=running is not None) and is_scanned
     if is_complete:  # what has no line of its own above
         from decon_assets import graph
         from decon_assets.planning import missing_stages
-        from decon_core.inventory import list_packs
-        from decon_core.plan import Plan
 
-        for name in missing_stages(Plan(loaded, store, tuple(list_packs(store))), graph.GRAPH):
+        for name in missing_stages(plan, graph.GRAPH):
             say(f"  {name}: missing or outdated")
             is_complete = False
     remedy = running or "`decon-assets run` builds what is missing"
@@ -140,21 +115,14 @@ def status(
 
 def demo(
     *,
-    truth: Path | None = option(
-        "the truth file (default: truth.jsonl beside the configuration)", "FILE", default=None
+    truth: Path | None = optional(
+        "the truth file (default: truth.jsonl beside the configuration)", "FILE"
     ),
     verbose: Verbose = False,
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Run a project that has a truth file, and compare the result with it.
-
-    The truth file lists leaks that were planted into the corpus, as for the sample data. The
-    command fails if a planted leak was not found, or if there is a false alarm.
-
-    Examples:
-      decon-assets demo --config data/decon.toml
-    """
+    """Run a project that has a truth file, and compare the result with it."""
     from decon_core.report.truth import compare
 
     started = time.monotonic()
@@ -167,14 +135,13 @@ def demo(
     store = open_store(load_config(config))
     benchmarks, phenomena = compare(store.report, truth)
     say_truth(benchmarks, phenomena)
-    typed = f"{_program()} report --config {config}"
-    say(f"report: {store.report}  (print its tables: {typed})")
+    # The program as it was called: it may not be on the PATH.
+    program = sys.argv[0] if Path(sys.argv[0]).name == _NAME else _NAME
+    say(f"report: {store.report}  (print its tables: {program} report --config {config})")
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     say(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
-    is_right = all(
-        score.n_found == score.n_planted and not score.n_false_alarms for score in benchmarks
-    )
-    return 0 if is_right else 1
+    is_wrong = any(one.n_found != one.n_planted or one.n_false_alarms for one in benchmarks)
+    return 1 if is_wrong else 0
 
 
 def _build(
@@ -207,10 +174,24 @@ def _build(
             )
         except PipelineError as error:
             warn(error)
-            _say_incomplete(config)
+            store = Store(load_config(config).store)
+            with suppress(DeconError):  # there is no report, or one of another version
+                coverage = coverage_of(store.report)
+                if not coverage.is_complete:
+                    say(f"\n{coverage.notice}")
+                    say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
+                    say(f"page: {store.report_page}")
             return None
-    with suppress(duckdb.Error):  # another program may have the new report open already
-        _say_unreadable(registered.store.report)
+    with (
+        suppress(duckdb.Error),  # another program may have the new report open already
+        duckdb.connect(str(registered.store.report), read_only=True) as connection,
+    ):
+        (n,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
+        if n:
+            say(
+                f"\n{counted(n, 'row')} could not be read, so no mixture has them; for the list: "
+                'decon-assets report --query "FROM unreadable"'
+            )
     with suppress(StaleError, MissingError):  # for the same reason
         say(f"\n{format_headline(registered.store.report)}")
     return registered
@@ -234,29 +215,6 @@ def _say_products(registered: Registration) -> None:
             say(f"{kind}: {folders[0]}")
         elif folders:
             say(f"{kind}s: {folders[0].parent} ({len(folders)} of them: decon-assets {kind} list)")
-
-
-def _say_unreadable(report: Path) -> None:
-    import duckdb
-
-    with duckdb.connect(str(report), read_only=True) as connection:
-        (n_unreadable,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
-    if n_unreadable:
-        say(
-            f"\n{counted(n_unreadable, 'row')} could not be read, so no mixture has them; for the "
-            'list: decon-assets report --query "FROM unreadable"'
-        )
-
-
-def _say_incomplete(config: Path) -> None:
-    """Print where the incomplete report of a failed run is, if there is one."""
-    store = Store(load_config(config).store)
-    with suppress(DeconError):  # there is no report, or one of another version
-        coverage = coverage_of(store.report)
-        if not coverage.is_complete:
-            say(f"\n{coverage.notice}")
-            say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
-            say(f"page: {store.report_page}")
 
 
 def remove_damaged_files(config: Config, say: Say) -> None:
@@ -291,35 +249,29 @@ def _damaged_files(store: Store, say: Say) -> list[Problem]:
     return problems
 
 
-def _status_of_scan(config: Config, store: Store) -> bool:
+def _status_of_scan(plan: Plan) -> bool:
     """Print what is registered and scanned; return whether all of it is up to date."""
+    from decon_core import inventory
     from decon_core.benchmarks.records import current_version
     from decon_core.index.idf import outdated_members
-    from decon_core.inventory import (
-        benchmarks_of,
-        grid_warning,
-        list_packs,
-        plan_registration,
-        stale_benchmarks,
-    )
-    from decon_core.scan.tiles import missing_tiles, refused, scan_fingerprint
+    from decon_core.scan.tiles import missing_tiles, refused
 
-    packs = list_packs(store)
+    config, store, packs = plan.config, plan.store, plan.packs
     n_shards = sum(len(pack.shards) for pack in packs)
     say(f"{counted(len(packs), 'pack')}, {counted(n_shards, 'shard')} registered")
-    plan = plan_registration(config, store)
-    for path in plan.gone:
+    found = inventory.plan_registration(config, store)
+    for path in found.gone:
         say(f"  {path}: removed or changed since it was registered")
-    for path in plan.new:
+    for path in found.new:
         say(f"  {path}: new or changed, not registered yet")
-    for old, new in plan.renamed:
+    for old, new in found.renamed:
         say(f"  {old}: renamed to {new} since it was registered")
-    if warning := grid_warning(config, plan.current):
+    if warning := inventory.grid_warning(config, found.current):
         say(f"warning: {warning}")
-    is_complete = bool(packs) and not (plan.new or plan.gone or plan.renamed)
-    stale = stale_benchmarks(config, store)
+    is_complete = bool(packs) and not (found.new or found.gone or found.renamed)
+    stale = inventory.stale_benchmarks(config, store)
     has_snapshot = store.current_snapshot.is_file()
-    for name in benchmarks_of(config):
+    for name in plan.benchmarks:
         n_missing = n_shards
         if not store.current_records(name).is_file():
             state = "no records yet"
@@ -328,8 +280,7 @@ def _status_of_scan(config: Config, store: Store) -> bool:
         elif not has_snapshot:
             state = "no idf snapshot yet"
         else:
-            scan = scan_fingerprint(store, config.policy)
-            n_missing = len(missing_tiles(store, packs, [current_version(store, name)], scan))
+            n_missing = len(missing_tiles(store, packs, [current_version(store, name)], plan.scan))
             state = f"{n_shards - n_missing} of {counted(n_shards, 'shard')} scanned"
         say(f"  {name}: {state}")
         is_complete &= n_missing == 0
@@ -340,62 +291,47 @@ def _status_of_scan(config: Config, store: Store) -> bool:
     return is_complete
 
 
-def _status_of_products(config: Config, store: Store, *, is_running: bool) -> bool:
+def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     """Print which mixtures, blends and report are up to date; return whether all are."""
-    from decon_core.inventory import blender_of, list_packs
-    from decon_core.report.build import is_current
+    from decon_core.plan import missing_blends, missing_shares, needs_report
     from decon_core.scan.tiles import gaps_of
 
-    packs = list_packs(store)
+    n_packs = counted(len(plan.packs), "pack")
     try:
-        blender = blender_of(config, store)
-        builder = blender.builder
-        n_built_of = {
-            mixture.name: sum(builder.is_current(mixture, pack) for pack in packs)
-            for mixture in config.mixtures
-        }
+        unmixed = Counter(chain.from_iterable(missing_shares(plan).values()))
     except DeconError as error:
         is_early = is_running or isinstance(error, MissingError)
         say("  mixtures, blends, report: not built yet" if is_early else f"  {error}")
         return False
-    for name, n_built in n_built_of.items():
-        say(f"  mixture {name}: {n_built} of {counted(len(packs), 'pack')} up to date")
-    are_blended = [blender.is_current(blend) for blend in blender.blends]
-    if are_blended:
-        say(f"  blends: {sum(are_blended)} of {len(are_blended)} up to date")
-    is_reported = is_current(blender, config.showing)
-    is_scanned = not gaps_of(store, packs, builder.versions, builder.reader.scan)
+    for one in plan.config.mixtures:
+        say(f"  mixture {one.name}: {len(plan.packs) - unmixed[one.name]} of {n_packs} up to date")
+    unblended, n_blends = missing_blends(plan), len(plan.config.blends)
+    if n_blends:
+        say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
+    is_reported = not needs_report(plan)
+    is_scanned = not gaps_of(plan.store, plan.packs, plan.builder.versions, plan.scan)
     coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
-    has_page = store.report_page.is_file()
+    has_page = plan.store.report_page.is_file()
     if not has_page:
         say("  page of the report: missing")
-    is_mixed = all(n_built == len(packs) for n_built in n_built_of.values())
-    return is_mixed and all(are_blended) and is_reported and has_page
+    return not unmixed and not unblended and is_reported and has_page
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:
     """Print planted and found leaks, by benchmark and by phenomenon."""
     say()
-    say_table(
-        ("benchmark", "items", "leaked", "planted", "found", "false alarms"),
-        [
-            (s.benchmark, s.n_items, s.n_leaked, s.n_planted, s.n_found, s.n_false_alarms)
-            for s in benchmarks
-        ],
-    )
+    heads = ("benchmark", "items", "leaked", "planted", "found", "false alarms")
+    rows: list[tuple[object, ...]] = [
+        (s.benchmark, s.n_items, s.n_leaked, s.n_planted, s.n_found, s.n_false_alarms)
+        for s in benchmarks
+    ]
+    say_table(heads, rows)
     say(_BENCHMARK_LEGEND)
-    say_table(
-        ("", "phenomenon", "n", "flagged", "expected", "wrong"),
-        [
-            (s.kind.replace("_", " "), s.phenomenon, s.n, s.n_flagged, s.n_expected, s.n_wrong)
-            for s in phenomena
-        ],
-    )
+    heads = ("", "phenomenon", "n", "flagged", "expected", "wrong")
+    rows = [
+        (s.kind.replace("_", " "), s.phenomenon, s.n, s.n_flagged, s.n_expected, s.n_wrong)
+        for s in phenomena
+    ]
+    say_table(heads, rows)
     say(_PHENOMENON_LEGEND)
-
-
-def _program() -> str:
-    """Return the program as it was called: it may not be on the PATH."""
-    called = sys.argv[0] if sys.argv else ""
-    return called if Path(called).name == _NAME else _NAME

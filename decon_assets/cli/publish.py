@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-from decon_assets.cli.options import ConfigPath, ReportPath, flag, names_in, option, repeatable
+from decon_assets.cli.options import (
+    ConfigPath,
+    ReportPath,
+    flag,
+    names_in,
+    option,
+    optional,
+    repeatable,
+)
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_core.config.load import load_config
@@ -15,6 +24,7 @@ from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import incomplete_notice
 from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.wording import percent
 
 if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits
@@ -24,25 +34,10 @@ if TYPE_CHECKING:
 def card(
     *,
     report: ReportPath = None,
-    out: Path | None = option("write card.md and summary.json", "DIR", default=None),
+    out: Path | None = optional("write card.md and summary.json", "DIR"),
     config: ConfigPath,
 ) -> int:
-    """Write a report as a section for a dataset card.
-
-    It names the benchmarks, detectors and thresholds, the leaks per benchmark and source, what was
-    removed, what could not be detected, and how to repeat the scan. It contains no text of the
-    corpus or of a benchmark.
-
-    Examples:
-      decon-assets card                              print it, to paste into a README.md
-      decon-assets card --out published              published/card.md and published/summary.json
-      decon-assets card --report contamination.duckdb --out published
-
-    docs/publishing.md lists the fields of summary.json.
-
-    Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still
-    building it, 2 an input is wrong.
-    """
+    """Write a report as a section for a dataset card."""
     from decon_core.report.publish.card import CARD, SUMMARY, card_from, write_published
 
     summary = _summary(report, config)
@@ -62,57 +57,37 @@ def card(
 def check(
     *,
     report: ReportPath = None,
-    max_rate: float | None = option(
+    max_rate: float | None = optional(
         "maximum share of leaked items of each benchmark: 0.01 is one in a hundred; "
         "question-only items do not count",
         "SHARE",
-        default=None,
     ),
     benchmark: list[str] = repeatable("a different limit for this benchmark", "NAME=SHARE"),
-    max_document_rate: float | None = option(
-        "maximum share of documents with a leak", "SHARE", default=None
-    ),
-    max_question_only_rate: float | None = option(
+    max_document_rate: float | None = optional("maximum share of documents with a leak", "SHARE"),
+    max_question_only_rate: float | None = optional(
         "maximum share of question-only items of each benchmark: not leaked, but a document "
         "holds the question without its answer",
         "SHARE",
-        default=None,
     ),
     require: str = option(
         "benchmarks that must be in the report, comma-separated; * matches anything",
         "NAMES",
         default="",
     ),
-    least_indexable: float | None = option(
+    least_indexable: float | None = optional(
         "minimum share of a benchmark's items that some detector can find (default: "
         "evals.least_indexable_share, 0.5)",
         "SHARE",
-        default=None,
     ),
     by: Literal["point", "upper"] = option(
         "compare limits with the share, or with the upper end of its interval", default="point"
     ),
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
-    junit: Path | None = option("write the cases as JUnit XML", "FILE", default=None),
-    json: Path | None = option("write the cases as JSON", "FILE", default=None),
+    junit: Path | None = optional("write the cases as JUnit XML", "FILE"),
+    json: Path | None = optional("write the cases as JSON", "FILE"),
     config: ConfigPath,
 ) -> int:
-    """Fail when a report exceeds a limit, so that a CI build stops when too much leaked.
-
-    The check also fails if the answer is not known: a required benchmark is not in the report, too
-    few of its items can be found by any detector, rows could not be read, the report is empty, or
-    out of date with the corpus, benchmarks or policy (not checked with --report). If shards were
-    not scanned, a limit that holds for the others is "unknown", and the exit code is 1.
-
-    Examples:
-      decon-assets check --max-rate 0.01 --require mmlu,gsm8k
-      decon-assets check --max-rate 0.01 --benchmark gsm8k=0 --junit junit.xml
-      decon-assets check --max-rate 0.01 --by upper       the 95 % interval must be below the limit
-      decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
-      decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
-
-    Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong.
-    """
+    """Fail when a report exceeds a limit, so that a CI build stops when too much leaked."""
     from decon_core.report.publish.junit import junit_of
     from decon_core.report.publish.limits import Limits, cases_of
 
@@ -135,7 +110,14 @@ def check(
         with atomic_path(junit) as draft:
             draft.write_text(junit_of(cases), encoding="utf-8")
     if json:
-        write_plain_json(json, _as_json(cases, limits, summary))
+        named = ("made_by", "state", "scan_fingerprint", "detectors", "is_complete")
+        content = {
+            "is_passed": all(case.is_passed for case in cases),
+            "limits": asdict(limits),
+            "cases": [{**asdict(case), "is_passed": case.is_passed} for case in cases],
+            "report": {name: summary[name] for name in named},
+        }
+        write_plain_json(json, content)
     return _say_cases(cases, limits, summary)
 
 
@@ -180,32 +162,16 @@ _HEADS = (
 
 
 def _row(case: Case) -> Sequence[object]:
-    from decon_core.wording import percent
-
-    has_numbers = case.n_leaked is not None
+    has_leaked, has_questions = case.n_leaked is not None, case.n_question_only is not None
     return (
         "passed" if case.is_passed else "unknown" if case.is_unknown else "FAILED",
         case.name,
         "" if case.n is None else f"{case.n:,}",
-        "" if case.n_leaked is None else f"{case.n_leaked:,}",
-        percent(case.rate) if has_numbers else "",
-        f"{percent(case.low)} to {percent(case.high)}" if case.low is not None else "",
+        f"{case.n_leaked:,}" if has_leaked else "",
+        percent(case.rate) if has_leaked else "",
+        "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
         "" if case.limit is None else percent(case.limit),
-        "" if case.n_question_only is None else f"{case.n_question_only:,}",
-        "" if case.n_question_only is None else percent(case.question_only_rate),
+        f"{case.n_question_only:,}" if has_questions else "",
+        percent(case.question_only_rate) if has_questions else "",
         "" if case.question_only_limit is None else percent(case.question_only_limit),
     )
-
-
-def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[str, object]:
-    from dataclasses import asdict
-
-    return {
-        "is_passed": all(case.is_passed for case in cases),
-        "limits": asdict(limits),
-        "cases": [{**asdict(case), "is_passed": case.is_passed} for case in cases],
-        "report": {
-            name: summary[name]
-            for name in ("made_by", "state", "scan_fingerprint", "detectors", "is_complete")
-        },
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from decon_assets.cli.options import argument, option, repeatable
+from decon_assets.cli.options import argument, option, optional, repeatable
 from decon_assets.cli.terminal.output import say, warn
 from decon_core.wording import counted
 
@@ -15,18 +15,10 @@ def normalize(
     recipes: Path = argument("a recipe file (evals.yaml)", "RECIPES"),
     *,
     benchmark: list[str] = repeatable("only this one", "NAME"),
-    limit: int | None = option("read at most this many rows of each split", "N", default=None),
+    limit: int | None = optional("read at most this many rows of each split", "N"),
     show: int = option("records to print (default 1)", "N", default=1),
 ) -> int:
-    """Try the recipes of a file, and print some records.
-
-    Use it while writing a recipe: a row without a field that the recipe names is refused with its
-    place. Nothing is stored.
-
-    Examples:
-      decon-assets normalize evals.yaml
-      decon-assets normalize evals.yaml --benchmark my_quiz --limit 100 --show 3
-    """
+    """Try the recipes of a file, and print some records."""
     from decon_core.benchmarks import load_recipes
     from decon_core.benchmarks import normalize as normalized
 
@@ -48,14 +40,7 @@ def normalize(
 def catalog(
     names: list[str] | None = argument("print these recipes as YAML", "NAME", default=None),
 ) -> int:
-    """List the recipes that come with the package, or print some as YAML.
-
-    Use it to start a recipe file. These recipes read the Hugging Face hub.
-
-    Examples:
-      decon-assets catalog
-      decon-assets catalog gsm8k mmlu > evals.yaml
-    """
+    """List the recipes that come with the package, or print some as YAML."""
     import yaml
 
     from decon_core.benchmarks import CATALOG_PATH

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from decon_assets.cli.options import ConfigPath, option
+from decon_assets.cli.options import ConfigPath, optional
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.runner.active_run import active_run
@@ -32,31 +33,14 @@ _MAIN_TABLES = (
 
 def report(
     *,
-    query: str | None = option(
-        "an SQL query, for example: FROM items LIMIT 5", "SQL", default=None
-    ),
-    page: Path | None = option("write the HTML page to this file", "FILE", default=None),
-    database: Path | None = option(
-        "a report's database (default: the report of the configuration)", "FILE", default=None
+    query: str | None = optional("an SQL query, for example: FROM items LIMIT 5", "SQL"),
+    page: Path | None = optional("write the HTML page to this file", "FILE"),
+    database: Path | None = optional(
+        "a report's database (default: the report of the configuration)", "FILE"
     ),
     config: ConfigPath,
 ) -> int:
-    """Print leak rates by benchmark and by source, run a query, or write the report's page.
-
-    Use it after `decon-assets run`, which also writes the page of the current report beside the
-    database. The database opens in plain `duckdb`, too; every table and view has a comment.
-
-    Examples:
-      decon-assets report
-      decon-assets report --query "FROM top_items LIMIT 5"
-      decon-assets report --query "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
-      decon-assets report --database other.duckdb --page other.html
-
-    docs/report.md describes the tables, and examples/queries.sql has twelve queries.
-
-    Exit codes: 0 done; 1 there is no report, or it is incomplete: some shards were not scanned (the
-    table `not_scanned` lists them); 2 an input is wrong.
-    """
+    """Print leak rates by benchmark and by source, run a query, or write the report's page."""
     path = database or open_store(load_config(config)).report
     if not path.is_file():
         run = None if database else active_run(config)
@@ -64,33 +48,26 @@ def report(
         return 1
     if not database and not is_report_current(load_config(config)):
         warn(f"note: {REPORT_IS_STALE}")
-    coverage = _coverage(path)
+    coverage = None
+    with suppress(
+        StaleError
+    ):  # no report, or of an earlier version, which wrote complete ones only
+        coverage = coverage_of(path)
+    if coverage and coverage.is_complete:
+        coverage = None
     if coverage and (page or query):
         warn(coverage.notice)
     code = 0
     if page:
-        _write_page(path, page)
+        from decon_core.report.html.build import write_page
+
+        write_page(path, page)
+        say(page)
     elif query:
         code = _query(path, [query])
     else:
         code = _say_main_tables(path, coverage)
     return code or (1 if coverage else 0)
-
-
-def _coverage(path: Path) -> Coverage | None:
-    """Return the coverage of an incomplete report; None for a complete one."""
-    try:
-        coverage = coverage_of(path)
-    except StaleError:
-        return None  # no report, or of an earlier version, which wrote complete reports only
-    return None if coverage.is_complete else coverage
-
-
-def _write_page(path: Path, page: Path) -> None:
-    from decon_core.report.html.build import write_page
-
-    write_page(path, page)
-    say(page)
 
 
 def _say_main_tables(path: Path, coverage: Coverage | None) -> int:

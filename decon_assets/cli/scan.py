@@ -15,6 +15,7 @@ from decon_assets.cli.options import (
     nonempty,
     nonempty_path,
     option,
+    optional,
     repeatable,
 )
 from decon_assets.cli.terminal.output import say, say_table, warn
@@ -43,19 +44,17 @@ def scan(
     ),
     out: Path = option("the output folder", "DIR", parser=nonempty_path),
     policy: PolicyFile = None,
-    preset: Literal["reference"] | None = option(
+    preset: Literal["reference"] | None = optional(
         "a named set of defaults, which --policy overrides; reference: AI2 decon as "
-        "published, with normalize_unicode, strip_markup and keep_question_only off",
-        default=None,
+        "published, with normalize_unicode, strip_markup and keep_question_only off"
     ),
-    verdicts: Path | None = option(
-        "verdicts of a manual review (docs/review.md), which override scores", "FILE", default=None
+    verdicts: Path | None = optional(
+        "verdicts of a manual review (docs/review.md), which override scores", "FILE"
     ),
-    detectors: str | None = option(
+    detectors: str | None = optional(
         f"detectors, comma-separated: {', '.join(registry.names())} (default: the policy's, "
         "decon); docs/detectors.md helps to choose",
         "NAMES",
-        default=None,
     ),
     workers: int = option(
         "number of processes, or of threads for small inputs (default 1)", "N", min=1, default=1
@@ -66,9 +65,7 @@ def scan(
         "--text rejected) together make one document",
         "FIELD",
     ),
-    messages: str | None = option(
-        "field with a conversation, instead of --text", "FIELD", default=None
-    ),
+    messages: str | None = optional("field with a conversation, instead of --text", "FIELD"),
     role: list[str] = repeatable("with --messages: read only turns of this role", "ROLE"),
     id_field: str = option(
         "field with the document id (default: id)", "FIELD", "--id", default="id"
@@ -88,43 +85,7 @@ def scan(
         "--allow-unreadable", "do not exit with code 4 because of single unreadable rows"
     ),
 ) -> int:
-    """Search a folder of training data for benchmark items, without Dagster or a configuration.
-
-    The command writes OUT/matches.parquet (every match at or above the evidence floor, with its
-    score and whether it is a leak), OUT/ledger.jsonl (the rows read of each shard, and unreadable
-    ones), OUT/indexability.parquet (which items each detector can find, and why not the others),
-    OUT/common.parquet (n-grams too common in the corpus to be evidence) and OUT/summary.json.
-
-    A second scan does only what is missing: new shards, or the rest after a stopped run. Other
-    benchmarks change the idf weights, so everything is scanned again. Finished work is in
-    OUT/.store.
-
-    Examples:
-      decon-assets scan --evals evals.yaml --corpus shards/ --out found
-      decon-assets scan --evals bundled/ --corpus 'web/**/*.jsonl.zst' --out found --workers 8
-      decon-assets scan --evals bundled/ --corpus chats/ --messages messages --role user --out found
-      decon-assets scan --evals bundled/ --corpus pairs/ --text chosen --text rejected --out found
-      decon-assets scan ... --policy policy.toml      for example: sampling = "reference"
-      decon-assets scan ... --compat --fail-on-leak   in a test: exit code 3 if anything leaked
-      duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
-
-    Without --text and --messages, the field `text` is read. For a file without it, the fields are
-    guessed from its first rows, as `init` does, and a line names the files and the option to set.
-    Files and folders below PATH, or matched by its wildcards, are skipped if their names begin with
-    _ or a dot.
-
-    Exit codes (the first that applies):
-      2  an input is wrong; nothing was scanned
-      1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
-         the message names the fields that it has)
-      3  something leaked, with --fail-on-leak
-      4  every file was read, but not every row; with --allow-unreadable these rows do not count
-      0  every row was scanned, whether or not something leaked
-
-    Fields that were not read, and whose first rows look like questions or answers, are listed, but
-    change no exit code. The last line says how much was not scanned, in files, bytes and rows;
-    OUT/ledger.jsonl lists them.
-    """
+    """Search a folder of training data for benchmark items, without Dagster or a configuration."""
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER
     from decon_core.folder_scan.run import Request, scan_folder
 
@@ -150,7 +111,7 @@ def scan(
                 verdicts=_verdicts(verdicts),
             ),
             on_step=progress.step,
-            on_work=lambda work: progress.begin(work.n_shards, work.n_bytes),
+            on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
             on_progress=progress.update,
         )
     _say_table(outcome)
@@ -206,42 +167,31 @@ def _say_table(outcome: Outcome) -> None:
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:
-    from decon_core.folder_scan.results import (
-        COMMON_FILE,
-        INDEXABILITY_FILE,
-        LEDGER_FILE,
-        MATCHES_FILE,
-    )
+    from decon_core.folder_scan import results
 
-    yield (
-        f"\n{outcome.n_contaminated_documents:,} of "
-        f"{counted(outcome.n_documents, 'document')} "
-        f"{hold(outcome.n_contaminated_documents)} a leak; "
-        f"{outcome.n_too_short:,} were too short to match anything"
-    )
+    n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, "document")
+    too_short = f"{outcome.n_too_short:,} were too short to match anything"
+    yield f"\n{n:,} of {n_documents} {hold(n)} a leak; {too_short}"
     n = outcome.n_question_only_documents
     more = ": neither a leak nor clean" if n else ""
     yield f"{counted(n, 'document')} {hold(n)} a question without its answer (question-only){more}"
     if not has_question_only:
         yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"
-    if outcome.n_unreadable:
-        yield (f"{counted(outcome.n_unreadable, 'row')} could not be read: see {out / LEDGER_FILE}")
-    if outcome.n_invalid_utf8:
-        yield (
-            f"{counted(outcome.n_invalid_utf8, 'document')} {have(outcome.n_invalid_utf8)} "
-            f"bytes that are not UTF-8, scanned as U+FFFD: see {out / LEDGER_FILE}"
-        )
-    if outcome.n_shards_unread:
-        yield (
-            f"{outcome.n_shards_unread:,} of {counted(outcome.n_shards, 'shard')} could not be read"
-        )
+    ledger = out / results.LEDGER_FILE
+    if n := outcome.n_unreadable:
+        yield f"{counted(n, 'row')} could not be read: see {ledger}"
+    if n := outcome.n_invalid_utf8:
+        not_utf8 = "bytes that are not UTF-8, scanned as U+FFFD"
+        yield f"{counted(n, 'document')} {have(n)} {not_utf8}: see {ledger}"
+    if n := outcome.n_shards_unread:
+        yield f"{n:,} of {counted(outcome.n_shards, 'shard')} could not be read"
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
-        yield f"items that a detector cannot find: {counts}; see {out / INDEXABILITY_FILE}"
+        yield f"items that a detector cannot find: {counts}; see {out / results.INDEXABILITY_FILE}"
     if outcome.n_common:
-        n_common = f"{outcome.n_common:,}; see {out / COMMON_FILE}"
+        n_common = f"{outcome.n_common:,}; see {out / results.COMMON_FILE}"
         yield f"n-grams too common in the corpus to be evidence: {n_common}"
-    yield f"matches: {out / MATCHES_FILE}"
+    yield f"matches: {out / results.MATCHES_FILE}"
 
 
 def _format_coverage(outcome: Outcome) -> str:
@@ -254,24 +204,17 @@ def _format_coverage(outcome: Outcome) -> str:
         how_much = size(outcome.n_bytes_unread)
         left_out.append(f"{n_unread:,} of {counted(outcome.n_shards, 'shard')} ({how_much}{rows})")
     if n_single:
-        left_out.append(
-            f"{counted(n_single, 'row')} of the other shards"
-            if n_unread
-            else f"{n_single:,} of {counted(outcome.n_rows, 'row')}"
-        )
+        others = f"{counted(n_single, 'row')} of the other shards"
+        left_out.append(others if n_unread else f"{n_single:,} of {counted(outcome.n_rows, 'row')}")
     if outcome.skipped:
         how_much = size(outcome.n_bytes_skipped)
         left_out.append(f"{counted(len(outcome.skipped), 'file')} in other formats ({how_much})")
     if outcome.n_set_aside:
-        left_out.append(
-            f"{counted(outcome.n_set_aside, 'file')} with a name or folder that begins with _ or ."
-        )
+        n_set_aside = counted(outcome.n_set_aside, "file")
+        left_out.append(f"{n_set_aside} with a name or folder that begins with _ or .")
     left_out += _unread_fields(outcome)
-    n_read = outcome.n_shards - n_unread
-    done = (
-        f"scanned {counted(outcome.n_documents, 'document')} in {n_read:,} of "
-        f"{counted(outcome.n_shards, 'shard')}"
-    )
+    n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
+    done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
     return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
 
 

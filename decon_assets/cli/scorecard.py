@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import PolicyFile, option
+from decon_assets.cli.options import PolicyFile, option, optional
 from decon_assets.cli.scan import detectors_in
 from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detectors as registry
 from decon_core.config.policy import Policy
+from decon_core.storage.store import atomic_path
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
     from decon_core.quality.scorecard.marks import Marks
-    from decon_core.quality.scorecard.run import Scorecard
+
+_HEADS = (
+    *("detector", "recall %", "precision %", "average precision", "background", "flagged"),
+    "question-only",
+)
+_BACKGROUND = ("", "_flagged", "_question_only")
 
 
 def scorecard(
@@ -55,40 +61,12 @@ def scorecard(
     background: int = option("documents left unchanged (default 500)", "N", min=0, default=500),
     seed: int = option("random seed (default 0)", "N", default=0),
     workers: int = option("number of processes or threads (default 1)", "N", min=1, default=1),
-    page: Path | None = option(
-        "also write the page to this file, and its picture to images/ in the same folder",
-        "FILE",
-        default=None,
+    page: Path | None = optional(
+        "also write the page to this file, and its picture to images/ in the same folder", "FILE"
     ),
 ) -> int:
-    """Plant benchmark items into texts, scan them with every detector, and report what each finds.
-
-    Use it to choose a detector or its settings on your own texts. The texts are not changed, and
-    need not be scanned before.
-
-    The items are planted unchanged and in some forty transformations: other case and line breaks,
-    mark-up, words replaced, deleted and inserted, truncated, without the answer, choices in another
-    order, other numbers and names, over two chat turns. Hard negatives look like leaks and are
-    none: the same template with other content, a passage without its question, items that are not
-    in the index, text generated to resemble the benchmark. The seed determines everything.
-
-    The command writes into the folder OUT: scorecard.md and scorecard.svg to read, a CSV for each
-    table, calls.parquet (every document and item that a detector found) and planted/ (the shards,
-    and their truth). OUT is written completely or not at all, and replaces an earlier scorecard.
-
-    Of the policy, `detectors` and `leave_out_common` are ignored, the latter because items are
-    planted many times.
-
-    Examples:
-      decon-assets scorecard --out card                  on the sample data
-      decon-assets scorecard --evals evals.yaml --texts shards/ --out card
-      decon-assets scorecard --evals records/ --texts texts/ --per-transformation 60 \\
-          --background 2000 --out card --page docs/scorecard.md
-      decon-assets scorecard --policy policy.toml --out card     the effect of other settings
-      decon-assets scorecard --detectors decon,ratcliff --out card
-      duckdb -c "FROM 'card/recall.csv' WHERE transformation = 'words replaced'"
-
-    Exit codes: 0 done, 2 an input is wrong.
+    """Plant benchmark items into texts, scan them with every detector, and report what each
+    finds.
     """
     from decon_core.benchmarks.folder import records_in
     from decon_core.folder_scan.run import load_policy
@@ -98,7 +76,7 @@ def scorecard(
     chosen = registry.names() if detectors == "all" else detectors_in(detectors)
     settings = load_policy(policy) if policy else Policy()
     hosts = hosts_below(texts)
-    repeated: dict[str, object] = {
+    repeated: dict[str, object] = {  # the options that repeat this scorecard
         "--evals": evals,
         "--texts": texts,
         **({"--policy": policy} if policy else {}),
@@ -108,6 +86,7 @@ def scorecard(
         "--seed": seed,
         "--out": "DIR",
     }
+    typed = (f"{name} {shlex.quote(str(value))}" for name, value in repeated.items())
     with ShardProgress(sys.stderr) as progress:
         records = records_in(evals)
         card = run_scorecard(
@@ -120,7 +99,7 @@ def scorecard(
             seed=seed,
             workers=workers,
             about={
-                "made by": f"`{_command(repeated)}`",
+                "made by": f"`decon-assets scorecard {' '.join(typed)}`",
                 "benchmarks": f"{', '.join(sorted(records))}, from `{evals}`",
                 "texts": f"`{texts}`",
             },
@@ -129,15 +108,13 @@ def scorecard(
         )
     _say_marks(card.marks)
     if page:
-        _write_page(card, page)
+        picture = page.parent / "images" / f"{page.stem}.svg"
+        text = card.page(image=picture.relative_to(page.parent).as_posix())
+        for file, content in ((picture, card.picture()), (page, text)):
+            with atomic_path(file) as draft:
+                draft.write_text(content, encoding="utf-8")
     say(f"\npage: {page or out / PAGE_FILE}")
     return 0
-
-
-def _command(options: Mapping[str, object]) -> str:
-    """Return the command line that repeats this scorecard."""
-    parts = (f"{name} {shlex.quote(str(value))}" for name, value in options.items())
-    return " ".join(("decon-assets scorecard", *parts))
 
 
 def _say_marks(marks: Marks) -> None:
@@ -146,28 +123,18 @@ def _say_marks(marks: Marks) -> None:
     by_transformation = _shares(marks.recall, ("transformation", "grade"), "recall")
     say_table(("transformation", "grade", *heads), by_transformation)
     say("\nhard negatives flagged, in percent\n")
-    say_table(
-        ("hard negative", *heads), _shares(marks.negatives, ("negative",), "false_alarm_rate")
-    )
+    negatives = _shares(marks.negatives, ("negative",), "false_alarm_rate")
+    say_table(("hard negative", *heads), negatives)
     say()
-    say_table(
+    names = ("average_precision", *(f"n_background{one}" for one in _BACKGROUND))
+    rows = [
         (
-            *("detector", "recall %", "precision %", "average precision", "background", "flagged"),
-            "question-only",
-        ),
-        [
-            (
-                row["detector"],
-                _percent(row["recall"]),
-                _percent(row["precision"]),
-                row["average_precision"],
-                row["n_background"],
-                row["n_background_flagged"],
-                row["n_background_question_only"],
-            )
-            for row in marks.totals.iter_rows(named=True)
-        ],
-    )
+            *(row["detector"], _percent(row["recall"]), _percent(row["precision"])),
+            *(row[name] for name in names),
+        )
+        for row in marks.totals.iter_rows(named=True)
+    ]
+    say_table(_HEADS, rows)
 
 
 def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[object, ...]]:
@@ -184,13 +151,3 @@ def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[obj
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else round(100 * share, 1)
-
-
-def _write_page(card: Scorecard, path: Path) -> None:
-    from decon_core.storage.store import atomic_path
-
-    picture = path.parent / "images" / f"{path.stem}.svg"
-    page = card.page(image=picture.relative_to(path.parent).as_posix())
-    for file, text in ((picture, card.picture()), (path, page)):
-        with atomic_path(file) as draft:
-            draft.write_text(text, encoding="utf-8")

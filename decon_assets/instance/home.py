@@ -37,24 +37,7 @@ _UNFINISHED = [
 
 # No telemetry. One run at a time from the UI: a backfill becomes many runs, and each scan uses all
 # cores. A run whose process died is retried and finds its tiles; a failed one would fail again.
-_SETTINGS = """\
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-concurrency:
-  runs:
-    max_concurrent_runs: 1
-  pools:
-    default_limit: 1
-run_monitoring:
-  enabled: true
-  start_timeout_seconds: 300
-run_retries:
-  enabled: true
-  max_retries: 2
-  retry_on_asset_or_op_failure: false
-"""
+_SETTINGS = Path(__file__).with_name("dagster.yaml")
 
 
 def home_for(config_path: Path) -> Path:
@@ -70,7 +53,7 @@ def ensure_home(home: Path) -> Path:
     settings = folder / "dagster.yaml"
     if not settings.exists() or not settings.stat().st_size:  # empty: its creation was interrupted
         with atomic_path(settings) as draft:
-            draft.write_text(_SETTINGS)
+            draft.write_text(_SETTINGS.read_text(encoding="utf-8"))
     return folder
 
 
@@ -137,8 +120,7 @@ def _fail_dead_runs(instance: DagsterInstance) -> None:
 
     Otherwise such a run would look active forever, and the UI's queue would wait for it.
     """
-    unfinished = RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})
-    for run in instance.get_runs(unfinished):
+    for run in instance.get_runs(RunsFilter(statuses=_UNFINISHED, tags={COMMAND_LINE_TAG: "true"})):
         instance.report_run_failed(run, "the process of this run died")
         free_slots_of(instance, run.run_id)
 
@@ -170,16 +152,15 @@ def show_in_timeline(instance: DagsterInstance, run_id: str) -> None:
     run = instance.get_run_by_id(run_id)
     if run is None or run.remote_job_origin is not None:
         return
+    location = {"__class__": "RegisteredRepositoryLocationOrigin", "location_name": LOCATION}
+    repository = {
+        "__class__": "ExternalRepositoryOrigin",
+        "repository_location_origin": location,
+        "repository_name": _REPOSITORY,
+    }
     origin = {
         "__class__": "ExternalPipelineOrigin",
-        "external_repository_origin": {
-            "__class__": "ExternalRepositoryOrigin",
-            "repository_location_origin": {
-                "__class__": "RegisteredRepositoryLocationOrigin",
-                "location_name": LOCATION,
-            },
-            "repository_name": _REPOSITORY,
-        },
+        "external_repository_origin": repository,
         "pipeline_name": run.job_name,
     }
     label = {".dagster/repository": f"{_REPOSITORY}@{LOCATION}", "dagster/code_location": LOCATION}

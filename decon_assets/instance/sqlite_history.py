@@ -96,9 +96,6 @@ def _statements(connection: sqlite3.Connection) -> list[str]:
     return [statement for query in (made, stamps) for (statement,) in connection.execute(query)]
 
 
-# Creation -----------------------------------------------------------------------------------------
-
-
 def storage_settings(home: Path) -> Mapping[str, Any] | None:
     """Return the storages that dagster.yaml sets instead of SQLite in the home.
 
@@ -134,10 +131,15 @@ def make_history(home: Path) -> None:
     for leftover in home.glob(".history.*.tmp"):
         shutil.rmtree(leftover)
     draft = home / ".history.new.tmp"
-    with DagsterInstance.from_config(str(_make_home(draft))) as instance:
+    draft.mkdir()
+    settings = "telemetry:\n  enabled: false\n"
+    (draft / "dagster.yaml").write_text(settings, encoding="utf-8")
+    with DagsterInstance.from_config(str(draft)) as instance:
         # Each is created on access.
         _ = instance.run_storage, instance.event_log_storage, instance.schedule_storage
-    _close_below(draft)
+    # Closing the open files of the draft makes SQLite empty their write-ahead logs.
+    for path in [path for path in _open if Path(path).is_relative_to(draft.resolve())]:
+        _open.pop(path).close()
     with closing(_connect(draft / _RUNS)) as connection:
         connection.execute(f"PRAGMA user_version = {_COMPLETE}")
     for name in _FOLDERS:
@@ -145,12 +147,6 @@ def make_history(home: Path) -> None:
             (home / name).replace(draft / f"old-{name}")
         (draft / name).replace(home / name)
     shutil.rmtree(draft)
-
-
-def _make_home(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
-    return folder
 
 
 def _is_marked(path: Path) -> bool:
@@ -173,9 +169,3 @@ def _has_rows(path: Path, tables: Collection[str]) -> bool:
 
 def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=30)
-
-
-def _close_below(folder: Path) -> None:
-    """Close the open files of a folder: SQLite then empties their write-ahead logs."""
-    for path in [path for path in _open if Path(path).is_relative_to(folder.resolve())]:
-        _open.pop(path).close()

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for
 from decon_assets.instance.sqlite_history import storage_settings
-from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config, load_config
 from decon_core.errors import DeconError
-from decon_core.inventory import benchmarks_of, list_packs
+from decon_core.inventory import benchmarks_of, known_versions, list_packs
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
@@ -49,8 +48,12 @@ def active_run(config_path: Path) -> ActiveRun | None:
     an unfinished run of the command line without the lock is one whose process died.
     """
     home = home_for(config_path)
-    is_locked = _is_locked(home)
-    started = _newest_started(home, is_locked=is_locked)
+    is_locked, started = _is_locked(home), None
+    if _has_runs(home):
+        from dagster import DagsterInstance
+
+        with DagsterInstance.from_config(str(home.resolve())) as instance:
+            started = next(_started(instance, is_locked=is_locked), None)
     if started is None and not is_locked:
         return None
     asset, since = started or ("", None)
@@ -71,19 +74,10 @@ def _is_locked(home: Path) -> bool:
     return False
 
 
-def _newest_started(home: Path, *, is_locked: bool) -> tuple[str, datetime | None] | None:
-    """Return asset and start time of the newest started run; None if there is none."""
-    if not _has_runs(home):
-        return None
-    from dagster import DagsterInstance
-
-    with DagsterInstance.from_config(str(home.resolve())) as instance:
-        return next(_started(instance, is_locked=is_locked), None)
-
-
 def _started(
     instance: DagsterInstance, *, is_locked: bool
 ) -> Iterator[tuple[str, datetime | None]]:
+    """Yield asset and start time of the started runs, the newest first."""
     from dagster import DagsterRunStatus, RunsFilter
 
     statuses = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED]
@@ -114,14 +108,11 @@ def _cells(config: Config) -> tuple[int, int]:
     """Return the number of scanned cells, and of all cells."""
     store = Store(config.store)
     try:
-        packs, names = list_packs(store), [*benchmarks_of(config)]
-        known = [name for name in names if store.current_records(name).is_file()]
-        n_cells = len(packs) * len(names)
+        packs, known = list_packs(store), known_versions(config, store)
+        n_cells = len(packs) * len(benchmarks_of(config))
         if not store.current_snapshot.is_file():
             return 0, n_cells
-        scan = scan_fingerprint(store, config.policy)
-        versions = [current_version(store, name) for name in known]
-        missing = missing_tiles(store, packs, versions, scan)
+        missing = missing_tiles(store, packs, known, scan_fingerprint(store, config.policy))
     except DeconError:
         return 0, 0  # the run has not written a file yet
     unscanned = {(pack.name, one.benchmark) for pack, _, versions in missing for one in versions}

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dagster import DagsterInstance, DagsterRun, DagsterRunStatus, RunsFilter
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
 from decon_assets.instance.home import fail_runs_of_dead_commands, free_slots_of
 from decon_core.errors import InputError, Problem
@@ -24,14 +24,14 @@ _BEGUN = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.
 
 def take_over(home: Path, say: Callable[[str], None]) -> None:
     """Make this process the home's only daemon, and fail the runs left over from the last one."""
-    become_sole_daemon(home)
+    _become_sole_daemon(home)
     with DagsterInstance.from_config(str(home)) as instance:
         fail_runs_of_dead_commands(home, instance)
         for run in fail_orphaned_runs(instance):
             say(f"run {run} is marked as failed: the daemon that started it died")
 
 
-def become_sole_daemon(home: Path) -> None:
+def _become_sole_daemon(home: Path) -> None:
     """Hold the daemon's lock of this home until the process ends, also after an exec.
 
     Two daemons would start each backfill and each sensor tick twice. Raises InputError if another
@@ -43,14 +43,9 @@ def become_sole_daemon(home: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise InputError(
-            Problem(
-                str(home),
-                "another daemon, or `decon-assets dev`, uses it",
-                "one daemon at a time",
-                "stop the other one, or use another DAGSTER_HOME",
-            )
-        ) from None
+        found = "another daemon, or `decon-assets dev`, uses it"
+        remedy = "stop the other one, or use another DAGSTER_HOME"
+        raise InputError(Problem(str(home), found, "one daemon at a time", remedy)) from None
     os.set_inheritable(descriptor, True)
 
 
@@ -63,13 +58,10 @@ def fail_orphaned_runs(instance: DagsterInstance) -> list[str]:
     begun = instance.get_runs(RunsFilter(statuses=_BEGUN))
     orphans = [run for run in begun if _LAUNCHED in run.tags]
     for run in orphans:
-        _fail(instance, run)
+        free_slots_of(instance, run.run_id)
+        if run.status is DagsterRunStatus.CANCELING:
+            instance.report_run_canceled(run)
+        else:
+            died = "the daemon that started this run died, and the run too"
+            instance.report_run_failed(run, died)
     return [run.run_id for run in orphans]
-
-
-def _fail(instance: DagsterInstance, run: DagsterRun) -> None:
-    free_slots_of(instance, run.run_id)
-    if run.status is DagsterRunStatus.CANCELING:
-        instance.report_run_canceled(run)
-    else:
-        instance.report_run_failed(run, "the daemon that started this run died, and the run too")

@@ -10,45 +10,35 @@ from __future__ import annotations
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 _BYTES = 64
 
 
-class Interrupts:
-    """The SIGINTs received since `watch_interrupts` began."""
-
-    def __init__(self, received: socket.socket | None = None) -> None:
-        self._received = received
-        self._is_interrupted = False
-
-    @property
-    def is_interrupted(self) -> bool:
-        if self._received is not None:
-            with suppress(BlockingIOError):
-                while signals := self._received.recv(_BYTES):
-                    self._is_interrupted |= signal.SIGINT in signals
-        return self._is_interrupted
-
-    def check(self) -> None:
-        """Raise KeyboardInterrupt if Ctrl-C was pressed, even if Dagster dropped the signal."""
-        if self.is_interrupted:
-            raise KeyboardInterrupt
-
-
 @contextmanager
-def watch_interrupts() -> Iterator[Interrupts]:
-    """Record every SIGINT until the block ends; outside the main thread, record none."""
+def watch_interrupts() -> Iterator[Callable[[], None]]:
+    """Record every SIGINT until the block ends; outside the main thread, record none.
+
+    Yields a function that raises KeyboardInterrupt if Ctrl-C was pressed, even if Dagster dropped
+    the signal.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield Interrupts()
+        yield lambda: None
         return
     received, written = socket.socketpair()
+
+    def check() -> None:
+        with suppress(BlockingIOError):
+            while signals := received.recv(_BYTES):
+                if signal.SIGINT in signals:
+                    raise KeyboardInterrupt
+
     with received, written:
         received.setblocking(False)
         written.setblocking(False)
         before = signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
         try:
-            yield Interrupts(received)
+            yield check
         finally:
             signal.set_wakeup_fd(before)

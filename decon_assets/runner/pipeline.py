@@ -9,17 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
-from dagster import (
-    AssetCheckSeverity,
-    AssetKey,
-    DagsterExecutionInterruptedError,
-    DagsterInstance,
-    ExecuteInProcessResult,
-    InitLoggerContext,
-    LoggerDefinition,
-    logger,
-)
+import dagster as dg
 
 from decon_assets.assets.gates import check_of, failed_checks
 from decon_assets.assets.registration import Registration, register_outside
@@ -46,7 +38,7 @@ class Pipeline:
     def __init__(
         self,
         config_path: Path,
-        instance: DagsterInstance,
+        instance: dg.DagsterInstance,
         echo: Echo,
         *,
         lines: StageLines | None = None,
@@ -70,9 +62,7 @@ class Pipeline:
         Raises PipelineError, after all stages that can still run, if any failed.
         """
         registered = self._register(may_retire=may_retire)
-        settings: Mapping[str, dict[str, object]] = (
-            {"idf_snapshot": {"refreeze": True}} if refreeze else {}
-        )
+        settings = {"idf_snapshot": {"refreeze": True}} if refreeze else {}
         self._run_stages(registered, self._graph.stages, settings)
         return registered
 
@@ -106,7 +96,7 @@ class Pipeline:
         self,
         registered: Registration,
         stages: Sequence[Stage],
-        settings: Mapping[str, dict[str, object]] | None = None,
+        settings: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
     ) -> None:
         """Bring stages up to date; `settings` are run configurations of stages to run anyway.
 
@@ -115,8 +105,8 @@ class Pipeline:
         """
         failures: list[str] = []
         for stage in stages:
-            if settings and stage.name in settings:
-                self._stage(Request(stage.name), config=settings[stage.name])
+            if stage.name in settings:
+                self._stage(Request(stage.name), stage.name, settings[stage.name])
             else:
                 failures += self._materialize(registered, stage)
             if failures and stage.is_required:
@@ -140,19 +130,18 @@ class Pipeline:
         checks = [*map(check_of, gates)] if is_unmet else failed_checks(self._instance, gates)
         if not checks:
             is_outdated = stage.remarks(registered.config, registered.store)
-            self._lines.line(
-                f"{stage.name}: {'kept, from earlier versions' if is_outdated else 'up to date'}"
-            )
+            state = "kept, from earlier versions" if is_outdated else "up to date"
+            self._lines.line(f"{stage.name}: {state}")
             return []
         job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
-        with watch_interrupts() as interrupts:
+        with watch_interrupts() as check:
             result = job.execute_in_process(
                 instance=self._instance,
                 tags=COMMAND_LINE_TAGS,
                 run_config=_RUN_CONFIG,
                 raise_on_error=False,
             )
-            interrupts.check()
+            check()
         self._lines.line(f"{stage.name}: checked again")
         is_passed = result.success and not _failed_checks(result)
         return [] if is_passed else [_reason(stage.name, result)]
@@ -163,50 +152,39 @@ class Pipeline:
         for number, request in enumerate(todo, start=1):
             name = request.asset if len(todo) == 1 else f"{request.asset} {number} of {len(todo)}"
             try:
-                self._stage(request, name=name)
+                self._stage(request, name)
             except PipelineError as error:
                 failures.append(str(error))
         return failures
 
     def _stage(
-        self,
-        request: Request,
-        *,
-        name: str = "",
-        config: dict[str, object] | None = None,
-    ) -> ExecuteInProcessResult:
+        self, request: Request, name: str, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Run a request; raise PipelineError if it fails."""
         asset = request.asset
-        run_config = dict(_RUN_CONFIG)
-        if config:
-            run_config["ops"] = {asset: {"config": config}}
-        stage = self._lines.stage(name or asset, n_parts=request.n_cells)
-        with stage, watch_interrupts() as interrupts:
+        ops = {"ops": {asset: {"config": config}}} if config else {}
+        with self._lines.stage(name, n_parts=request.n_cells), watch_interrupts() as check:
             try:
                 result = self._job.execute_in_process(
                     instance=self._instance,
-                    asset_selection=[AssetKey(asset)],
+                    asset_selection=[dg.AssetKey(asset)],
                     tags={**COMMAND_LINE_TAGS, **request.tags},
-                    run_config=run_config,
+                    run_config={**_RUN_CONFIG, **ops},
                     raise_on_error=False,
                 )
-            except DagsterExecutionInterruptedError as error:
+            except dg.DagsterExecutionInterruptedError as error:
                 raise KeyboardInterrupt from error
             # After Ctrl-C, the result may be a failed step, a consequent error, or a success.
-            interrupts.check()
+            check()
             if not result.success:
-                if _was_interrupted(result):  # by SIGTERM, which Dagster treats like Ctrl-C
-                    raise KeyboardInterrupt
+                failures = result.get_step_failure_events()
+                errors = [event.step_failure_data.error for event in failures]
+                if any(error and "Interrupt" in (error.cls_name or "") for error in errors):
+                    raise KeyboardInterrupt  # by SIGTERM, which Dagster treats like Ctrl-C
                 raise PipelineError(_reason(asset, result))
-        return result
 
 
-def _was_interrupted(result: ExecuteInProcessResult) -> bool:
-    """Return whether a step failed because of Ctrl-C or SIGTERM."""
-    errors = [event.step_failure_data.error for event in result.get_step_failure_events()]
-    return any(error and "Interrupt" in (error.cls_name or "") for error in errors)
-
-
-def _reason(asset: str, result: ExecuteInProcessResult) -> str:
+def _reason(asset: str, result: dg.ExecuteInProcessResult) -> str:
     """Return why a stage failed, without the stack trace, which is in the run's log."""
     if checks := _failed_checks(result):
         return f"{asset}: {'; '.join(checks)}"
@@ -222,17 +200,17 @@ def _reason(asset: str, result: ExecuteInProcessResult) -> str:
     return f"{asset} failed"
 
 
-def _failed_checks(result: ExecuteInProcessResult) -> list[str]:
+def _failed_checks(result: dg.ExecuteInProcessResult) -> list[str]:
     """Return the problems that blocking checks found."""
     return [
         f"{evaluation.check_name}: {evaluation.metadata['problems'].value}"
         for evaluation in result.get_asset_check_evaluations()
-        if not evaluation.passed and evaluation.severity is AssetCheckSeverity.ERROR
+        if not evaluation.passed and evaluation.severity is dg.AssetCheckSeverity.ERROR
         if evaluation.blocking
     ]
 
 
-def _console_logger(lines: StageLines, instance: DagsterInstance) -> LoggerDefinition:
+def _console_logger(lines: StageLines, instance: dg.DagsterInstance) -> dg.LoggerDefinition:
     """Return a logger that prints the messages of assets, and drops Dagster's own."""
 
     class Handler(logging.Handler):
@@ -250,8 +228,8 @@ def _console_logger(lines: StageLines, instance: DagsterInstance) -> LoggerDefin
             else:
                 lines.detail(text)
 
-    @logger(config_schema={})
-    def plain(context: InitLoggerContext) -> logging.Logger:
+    @dg.logger(config_schema={})
+    def plain(context: dg.InitLoggerContext) -> logging.Logger:
         if context.run_id:  # the first hook after a run is created in this process
             show_in_timeline(instance, context.run_id)
         run_logger = logging.Logger("decon_assets", level=logging.DEBUG)  # noqa: LOG001 - of this run only

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import IO
 
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -56,17 +55,13 @@ def _note_signals() -> Iterator[list[int]]:
     before = {number: signal.getsignal(number) for number in _STOPPING}
     for number, handler in before.items():
         # `nohup` and a shell's `&` ignore some; with SIG_IGN, the command would inherit that.
-        is_ignored = handler is signal.SIG_IGN
-        signal.signal(number, _ignore if is_ignored else lambda got, _: received.append(got))
+        take = (lambda *_: None) if handler is signal.SIG_IGN else (lambda n, _: received.append(n))
+        signal.signal(number, take)
     try:
         yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Leave a signal without effect on this process."""
 
 
 def _attend(process: subprocess.Popen[bytes], signals: list[int]) -> None:
@@ -91,11 +86,8 @@ def _attend(process: subprocess.Popen[bytes], signals: list[int]) -> None:
             _signal_all(process, signal.SIGKILL)
         copying.join(_SECONDS_BETWEEN_LOOKS)
     process.wait()
-    _kill_what_closed_its_output(process)
-
-
-def _kill_what_closed_its_output(process: subprocess.Popen[bytes]) -> None:
-    # Bounded: in a container whose first process never reaps, ended processes stay in the group.
+    # Kill what closed its output. Bounded: in a container whose first process never reaps, ended
+    # processes stay in the group.
     for _ in range(20):
         try:
             os.killpg(process.pid, signal.SIGKILL)

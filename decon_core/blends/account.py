@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.blends.items import Item, parts_of
-from decon_core.blends.plan import Contaminated, Plan, PlannedPart
+from decon_core.blends.plan import Plan, PlannedPart
 from decon_core.config.blends import is_for_training
 from decon_core.schemas import BLEND_ITEMS, BLENDED, REPLACED
 
@@ -35,20 +35,15 @@ def planned_tokens(plan: Plan) -> Integers:
 def account_of(plan: Plan, n_tokens: Integers | None = None) -> dict[str, Any]:
     """Return the counts of a blend for its manifest, by default with the planned tokens."""
     n_tokens = planned_tokens(plan) if n_tokens is None else n_tokens
-    drawn_tokens = plan.stream.draws.n_tokens
+    drawn_tokens, n_phases = plan.stream.draws.n_tokens, len(plan.blend.phases)
     replaced = [contaminated.insertions.replaced for contaminated in plan.contaminated]
     places = np.concatenate([np.empty(0, np.int64), *replaced])
+    totals = _written(n_tokens, plan.by >= 0) | _amount("drawn", drawn_tokens)
     return {
-        "phases": [_phase(plan, number, n_tokens) for number in range(len(plan.blend.phases))],
+        "phases": [_phase(plan, number, n_tokens) for number in range(n_phases)],
         "sources": [_source(plan, number) for number in range(len(plan.materials))],
-        "contamination": [
-            _contamination(plan, number, n_tokens) for number in range(len(plan.contaminated))
-        ],
-        "totals": {
-            **_written(n_tokens, plan.by >= 0),
-            **_amount("drawn", drawn_tokens),
-            **_amount("replaced", drawn_tokens[places]),
-        },
+        "contamination": [_contamination(plan, at, n_tokens) for at in range(len(replaced))],
+        "totals": totals | _amount("replaced", drawn_tokens[places]),
     }
 
 
@@ -71,20 +66,16 @@ def _phase(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any]:
     stream, in_phase = plan.stream, plan.phase == number
     first, last = stream.phases[number : number + 2].tolist()
     sources, tokens = stream.draws.source[first:last], stream.draws.n_tokens[first:last]
-    n_drawn = max(int(tokens.sum()), 1)
-    by_source = [tokens[sources == at] for at in range(len(plan.materials))]
+    by_source = []
+    for at, material in enumerate(plan.materials):
+        drawn = _amount("drawn", tokens[sources == at])
+        share = round(drawn["n_drawn_tokens"] / max(int(tokens.sum()), 1), 6)
+        by_source.append({"source": material.source.name, **drawn, "share_of_tokens": share})
     return {
         "phase": number + 1,
         "declared": asdict(plan.blend.phases[number]),
         **_written(n_tokens[in_phase], plan.by[in_phase] >= 0),
-        "sources": [
-            {
-                "source": material.source.name,
-                **_amount("drawn", drawn),
-                "share_of_tokens": round(float(drawn.sum()) / n_drawn, 6),
-            }
-            for material, drawn in zip(plan.materials, by_source, strict=True)
-        ],
+        "sources": by_source,
     }
 
 
@@ -127,29 +118,21 @@ def _contamination(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any
     }
 
 
-# Tables -------------------------------------------------------------------------------------------
-
-
 def texts_table(plan: Plan, part: PlannedPart, n_tokens: Integers) -> pa.Table:
     """Return every text of a part, in order."""
     texts = slice(part.start, part.stop)
     places, is_item = plan.place[texts], plan.by[texts] >= 0
     item_mask = pa.array(is_item)
     names = [material.source.name for material in plan.materials]
-    return pa.table(
-        [
-            np.full(places.size, part.number, np.int32),
-            np.arange(places.size),
-            n_tokens[texts],
-            _take_names(names, plan.stream.draws.source[places]),
-            *(
-                pc.if_else(item_mask, pa.scalar(None, column.type), column)
-                for column in _corpus_columns(plan, places)
-            ),
-            *_item_columns(plan, part, is_item),
-        ],
-        schema=BLENDED,
-    )
+    columns = [
+        np.full(places.size, part.number, np.int32),
+        np.arange(places.size),
+        n_tokens[texts],
+        _take_names(names, plan.stream.draws.source[places]),
+    ]
+    for column in _corpus_columns(plan, places):
+        columns += [pc.if_else(item_mask, pa.scalar(None, column.type), column)]
+    return pa.table([*columns, *_item_columns(plan, part, is_item)], schema=BLENDED)
 
 
 def _take_names(names: Sequence[str], numbers: Any) -> pa.Array:
@@ -205,19 +188,11 @@ def replaced_table(plan: Plan) -> pa.Table:
 
 def items_table(plan: Plan) -> pa.Table:
     """Return the items of each contamination: seen with their number of copies, or unseen."""
-    rows = [
-        row
-        for number, contaminated in enumerate(plan.contaminated)
-        for row in _item_rows(number, contaminated)
-    ]
-    return pa.Table.from_pylist(rows, schema=BLEND_ITEMS)
-
-
-def _item_rows(number: int, contaminated: Contaminated) -> Iterator[dict[str, Any]]:
-    seen, unseen = contaminated.items.seen, contaminated.items.unseen
-    counts = np.bincount(contaminated.insertions.item, minlength=len(seen)).tolist()
-    for is_seen, items, copies in ((True, seen, counts), (False, unseen, [0] * len(unseen))):
-        for item, n_copies in zip(items, copies, strict=True):
-            names = ("benchmark", "split", "instance_index", "sub_index")
-            key = dict(zip(names, _item_key(item), strict=True))
-            yield {"contamination": number, **key, "is_seen": is_seen, "n_copies": n_copies}
+    rows = []
+    for number, contaminated in enumerate(plan.contaminated):
+        seen, unseen = contaminated.items.seen, contaminated.items.unseen
+        counts = np.bincount(contaminated.insertions.item, minlength=len(seen)).tolist()
+        rows += [(number, *_item_key(item), True, n) for item, n in zip(seen, counts, strict=True)]
+        rows += [(number, *_item_key(item), False, 0) for item in unseen]
+    columns = zip(*rows, strict=True) if rows else [()] * len(BLEND_ITEMS)
+    return pa.table([*map(list, columns)], schema=BLEND_ITEMS)

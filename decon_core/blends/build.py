@@ -42,6 +42,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import (
     MANIFEST,
+    Built,
     current_manifest,
     file_faults,
     fingerprint_of,
@@ -69,34 +70,6 @@ _FORMAT = 1
 # With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
-_COUNTS = ("n_documents", "n_tokens", "n_test_texts", "n_test_tokens")
-
-
-@dataclass(frozen=True)
-class BlendSummary:
-    """Counts of a blend."""
-
-    blend: str
-    n_documents: int
-    n_tokens: int
-    n_test_texts: int
-    n_test_tokens: int
-    n_parts: int
-    most_passes: float  # the largest number of passes over a source
-    folder: Path
-    was_there: bool  # not built now
-
-    @staticmethod
-    def of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> BlendSummary:
-        return BlendSummary(
-            blend=manifest["blend"],
-            **{name: manifest["totals"][name] for name in _COUNTS},
-            n_parts=len(manifest["parts"]),
-            most_passes=max(source["passes"] for source in manifest["sources"]),
-            folder=folder,
-            was_there=was_there,
-        )
-
 
 @dataclass(frozen=True)
 class Blender:
@@ -105,7 +78,7 @@ class Blender:
     builder: Builder
     blends: tuple[Blend, ...]
 
-    def build(self, blend: Blend, *, workers: int = 1) -> BlendSummary:
+    def build(self, blend: Blend, *, workers: int = 1) -> Built:
         """Write a blend, unless an intact one from the same inputs exists."""
         store = self.builder.store
         folder = store.blend(blend.name)
@@ -113,19 +86,16 @@ class Blender:
         current = current_manifest(folder / MANIFEST, fingerprint)
         if current is not None and not blend_faults(folder):
             _update_card(folder, current)
-            return BlendSummary.of(current, folder, was_there=True)
+            return Built(folder, current, was_there=True)
         plan = plan_blend(self.builder, blend)
         with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
             written = _write(plan, draft, self.builder.policy, workers)
-            manifest = {
-                **self._inputs(blend),
-                "fingerprint": fingerprint,
-                **_account(plan, written, draft),
-            }
+            account = _account(plan, written, draft)
+            manifest = {**self._inputs(blend), "fingerprint": fingerprint, **account}
             write_json(draft / MANIFEST, manifest)
             _update_card(draft, read_json(draft / MANIFEST))
-        return BlendSummary.of(manifest, folder, was_there=False)
+        return Built(folder, manifest, was_there=False)
 
     def is_current(self, blend: Blend) -> bool:
         """Return whether a blend exists with all files and was made from the current inputs."""
@@ -137,9 +107,8 @@ class Blender:
         """Return a hash of all inputs: settings, packs of the mixture, inserted benchmarks."""
         mixture = self.mixture_of(blend)
         packs = self._pack_fingerprints[mixture.name]
-        return fingerprint_of(
-            [_FORMAT, blend.to_json(), mixture.name, packs, self._versions(blend)]
-        )
+        versions = self._versions(blend)
+        return fingerprint_of([_FORMAT, blend.to_json(), mixture.name, packs, versions])
 
     @cached_property
     def _pack_fingerprints(self) -> dict[str, list[str]]:
@@ -159,29 +128,22 @@ class Blender:
     def _versions(self, blend: Blend) -> dict[str, str]:
         """Return the fingerprints of the benchmarks whose items a blend inserts."""
         named = {name for one in blend.contamination for name in one.benchmarks}
-        return {
-            version.benchmark: version.fingerprint
-            for version in sorted(self.builder.versions, key=lambda version: version.benchmark)
-            if version.benchmark in named
-        }
+        versions = {one.benchmark: one.fingerprint for one in self.builder.versions}
+        return {name: versions[name] for name in sorted(versions) if name in named}
 
     def _inputs(self, blend: Blend) -> dict[str, Any]:
         builder = self.builder
         mixture = builder.effective(self.mixture_of(blend))
+        needed, folder = builder.reader.needed_by(mixture), builder.store.mixtures(mixture.name)
+        packs = [pack.name for pack in self._packs(mixture)]
         return {
             "blend": blend.name,
             "declared": blend.to_json(),
             "mixture": {
                 "name": mixture.name,
                 "declared": mixture.to_json(),
-                "benchmarks": {
-                    version.benchmark: version.fingerprint
-                    for version in builder.reader.needed_by(mixture)
-                },
-                "manifests": {
-                    pack.name: hash_file(builder.store.mixture(mixture.name, pack.name) / MANIFEST)
-                    for pack in self._packs(mixture)
-                },
+                "benchmarks": {one.benchmark: one.fingerprint for one in needed},
+                "manifests": {name: hash_file(folder / name / MANIFEST) for name in packs},
             },
             "benchmarks": self._versions(blend),
             "seed": blend.seed,
@@ -194,7 +156,7 @@ class Blender:
 
 def build_blends(
     blender: Blender, wanted: Sequence[Blend], *, workers: int = 1
-) -> Iterator[tuple[Blend, BlendSummary | DeconError]]:
+) -> Iterator[tuple[Blend, Built | DeconError]]:
     """Build blends one after the other and yield each with its summary or its error."""
     for blend in wanted:
         try:
@@ -213,9 +175,6 @@ def _write(plan: Plan, folder: Path, policy: Policy, workers: int) -> list[Writt
     done = run_jobs(write_part, jobs, workers=n_workers, on_advance=lambda _: None)
     written = [future.result() for _, future in done]
     return sorted(written, key=lambda one: one.part.number)
-
-
-# Manifest -----------------------------------------------------------------------------------------
 
 
 def _account(plan: Plan, written: Sequence[WrittenPart], folder: Path) -> dict[str, Any]:
@@ -244,9 +203,6 @@ def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str
         "n_bytes": one.n_bytes,
         "output": one.output,
     }
-
-
-# Existing blends ----------------------------------------------------------------------------------
 
 
 def has_card(folder: Path, manifest: Mapping[str, Any]) -> bool:

@@ -45,6 +45,10 @@ ITEMS = (
     *("benchmarks", "texts by split", "form", "items seen", "unseen", "without answer"),
     *("texts", "tokens", "documents replaced", "their tokens", "where"),
 )
+_ITEM_COUNTS = (
+    *("n_items_seen", "n_items_unseen", "n_items_without_answer"),
+    *("n_texts", "n_tokens", "n_replaced", "n_replaced_tokens"),
+)
 
 
 def drawn_rows(account: Value) -> list[list[str]]:
@@ -67,9 +71,7 @@ def source_rows(account: Value) -> list[list[str]]:
     return [
         [
             source["source"],
-            f"{source['n_documents']:,}",
-            f"{source['n_tokens']:,}",
-            f"{source['n_drawn_tokens']:,}",
+            *(f"{source[name]:,}" for name in ("n_documents", "n_tokens", "n_drawn_tokens")),
             f"{source['passes']:g}",
             f"{source['n_different']:,}",
         ]
@@ -84,13 +86,7 @@ def item_rows(account: Value) -> list[list[str]]:
             ", ".join(one["declared"]["benchmarks"]),
             ", ".join(f"{split}: {n:,}" for split, n in one["texts_by_split"].items()),
             one["declared"]["form"],
-            f"{one['n_items_seen']:,}",
-            f"{one['n_items_unseen']:,}",
-            f"{one['n_items_without_answer']:,}",
-            f"{one['n_texts']:,}",
-            f"{one['n_tokens']:,}",
-            f"{one['n_replaced']:,}",
-            f"{one['n_replaced_tokens']:,}",
+            *(f"{one[name]:,}" for name in _ITEM_COUNTS),
             f"{one['first_at']:.1%} to {one['last_at']:.1%}",
         ]
         for one in account["contamination"]

@@ -21,6 +21,7 @@ from decon_core.seeding import fractions, numbers_at, shuffled
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
+Shares = npt.NDArray[np.float64]
 
 _AT_ONCE = 1 << 18  # draws
 _SPARE = 1.01  # a sample is a little larger than the expected number of draws
@@ -86,7 +87,7 @@ def _require_enough(materials: Sequence[Material], phases: Sequence[Phase]) -> N
         raise ConfigError(dict.fromkeys(problems))
 
 
-def _chances(materials: Sequence[Material], phase: Phase) -> npt.NDArray[np.float64]:
+def _chances(materials: Sequence[Material], phase: Phase) -> Shares:
     """Return the probability of each source per document that gives its tokens their weight."""
     n_documents = np.array([len(material) for material in materials], np.float64)
     if not phase.weights:
@@ -98,9 +99,7 @@ def _chances(materials: Sequence[Material], phase: Phase) -> npt.NDArray[np.floa
     return np.asarray(chances / chances.sum())
 
 
-def _expected(
-    materials: Sequence[Material], phase: Phase, chances: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _expected(materials: Sequence[Material], phase: Phase, chances: Shares) -> Shares:
     """Return the expected number of passes over each source."""
     n_documents = np.array([max(len(material), 1) for material in materials], np.float64)
     if phase.is_everything:
@@ -150,25 +149,16 @@ class _Passes:
         order = np.argsort(rank_of_shard[material.shard], kind="stable")
         if number != self._whole_passes or not self._share:
             return order
-        is_sampled = self._ranks()[order] < np.uint64(min(self._share * _SPARE, 1 - 1e-9) * 2**64)
-        return np.concatenate([order[is_sampled], order[~is_sampled]])
-
-    def _ranks(self) -> npt.NDArray[np.uint64]:
-        material = self.material
         ranks = np.empty(len(material), np.uint64)
         edges = np.searchsorted(material.shard, np.arange(len(material.shards) + 1))
-        for number, name in enumerate(material.names):
-            rows = slice(edges[number], edges[number + 1])
+        for at, name in enumerate(material.names):
+            rows = slice(edges[at], edges[at + 1])
             ranks[rows] = numbers_at(f"{self._name} {name}", material.corpus_row[rows])
-        return ranks
+        is_sampled = ranks[order] < np.uint64(min(self._share * _SPARE, 1 - 1e-9) * 2**64)
+        return np.concatenate([order[is_sampled], order[~is_sampled]])
 
 
-def _draw(
-    sequences: Sequence[_Passes],
-    phase: Phase,
-    chances: npt.NDArray[np.float64],
-    name: str,
-) -> Draws:
+def _draw(sequences: Sequence[_Passes], phase: Phase, chances: Shares, name: str) -> Draws:
     """Draw one phase."""
     counts = [len(sequence.material) for sequence in sequences]
     if phase.is_everything:
@@ -176,9 +166,7 @@ def _draw(
             sequence.start_pass()
         sources = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
         sources = sources[shuffled(name, sources.size)]
-        draws = _preview(sequences, sources)
-        _advance(sequences, sources)
-        return draws
+        return _take(sequences, _preview(sequences, sources))
     edges = np.cumsum(chances)
     edges[np.flatnonzero(chances)[-1] :] = 1.0  # exact in spite of rounding
     drawn: list[Draws] = []
@@ -193,8 +181,7 @@ def _draw(
             stop = min(stop, phase.documents - n_drawn)
         elif phase.tokens is not None and reached[-1] >= phase.tokens:
             stop = int(np.searchsorted(reached, phase.tokens)) + 1
-        drawn.append(batch.first(stop))
-        _advance(sequences, drawn[-1].source)
+        drawn.append(_take(sequences, batch.first(stop)))
         n_drawn, n_tokens = n_drawn + stop, int(reached[stop - 1])
         if n_drawn == phase.documents or (phase.tokens and n_tokens >= phase.tokens):
             return Draws.joined(drawn)
@@ -213,6 +200,7 @@ def _preview(sequences: Sequence[_Passes], sources: Small) -> Draws:
     return Draws(sources, at, time, n_tokens)
 
 
-def _advance(sequences: Sequence[_Passes], sources: Small) -> None:
-    for number, n in enumerate(np.bincount(sources, minlength=len(sequences)).tolist()):
+def _take(sequences: Sequence[_Passes], draws: Draws) -> Draws:
+    for number, n in enumerate(np.bincount(draws.source, minlength=len(sequences)).tolist()):
         sequences[number].take(n)
+    return draws

@@ -36,9 +36,8 @@ class Insertions:
 
     def in_order(self) -> Insertions:
         order = np.argsort(self.place, kind="stable")
-        place, item, part, copy = (
-            column[order] for column in (self.place, self.item, self.part, self.copy)
-        )
+        columns = (self.place, self.item, self.part, self.copy)
+        place, item, part, copy = (column[order] for column in columns)
         return Insertions(place, item, part, copy, np.sort(self.replaced))
 
 
@@ -85,9 +84,6 @@ def insert(room: Room, contamination: Contamination, sizes: Integers, name: str)
         item[in_copy] = shuffled(f"{name} copy {number}", n_items)[unit[in_copy] % n_items]
     place = _documents_for(room, contamination, batch, sizes[item, part])
     return Insertions(place, item, part, copy, place).in_order()
-
-
-# Batches ------------------------------------------------------------------------------------------
 
 
 def _batches_with_room(room: Room, contamination: Contamination) -> tuple[Integers, Integers]:
@@ -169,9 +165,6 @@ def _documents_for(
     return place
 
 
-# By ratio -----------------------------------------------------------------------------------------
-
-
 def _by_ratio(
     room: Room, contamination: Contamination, ratio: float, sizes: Integers, name: str
 ) -> Insertions:
@@ -179,30 +172,27 @@ def _by_ratio(
     n_items = sizes.size
     sizes = np.maximum(sizes, 1)
     place: list[int] = []
-    unit: list[int] = []
     order: list[int] = []  # items, copy after copy
     n_removed = n_inserted = 0  # tokens
     for document in replaced.tolist():
         n_removed += int(room.n_tokens[document])
         while True:
-            if len(unit) == len(order):
+            if len(place) == len(order):
                 cycle = len(order) // n_items
                 order += shuffled(f"{name} copy {cycle}", n_items).tolist()
-            size = int(sizes[order[len(unit)]])
+            size = int(sizes[order[len(place)]])
             if 2 * n_inserted + size > 2 * n_removed:
                 break
             place.append(document)
-            unit.append(len(unit))
             n_inserted += size
-    if not unit:
+    if not place:
         where = f"contamination with {', '.join(contamination.benchmarks)}"
         found = f"{n_removed:,} tokens of documents to replace for a ratio of {ratio:g}"
         remedy = "a larger ratio, or a longer blend"
         raise ConfigError(Problem(where, found, f"room for an item of {sizes.min():,}", remedy))
-    units = np.array(unit, np.int64)
-    items = np.array(order[: len(unit)], np.int64)
-    places = np.array(place, np.int64)
-    return Insertions(places, items, np.zeros_like(units), units // n_items, replaced)
+    places, items = np.array([place, order[: len(place)]], np.int64)
+    copies = np.arange(len(place)) // n_items
+    return Insertions(places, items, np.zeros_like(places), copies, replaced)
 
 
 def _documents_by_ratio(
@@ -225,9 +215,8 @@ def _documents_by_ratio(
     if not replaced or n_removed + largest / 2 < wanted:
         found = f"{n_removed:,} tokens of documents that may be replaced"
         where = f"contamination with {', '.join(contamination.benchmarks)}"
-        raise ConfigError(
-            Problem(where, found, f"{wanted:,.0f}", "a longer blend, or more sources in `into`")
-        )
+        remedy = "a longer blend, or more sources in `into`"
+        raise ConfigError(Problem(where, found, f"{wanted:,.0f}", remedy))
     return np.array(sorted(replaced), np.int64)
 
 

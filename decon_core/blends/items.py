@@ -18,10 +18,8 @@ from decon_core.seeding import numbers, shuffled
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
-_COLUMNS = [
-    *("benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct"),
-    *("passage", "question", "answer"),
-]
+ITEM_KEY = ("benchmark", "split", "instance_index", "sub_index")
+_COLUMNS = [*ITEM_KEY, "choice_index", "is_correct", "passage", "question", "answer"]
 _PLAIN = "{passage}\n{question}\nAnswer: {answer}"
 _WITH_CHOICES = "{passage}\n{question}\n{choices}\nAnswer: {letter}. {answer}"
 _OF_ANSWER = {"answer", "letter"}
@@ -76,8 +74,7 @@ def choose_items(
     needs_answer = contamination.form != "source"
     seen: list[Item] = []
     unseen: list[Item] = []
-    n_without = 0
-    problems: list[Problem] = []
+    n_without, problems = 0, list[Problem]()
     for benchmark in contamination.benchmarks:
         all_items = [*items_of(store, by_name[benchmark])]
         seen_questions = _seen_questions(all_items, contamination.seen, seed)
@@ -136,8 +133,7 @@ def items_of(store: Store, version: Version) -> Iterator[Item]:
     for record in load_records(store, version, columns=_COLUMNS).to_pylist():
         name = record["split"], record["instance_index"], record["sub_index"]
         groups.setdefault(name, []).append(record)
-    for records in groups.values():
-        yield _item(records)
+    yield from map(_item, groups.values())
 
 
 def _item(records: Sequence[Mapping[str, Any]]) -> Item:
@@ -149,19 +145,13 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
         answer = None if right is None else records[right]["answer"]
     choices = tuple(record["answer"] or "" for record in records) if has_choices else ()
     return Item(
-        benchmark=first["benchmark"],
-        split=first["split"],
-        instance_index=first["instance_index"],
-        sub_index=first["sub_index"],
+        **{name: first[name] for name in ITEM_KEY},
         passage=first["passage"] or "",
         question=first["question"],
         answer=answer or "",
         choices=choices if len(choices) > 1 and right is not None else (),
         right=right or 0,
     )
-
-
-# Texts --------------------------------------------------------------------------------------------
 
 
 def item_text(item: Item, part: str, contamination: Contamination, order: str) -> ItemText:

@@ -86,12 +86,8 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
             columns.append(_of_shard(builder, shard, len(shards), removed.get(shard.name)))
             shards.append(_as_written(pack.source, folder / account["file"], folder, account))
             names.append(shard.name)
-    return Material(
-        packs[0].source,
-        tuple(shards),
-        tuple(names),
-        *(np.concatenate(column) for column in zip(*columns, strict=True)),
-    )
+    joined = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return Material(packs[0].source, tuple(shards), tuple(names), *joined)
 
 
 def _by_shard(removed: pa.Table) -> dict[str, pa.Table]:
@@ -122,12 +118,8 @@ def _of_shard(
     n_tokens[at] -= cut["n_tokens"].to_numpy()[first]
     is_left = ~np.isin(sizes.rows, gone)
     rows = sizes.rows[is_left]
-    return (
-        np.full(rows.size, number, np.int32),
-        rows - np.searchsorted(gone, rows),
-        rows,
-        n_tokens[is_left],
-    )
+    numbers = np.full(rows.size, number, np.int32)
+    return numbers, rows - np.searchsorted(gone, rows), rows, n_tokens[is_left]
 
 
 def _as_written(source: Source, path: Path, folder: Path, account: dict[str, Any]) -> Shard:

@@ -83,17 +83,12 @@ class Plan:
             numbers = in_phase // self.blend.part_tokens
             starts = first + np.flatnonzero(np.diff(numbers, prepend=-1))
             for start, stop in pairwise([*starts.tolist(), int(last)]):
-                number = len(parts)
-                name = f"phase-{phase + 1}/part-{number:05}{self._mark(start, stop)}"
+                number, mark = len(parts), ""
+                if splits := {item.split for _, item, _, _ in self.inserted(start, stop)}:
+                    mark = TRAIN_MARK if all(map(is_for_training, splits)) else TEST_MARK
+                name = f"phase-{phase + 1}/part-{number:05}{mark}"
                 parts.append(PlannedPart(number, phase, name, start, stop))
         return parts
-
-    def _mark(self, start: int, stop: int) -> str:
-        """Return the mark in the name of a file with items: of test items or of training items."""
-        splits = {item.split for _, item, _, _ in self.inserted(start, stop)}
-        if not splits:
-            return ""
-        return TRAIN_MARK if all(map(is_for_training, splits)) else TEST_MARK
 
     def inserted(self, start: int, stop: int) -> Iterator[tuple[int, Item, str, int]]:
         """Yield contamination, item, form and copy of the items among these texts."""

@@ -26,7 +26,7 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
 from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products, read_manifest
-from decon_core.mixtures.verify import Verification, scan_output, scanned_counts
+from decon_core.mixtures.verify import Verification
 from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.store import Store, read_json, read_parquet
@@ -65,11 +65,8 @@ def verify_blend(
     names = [part["file"] for part in read_json(folder / MANIFEST)["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
-    problems = scan_output(builder, [pack], workers=workers, on_progress=on_progress)
-    if problems:
-        result.problems += problems
-        return result
-    _check_scan(blender, blend, pack, result)
+    if result.scan(builder, [pack], workers=workers, on_progress=on_progress):
+        _check_scan(blender, blend, pack, result)
     return result
 
 
@@ -78,14 +75,9 @@ def _check_files(blender: Blender, blend: Blend, folder: Path) -> list[Problem]:
         return [Problem(str(folder), "no manifest", "a blend", "`decon-assets run` builds it")]
     manifest = read_manifest(folder / MANIFEST)
     if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
-        return [
-            Problem(
-                str(folder),
-                "a manifest of another mixture, benchmarks or settings, or a damaged one",
-                "one made from the current inputs",
-                "`decon-assets run` builds it again",
-            )
-        ]
+        found = "a manifest of another mixture, benchmarks or settings, or a damaged one"
+        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
+        return [Problem(str(folder), found, expected, remedy)]
     return blend_faults(folder) or [*_check_plan(blender, blend, folder)]
 
 
@@ -115,27 +107,31 @@ def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerific
     folder = builder.store.blend(blend.name)
     mixture = blender.mixture_of(blend)
     texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED)
-    unseen = _unseen(folder)
+    items = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS, columns=[*_NAME, "is_seen"])
+    names: dict[bool, set[Name]] = {True: set(), False: set()}
+    for item in items.to_pylist():
+        names[item["is_seen"]].add(_name(item))
+    unseen = names[False] - names[True]  # no contamination of the blend inserts them
     given_away: set[Name] = set()
     for number, shard in enumerate(pack.shards):
         listed = texts.filter(pa.compute.equal(texts["part"], number))
         n_tokens = int(listed["n_tokens"].to_numpy().sum())
-        found = scanned_counts(builder.reader, shard)
-        if not result.add_counts(shard, found, listed.num_rows, n_tokens):
+        if not result.add_counts(builder.reader, shard, listed.num_rows, n_tokens):
             continue
-        items = _items_by_row(listed)
-        result.n_test_texts += len(items)
+        inserted = listed.filter(pa.compute.is_null(listed["shard"])).select(["row", *_NAME])
+        items_by_row = {item["row"]: _name(item) for item in inserted.to_pylist()}
+        result.n_test_texts += len(items_by_row)
         for row, entries in _leaks(blender, mixture, shard, listed):
-            if row in items:
-                result.n_found += items[row] in map(_name, entries)
+            if row in items_by_row:
+                result.n_found += items_by_row[row] in map(_name, entries)
                 leaked = (_name(entry) for entry in entries if entry["is_contaminated"])
                 given_away |= unseen.intersection(leaked)
                 continue
             result.n_leaks += 1
             if mixture.take == "clean" and len(result.problems) < _MOST_LISTED:
-                item = " ".join(map(str, min(map(_name, entries))))
+                leaked_item = " ".join(map(str, min(map(_name, entries))))
                 where = f"{Path(shard.path).name}: row {row}"
-                result.problems.append(Problem(where, f"a leak of {item}", "no leak"))
+                result.problems.append(Problem(where, f"a leak of {leaked_item}", "no leak"))
     result.n_given_away = len(given_away)
 
 
@@ -144,31 +140,14 @@ def _leaks(
 ) -> list[tuple[int, list[Any]]]:
     """Return the leaks in the rows of a part, by row, with the settings of each row's source."""
     looked_for = Mixture(name=mixture.name, leaks=mixture.leaks)
-    sources = listed["source"].to_pylist()
+    sources, reader = listed["source"].to_pylist(), blender.builder.reader
     return sorted(
         (row, entries)
         for source in sorted(set(sources))
-        for row, entries in leaks_of(
-            blender.builder.reader, shard, looked_for, source=source
-        ).items()
+        for row, entries in leaks_of(reader, shard, looked_for, source=source).items()
         if sources[row] == source
     )
 
 
 def _name(entry: Mapping[str, Any]) -> Name:
     return entry["benchmark"], entry["split"], entry["instance_index"]
-
-
-def _items_by_row(listed: pa.Table) -> dict[int, Name]:
-    """Return the inserted items of a part, by row."""
-    items = listed.filter(pa.compute.is_null(listed["shard"])).select(["row", *_NAME])
-    return {item["row"]: _name(item) for item in items.to_pylist()}
-
-
-def _unseen(folder: Path) -> set[Name]:
-    """Return the items that no contamination of the blend inserts."""
-    items = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS, columns=[*_NAME, "is_seen"])
-    names: dict[bool, set[Name]] = {True: set(), False: set()}
-    for item in items.to_pylist():
-        names[item["is_seen"]].add(_name(item))
-    return names[False] - names[True]

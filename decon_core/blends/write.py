@@ -116,9 +116,7 @@ def write_part(job: PartJob) -> WrittenPart:
             out.add(row)
     for rows in documents:
         next(rows, None)  # checksums are verified at the end of a shard
-    tokens = np.empty(0, np.int64)
-    if inserted:
-        tokens = TokenCounter(job.policy).of(inserted)
+    tokens = TokenCounter(job.policy).of(inserted) if inserted else np.empty(0, np.int64)
     n_bytes, content = job.path.stat().st_size, hash_file(job.path)
     return WrittenPart(job.part, job.path, n_bytes, content, tokens)
 
@@ -135,9 +133,6 @@ def _rows(job: PartJob, number: int) -> Generator[Row]:
             yield from rows_of(current, job.sources[number], row[start:stop].tolist())
         except CorpusError as error:  # its remedy is for a shard of the corpus, not of a mixture
             raise CorpusError(replace(one, remedy=_CHANGED) for one in error.problems) from None
-
-
-# Rows of items ------------------------------------------------------------------------------------
 
 
 def row_of_text(text: TestText, source: Source) -> Row:

@@ -53,9 +53,6 @@ _TABLE_MB = 16
 _TILES_AT_ONCE = 500  # files held in memory at the same time
 
 
-# Frozen -------------------------------------------------------------------------------------------
-
-
 def freeze_common(
     store: Store,
     packs: Sequence[Pack],
@@ -88,29 +85,26 @@ def freeze_common(
             totals = _add_counts(paths)
             common = totals.filter(_are_common(totals["n_documents"], n_documents, policy))
             described = _with_texts(store, version, common, policy, index=index)
-            tables.append(_with_names(described, source, version.benchmark, n_documents))
+            n, counts = common.num_rows, common["n_documents"].cast(pa.float64())
+            described |= {
+                "source": pa.repeat(pa.scalar(source), n),
+                "benchmark": pa.repeat(pa.scalar(version.benchmark), n),
+                "share": pc.divide(counts, float(n_documents or 1)),
+            }
+            tables.append(pa.table(described).select(COMMON.names).cast(COMMON))
     table = pa.concat_tables(tables)
     fingerprint = sha256(repr(table.to_pydict()).encode()).hexdigest()[:16]
     write_parquet(store.common(fingerprint), table)
-    write_json(
-        store.current_common,
-        {
-            "fingerprint": fingerprint,
-            "scan": scan,
-            "share": _limits(policy),
-            "inputs": _inputs(packs, versions, missing),
-        },
-    )
+    made_from = {"share": _limits(policy), "inputs": _inputs(packs, versions, missing)}
+    write_json(store.current_common, {"fingerprint": fingerprint, "scan": scan, **made_from})
     return table
 
 
 def _are_common(counts: pa.ChunkedArray, n_documents: int, policy: Policy) -> pa.ChunkedArray:
     # 0.29 * 100 is 28.999999999999996, but 29 documents must not count as more than 29 %.
     limit = math.floor(policy.common_share * n_documents + TOLERANCE)
-    return pc.and_(
-        pc.greater(counts, limit),
-        pc.greater_equal(counts, policy.common_least_documents),
-    )
+    is_enough = pc.greater_equal(counts, policy.common_least_documents)
+    return pc.and_(pc.greater(counts, limit), is_enough)
 
 
 def has_common(
@@ -153,20 +147,10 @@ def _add_counts(paths: Sequence[Path]) -> pa.Table:
     return every.group_by("place").agg(n_documents).sort("place").collect().to_arrow()
 
 
-def _with_names(described: pa.Table, source: str, benchmark: str, n_documents: int) -> pa.Table:
-    n = described.num_rows
-    columns = {name: described[name] for name in described.column_names}
-    columns["source"] = pa.repeat(pa.scalar(source), n)
-    columns["benchmark"] = pa.repeat(pa.scalar(benchmark), n)
-    counts = described["n_documents"].cast(pa.float64())
-    columns["share"] = pc.divide(counts, float(n_documents or 1))
-    return pa.table({name: columns[name] for name in COMMON.names}).cast(COMMON)
-
-
 def _with_texts(
     store: Store, version: Version, common: pa.Table, policy: Policy, *, index: str
-) -> pa.Table:
-    """Add the text of each n-gram, cut from a question, and the number of questions with it."""
+) -> dict[str, Any]:
+    """Return columns with the text of each n-gram, cut from a question, and its counts."""
     places = common["place"].to_numpy().astype(np.int64)
     grams, part = _grams(store.root, version, index, policy.ngram_size)
     numbers = np.searchsorted(grams.first, places)
@@ -191,14 +175,11 @@ def _with_texts(
             at = place - int(field.texts.offsets[question])
             start, stop = encoder.places(0, text).characters(at, at + policy.ngram_size)
             texts.append(text[start:stop])
-    return pa.table(
-        {
-            "place": common["place"],
-            "text": pa.array(texts, pa.string()),
-            "n_questions": pa.array(n_questions, pa.int64()),
-            "n_documents": common["n_documents"],
-        }
-    )
+    return {
+        **dict(zip(common.column_names, common.columns, strict=True)),
+        "text": pa.array(texts, pa.string()),
+        "n_questions": pa.array(n_questions, pa.int64()),
+    }
 
 
 @lru_cache(maxsize=16)
@@ -216,15 +197,13 @@ def current_common(store: Store, scan: str, policy: Policy) -> tuple[str, pa.Tab
         "`decon-assets run`, or materialize the asset `common_ngrams`; "
         "or set policy.leave_out_common = false"
     )
-    if not store.current_common.is_file():
-        raise MissingError(
-            Problem(str(store.current_common), "no list of common n-grams", "one", remedy)
-        )
-    value: dict[str, Any] = read_json(store.current_common)
+    path = store.current_common
+    if not path.is_file():
+        raise MissingError(Problem(str(path), "no list of common n-grams", "one", remedy))
+    value: dict[str, Any] = read_json(path)
     if (value["scan"], value["share"]) != (scan, _limits(policy)):
         found = "a list of common n-grams of another scan or share"
-        expected = "one of the current scan and policy"
-        raise MissingError(Problem(str(store.current_common), found, expected, remedy))
+        raise MissingError(Problem(str(path), found, "one of the current scan and policy", remedy))
     fingerprint = value["fingerprint"]
     return fingerprint, read_parquet(store.common(fingerprint), schema=COMMON)
 
@@ -235,9 +214,6 @@ def places_of(common: pa.Table, source: str) -> dict[str, Integers]:
     benchmarks = np.asarray(rows["benchmark"].to_numpy(zero_copy_only=False))
     places = rows["place"].to_numpy().astype(np.int64)
     return {name: places[benchmarks == name] for name in sorted({*benchmarks.tolist()})}
-
-
-# Left out -----------------------------------------------------------------------------------------
 
 
 def without_common(
@@ -268,12 +244,7 @@ def without_common(
 
 
 def _rescored(
-    matches: pa.Table,
-    places: Integers,
-    store: Store,
-    version: Version,
-    policy: Policy,
-    index: str,
+    matches: pa.Table, places: Integers, store: Store, version: Version, policy: Policy, index: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return question overlap and base score without the n-grams at these places."""
     grams, part = _grams(store.root, version, index, policy.ngram_size)
@@ -295,13 +266,9 @@ def _rescored(
         df = part.df["question"].row(question).tolist()
         overlaps[row, 0] = _share(part.n_records, df, bits.tolist(), is_common[numbers].tolist())
     scores = np.empty(matches.num_rows)
-    base_scores(
-        grams.rows.lengths[questions],
-        n_different[answers],
-        (fields["passage"].of_entry[entries] >= 0).astype(np.uint8),
-        overlaps,
-        scores,
-    )
+    has_passage = (fields["passage"].of_entry[entries] >= 0).astype(np.uint8)
+    lengths = grams.rows.lengths[questions], n_different[answers]
+    base_scores(*lengths, has_passage, overlaps, scores)
     return overlaps[:, 0], scores
 
 

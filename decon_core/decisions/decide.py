@@ -36,10 +36,7 @@ _BEST_FIRST = (
     *("reaches_threshold", "score", "has_verdict", "is_correct"),
 )
 _TIE_BREAKERS = ("record", "question_stop")
-_ITEM = [
-    *("shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for"),
-    "place",
-]
+_ITEM = ["shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for", "place"]
 # Records of an item found at one place by the same words: mostly choices whose answer was not
 # found. A verdict that clears the best of them applies to the others as well.
 _SAME_WORDS = [*_ITEM, *(f"{part}_{edge}" for part in _PARTS for edge in ("start", "stop"))]
@@ -59,7 +56,7 @@ def decide(
     """
     score, is_leak, is_question_only = judge(matches, policy)
     highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
-    verdict = verdict_column(matches["pair"], verdicts)
+    verdict = _verdict_column(matches["pair"], verdicts)
     has_places = pl.col("detector").is_in(names_where(lambda one: one.finds_every_place))
     place = pl.when(has_places).then(pl.col("question_start"))
     frame = pl.DataFrame(matches).with_columns(
@@ -72,12 +69,8 @@ def decide(
     )
     if holds_to is not None:
         frame = frame.with_columns(pl.col("holds_to").max().over(_ITEM))
-    return (
-        _best_entries(_apply_verdicts(frame, verdicts))
-        .select(ENTRIES.names)
-        .to_arrow()
-        .cast(ENTRIES)
-    )
+    best = _best_entries(_apply_verdicts(frame, verdicts))
+    return best.select(ENTRIES.names).to_arrow().cast(ENTRIES)
 
 
 def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
@@ -116,7 +109,7 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(_ITEM, keep="first", maintain_order=True)
 
 
-def verdict_column(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
+def _verdict_column(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
     """Return the verdict on each pair; null where there is none."""
     if not verdicts:
         return pa.nulls(len(pairs), pa.string())

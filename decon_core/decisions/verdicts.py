@@ -11,7 +11,6 @@ last line about a pair counts; the verdict "none" withdraws an earlier one.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import fcntl
 import json
@@ -24,6 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
+from decon_core.config.settings import did_you_mean
 from decon_core.config.verdicts import CLEARING, LEAK, TAKEN_BACK, VERDICTS
 from decon_core.errors import InputError, Problem
 
@@ -95,25 +95,25 @@ def read_verdicts(path: Path, *, clears: Sequence[str] = CLEARING) -> Verdicts:
     Raises InputError with all problems of the file.
     """
     current: dict[str, Verdict] = {}
+    names = [field.name for field in fields(Verdict)]
     for line in read_lines(path) if path.exists() else ():
         current.pop(line["pair"], None)
         if line["verdict"] != TAKEN_BACK:
-            current[line["pair"]] = _verdict(line)
+            texts = {name: line[name] for name in names if isinstance(line.get(name), str)}
+            current[line["pair"]] = Verdict(**texts)
     return Verdicts(current, tuple(clears))
-
-
-def _verdict(line: Mapping[str, Any]) -> Verdict:
-    texts = {
-        field.name: line[field.name]
-        for field in fields(Verdict)
-        if isinstance(line.get(field.name), str)
-    }
-    return Verdict(**texts)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read and validate the lines of a verdicts file; raise InputError with all problems."""
-    lines = _content(path).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # avoids reading a line while it is written
+            content = file.read()
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise InputError(Problem(str(path), found, "a verdicts file")) from None
+    lines = content.removeprefix(_BYTE_ORDER_MARK).split(b"\n")
     problems: list[Problem] = []
     values = []
     if lines[-1]:
@@ -132,16 +132,6 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if problems:
         raise InputError(problems)
     return values
-
-
-def _content(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)  # avoids reading a line while it is written
-            return file.read()
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise InputError(Problem(str(path), found, "a verdicts file")) from None
 
 
 def _parse(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] | None:
@@ -171,9 +161,8 @@ def _problems_of(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
     known = (*VERDICTS, TAKEN_BACK)
     verdict = value.get("verdict")
     if verdict not in known:
-        close = difflib.get_close_matches(str(verdict), known, n=1)
-        remedy = f"did you mean {close[0]!r}?" if close else ""
-        yield Problem(f"{where}: verdict", _format(verdict), f"one of {', '.join(known)}", remedy)
+        expected, remedy = f"one of {', '.join(known)}", did_you_mean(verdict, known)
+        yield Problem(f"{where}: verdict", _format(verdict), expected, remedy)
 
 
 def _format(value: object) -> str:

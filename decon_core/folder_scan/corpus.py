@@ -96,13 +96,20 @@ def packs_of(
             where = some([file.name for file in files])
             on_step(f"fields guessed from the first rows: {as_option(read_by)} for {where}")
     for (_, names, more), files in unread.items():
-        on_step(_format_unread_fields(names, more, files))
-    known = {shard.path: shard for pack in _previous_packs(store) for shard in pack.shards}
+        fields = f"{'field' if len(names) == 1 else 'fields'} {', '.join(map(repr, names))}"
+        remedy = f"; to read all: {as_option(more)}" if more else ""
+        on_step(f"not read: {fields} of {some([file.name for file in files])}{remedy}")
+    before = [Pack.from_json(read_json(path)) for path in _manifests(store)]
+    known = {shard.path: shard for pack in before for shard in pack.shards}
     packs = [
         _pack(number, read_by, files, corpus.base, known)
         for number, (read_by, files) in enumerate(by_source.items())
     ]
-    _save_packs(store, packs)
+    # Saved, so that the next scan need not hash unchanged shards again.
+    for path in _manifests(store)[len(packs) :]:
+        path.unlink()
+    for pack in packs:
+        write_json(store.pack(pack.name), pack.to_json())
     by_path = {str(file): names for (_, names, _), files in unread.items() for file in files}
     shards = [shard for pack in packs for shard in pack.shards]
     return packs, {one.name: by_path[one.path] for one in shards if one.path in by_path}
@@ -115,24 +122,5 @@ def _pack(
     return Pack(name=f"{ONLY_SOURCE}-{number:04}", source=source, shards=shards)
 
 
-def _format_unread_fields(names: Sequence[str], more: Source | None, files: Sequence[Path]) -> str:
-    """Format the fields that are not read, and the option that reads them."""
-    fields = f"field{'' if len(names) == 1 else 's'} {', '.join(map(repr, names))}"
-    remedy = f"; to read all: {as_option(more)}" if more else ""
-    return f"not read: {fields} of {some([file.name for file in files])}{remedy}"
-
-
-def _previous_packs(store: Store) -> list[Pack]:
-    return [Pack.from_json(read_json(path)) for path in _manifests(store)]
-
-
 def _manifests(store: Store) -> list[Path]:
     return sorted(store.pack(f"{ONLY_SOURCE}-0000").parent.glob(f"{ONLY_SOURCE}-*.json"))
-
-
-def _save_packs(store: Store, packs: Sequence[Pack]) -> None:
-    """Save the packs, so that the next scan need not hash unchanged shards again."""
-    for path in _manifests(store)[len(packs) :]:
-        path.unlink()
-    for pack in packs:
-        write_json(store.pack(pack.name), pack.to_json())

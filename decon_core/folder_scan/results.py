@@ -23,21 +23,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.benchmarks.records import Version
 from decon_core.config.load import Source
-from decon_core.config.policy import Policy
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shapes import no_row_read
-from decon_core.decisions.leaks import entries_of_shard
-from decon_core.decisions.verdicts import Verdicts
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.folder_scan.corpus import UnreadNames
 from decon_core.mixtures.clean_evals import LeakedItems
+from decon_core.report.open import queries_in
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import Store, atomic_path, read_json
+from decon_core.storage.store import atomic_path
 from decon_core.wording import counted
 
 MATCHES_FILE = "matches.parquet"
@@ -48,6 +46,8 @@ INDEXABILITY_FILE = "indexability.parquet"
 COMPAT_FOLDER = "compat"
 CLEAN_FOLDER = "clean"
 STORE_FOLDER = ".store"
+
+QUERIES = queries_in(Path(__file__).with_name("folder.sql"))
 
 _FILE = pa.field("file", pa.string(), nullable=False, metadata={"description": "name of the shard"})
 MATCHES_SCHEMA = pa.schema([_FILE, *ENTRIES])
@@ -117,14 +117,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ScannedFolder:
-    """The scanned shards and benchmarks, and the store with their tiles."""
+    """The scanned shards, and the reader of their tiles."""
 
-    store: Store
+    reader: MatchReader
     packs: Sequence[Pack]
-    versions: Sequence[Version]
-    policy: Policy
-    verdicts: Verdicts
-    scan: str
     unread: set[str]  # shards without tiles
     unread_fields: UnreadNames
 
@@ -135,20 +131,12 @@ class ScannedFolder:
         return sorted(shards, key=lambda one: Path(one[0].path))
 
     def entries(self, shard: Shard) -> pa.Table:
-        return entries_of_shard(
-            self.store,
-            shard,
-            self.versions,
-            self.policy,
-            self.scan,
-            source=ONLY_SOURCE,
-            verdicts=self.verdicts,
-        )
+        return self.reader.entries(shard, self.reader.versions, source=ONLY_SOURCE)
 
 
 def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> LeakedItems:
     """Write matches and ledger, add the counts to the outcome, and return the leaked items."""
-    leaked = LeakedItems(scanned.policy)
+    leaked = LeakedItems(scanned.reader.policy)
     with (
         atomic_path(out / MATCHES_FILE) as matches,
         atomic_path(out / LEDGER_FILE) as ledger,
@@ -157,7 +145,13 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
     ):
         for shard, source in scanned.shards:
             if shard.name in scanned.unread:
-                line = _failed_line(shard, outcome.failed)
+                failed = [
+                    str(problem)
+                    for problem in outcome.failed
+                    if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
+                ]
+                line: dict[str, Any]
+                line = {"file": shard.name, "is_read": False, "problems": failed}
                 outcome.n_bytes_unread += shard.n_bytes
             else:
                 entries = scanned.entries(shard)
@@ -176,22 +170,13 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
     return leaked
 
 
-def _failed_line(shard: Shard, problems: Sequence[Problem]) -> dict[str, Any]:
-    of_shard = [
-        str(problem)
-        for problem in problems
-        if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
-    ]
-    return {"file": shard.name, "is_read": False, "problems": of_shard}
-
-
 # Counts of the ledger that the outcome sums up under the same names.
 COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
 _COUNTS_FOUND = ("n_matches", "n_contaminated_documents", "n_question_only_documents")
 
 
 def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dict[str, Any]:
-    read = read_json(scanned.store.ledger(scanned.scan, shard.fingerprint))
+    read = scanned.reader.ledger(shard)
     leaks = entries.filter(entries["is_contaminated"])
     questions = entries.filter(entries["is_question_only"])
     rows_of_questions = {*questions["row"].to_pylist()} - {*leaks["row"].to_pylist()}
@@ -225,47 +210,10 @@ def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source
     outcome.n_invalid_utf8 += len(line["invalid_utf8"])
 
 
-# A pair of an item and a document is a leak if any detector calls it one.
-_BY_BENCHMARK = """
-    WITH pairs AS (
-        SELECT benchmark, (split, instance_index) AS item, (file, row) AS document,
-               bool_or(is_contaminated) AS is_leak,
-               bool_or(is_question_only) AND NOT is_leak AS is_question
-        FROM read_parquet($path)
-        GROUP BY ALL
-    ), compared AS (
-        SELECT *, bool_or(is_leak) OVER (PARTITION BY benchmark, item) AS is_leaked_item,
-               bool_or(is_leak) OVER (PARTITION BY document) AS is_leaky_document
-        FROM pairs
-    )
-    SELECT benchmark,
-           count(DISTINCT item) FILTER (is_leak) AS n_leaked_items,
-           count() FILTER (is_leak) AS n_leaks,
-           count(DISTINCT document) FILTER (is_leak) AS n_documents,
-           count(DISTINCT item) FILTER (is_question AND NOT is_leaked_item)
-               AS n_question_only_items,
-           count(DISTINCT document) FILTER (is_question AND NOT is_leaky_document)
-               AS n_question_only_documents,
-           count() FILTER (is_question) AS n_question_only
-    FROM compared
-    GROUP BY benchmark
-"""
-_BY_DETECTORS = """
-    SELECT benchmark, detectors, count() AS n
-    FROM (
-        SELECT benchmark, list(DISTINCT detector) AS detectors
-        FROM read_parquet($path)
-        WHERE is_contaminated
-        GROUP BY benchmark, split, instance_index
-    )
-    GROUP BY ALL
-"""
-
-
 def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome) -> None:
     """Count leaks and question-only matches by benchmark and detector, over all shards."""
-    detectors = scanned.policy.detectors
-    found = {row["benchmark"]: row for row in _query(_BY_BENCHMARK, matches)}
+    detectors = scanned.reader.policy.detectors
+    found = {row["benchmark"]: row for row in _query("by_benchmark", matches)}
     outcome.n_question_only = sum(row.pop("n_question_only") for row in found.values())
     counts = {
         one.benchmark: BenchmarkCount(
@@ -274,9 +222,9 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
             n_items_by_detector=dict.fromkeys(detectors, 0),
             **found.get(one.benchmark, {"benchmark": one.benchmark}),
         )
-        for one in scanned.versions
+        for one in scanned.reader.versions
     }
-    for row in _query(_BY_DETECTORS, matches):
+    for row in _query("by_detectors", matches):
         count = counts[row["benchmark"]]
         count.n_items_by_all += row["n"] if len(row["detectors"]) == len(detectors) else 0
         for detector in row["detectors"]:
@@ -285,45 +233,33 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
 
 
-def _query(query: str, matches: Path) -> list[dict[str, Any]]:
+def _query(name: str, matches: Path) -> Any:
     with duckdb.connect() as connection:
-        found = connection.sql(query, params={"path": str(matches)}).to_arrow_table()
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+        found = connection.sql(QUERIES[name], params={"path": str(matches)})
+        return found.to_arrow_table().to_pylist()
 
 
 _IN_SUMMARY = (
-    *COUNTS_READ,
-    *_COUNTS_FOUND,
-    "n_shards",
-    "n_shards_unread",
-    "n_unreadable",
-    "n_invalid_utf8",
-    "n_leaks",
-    "n_question_only",
+    *(*COUNTS_READ, *_COUNTS_FOUND),
+    *("n_shards", "n_shards_unread", "n_unreadable", "n_invalid_utf8"),
+    *("n_leaks", "n_question_only"),
 )
 
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
     """Return the counts in summary.json, without times: the same scan gives the same file."""
+    fields = [
+        f"{one.file}: field {one.name!r} of {counted(one.n_rows, 'row')}"
+        for one in outcome.unread_fields
+    ]
+    benchmarks = [asdict(count) for count in outcome.benchmarks]
     return {
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
-        "not_looked_at": [
-            *outcome.skipped,
-            *(
-                f"{one.file}: field {one.name!r} of {counted(one.n_rows, 'row')}"
-                for one in outcome.unread_fields
-            ),
-        ],
+        "not_looked_at": [*outcome.skipped, *fields],
         "n_shards_without_a_readable_row": len(outcome.unread),
         "n_bytes_not_looked_at": outcome.n_bytes_unread + outcome.n_bytes_skipped,
         "n_files_set_aside": outcome.n_set_aside,
-        "benchmarks": {
-            count.benchmark: {
-                name: value for name, value in asdict(count).items() if name != "benchmark"
-            }
-            for count in outcome.benchmarks
-        },
+        "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
     }

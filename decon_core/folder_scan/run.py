@@ -19,7 +19,9 @@ from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, load_records, save_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy, unknown_benchmarks, with_preset
+from decon_core.corpus.packs import Shard
 from decon_core.decisions.common_ngrams import freeze_common
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import (
     ConfigError,
@@ -30,20 +32,9 @@ from decon_core.errors import (
     Problem,
     StaleError,
 )
+from decon_core.folder_scan import results
 from decon_core.folder_scan.corpus import corpus_files, packs_of, some
-from decon_core.folder_scan.results import (
-    CLEAN_FOLDER,
-    COMMON_FILE,
-    COMPAT_FOLDER,
-    INDEXABILITY_FILE,
-    STORE_FOLDER,
-    SUMMARY_FILE,
-    Outcome,
-    ScannedFolder,
-    summary_of,
-    write_matches,
-)
-from decon_core.index.idf import Snapshot, current_snapshot, freeze
+from decon_core.index.idf import current_snapshot, freeze
 from decon_core.index.parts import build_part, has_part, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
 from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
@@ -90,14 +81,6 @@ class Request:
         )
 
 
-@dataclass(frozen=True)
-class Work:
-    """The shards that are still to be scanned."""
-
-    n_shards: int
-    n_bytes: int  # size of the files
-
-
 def load_policy(path: Path, *, like: Policy | None = None) -> Policy:
     """Load a policy from a TOML file: its keys at the top level, or in a table `policy`.
 
@@ -134,15 +117,18 @@ def scan_folder(
     request: Request,
     *,
     on_step: Callable[[str], None],
-    on_work: Callable[[Work], None],
+    on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None = None,
-) -> Outcome:
+) -> results.Outcome:
     """Scan and write the results. Shards that cannot be read are listed in the outcome.
 
+    `on_work` is called with the shards that are still to be scanned.
     Damaged files of the store are removed and the scan is repeated, which rebuilds only them.
     """
-    store = Store(request.out / STORE_FOLDER)
-    _require_folder(request.out)
+    store = Store(request.out / results.STORE_FOLDER)
+    if request.out.exists() and not request.out.is_dir():
+        found, expected = "a file", "an output folder, which may be missing"
+        raise InputError(Problem(str(request.out), found, expected))
     sweep_beside(request.out)
     store.sweep_drafts()
     removed_before: set[Path] = set()
@@ -162,11 +148,11 @@ def _scan_folder(
     request: Request,
     store: Store,
     on_step: Callable[[str], None],
-    on_work: Callable[[Work], None],
+    on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None,
-) -> Outcome:
+) -> results.Outcome:
     out, policy = request.out, request.policy
-    for name in (SUMMARY_FILE, CLEAN_FOLDER):  # absent until this scan is complete
+    for name in (results.SUMMARY_FILE, results.CLEAN_FOLDER):  # absent until this scan is complete
         remove(out / name)
     corpus = corpus_files(request.corpus, out)
     packs, unread_fields = packs_of(corpus, request.source, store, on_step)
@@ -179,7 +165,7 @@ def _scan_folder(
     pa.default_memory_pool().release_unused()  # the memory that reading benchmarks took
     scan = scan_fingerprint(store, policy)
     missing = [shard for _, shard, _ in missing_tiles(store, packs, versions, scan)]
-    on_work(Work(len(missing), sum(shard.n_bytes for shard in missing)))
+    on_work(missing)
     failed: Sequence[Problem] = ()
     try:
         scan_packs(store, packs, versions, policy, workers=request.workers, on_progress=on_progress)
@@ -187,13 +173,12 @@ def _scan_folder(
         failed = error.problems
     kept_scanners.cache_clear()
     unread = {shard.name for _, shard, _ in missing_tiles(store, packs, versions, scan)}
-    scanned = ScannedFolder(
-        store, packs, versions, policy, request.verdicts, scan, unread, unread_fields
-    )
+    reader = MatchReader(store, tuple(versions), policy, scan, request.verdicts)
+    scanned = results.ScannedFolder(reader, packs, unread, unread_fields)
     visibility = indexability(store, versions, policy)
-    write_parquet(out / INDEXABILITY_FILE, visibility)
+    write_parquet(out / results.INDEXABILITY_FILE, visibility)
     invisible = visibility.filter(pc.invert(visibility["is_visible"]))
-    outcome = Outcome(
+    outcome = results.Outcome(
         failed=list(failed),
         n_shards=len(corpus.shards),
         n_shards_read=len(missing) - len(unread),
@@ -204,7 +189,7 @@ def _scan_folder(
         n_common=_write_common(out, scanned),
         n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
     )
-    leaked = write_matches(out, scanned, outcome)
+    leaked = results.write_matches(out, scanned, outcome)
     _write_optional(request, scanned, outcome, leaked)
     settings = {
         "evals": str(request.evals),
@@ -212,14 +197,8 @@ def _scan_folder(
         "policy": asdict(policy),
         "n_verdicts": len(request.verdicts.by_pair),
     }
-    write_plain_json(out / SUMMARY_FILE, {**settings, **summary_of(outcome)})
+    write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
     return outcome
-
-
-def _require_folder(out: Path) -> None:
-    """Raise if `out` exists and is not a folder."""
-    if out.exists() and not out.is_dir():
-        raise InputError(Problem(str(out), "a file", "an output folder, which may be missing"))
 
 
 def _save_benchmarks(
@@ -229,12 +208,9 @@ def _save_benchmarks(
     if not tables:
         raise InputError(Problem(str(request.evals), "no record in any file", "at least one"))
     versions = [save_records(store, name, table) for name, table in tables.items()]
-    n_records = sum(version.n_records for version in versions)
-    n_items = sum(version.n_items for version in versions)
-    on_step(
-        f"{counted(len(versions), 'benchmark')}: {counted(n_items, 'item')}, "
-        f"{counted(n_records, 'record')}"
-    )
+    n_items = counted(sum(version.n_items for version in versions), "item")
+    n_records = counted(sum(version.n_records for version in versions), "record")
+    on_step(f"{counted(len(versions), 'benchmark')}: {n_items}, {n_records}")
     return versions
 
 
@@ -242,48 +218,42 @@ def _index(
     store: Store, versions: Sequence[Version], policy: Policy, on_step: Callable[[str], None]
 ) -> None:
     """Freeze idf over exactly these benchmarks, and build missing index parts."""
-    snapshot = _snapshot(store, versions, policy)
-    index = index_fingerprint(store, policy)
-    n_built = 0
-    for version in versions:
-        if not has_part(store, version, index):
-            build_part(store, version, snapshot, policy)
-            n_built += 1
-    on_step(f"index: {n_built} built, {len(versions) - n_built} reused")
-
-
-def _snapshot(store: Store, versions: Sequence[Version], policy: Policy) -> Snapshot:
     try:
         snapshot = current_snapshot(store, policy)
+        is_current = snapshot.members == {one.benchmark: one.fingerprint for one in versions}
     except (MissingError, StaleError):
-        return freeze(store, versions, policy)
-    if snapshot.members == {version.benchmark: version.fingerprint for version in versions}:
-        return snapshot
-    return freeze(store, versions, policy)
+        is_current = False
+    if not is_current:
+        snapshot = freeze(store, versions, policy)
+    index = index_fingerprint(store, policy)
+    missing = [version for version in versions if not has_part(store, version, index)]
+    for version in missing:
+        build_part(store, version, snapshot, policy)
+    on_step(f"index: {len(missing)} built, {len(versions) - len(missing)} reused")
 
 
-def _write_common(out: Path, scanned: ScannedFolder) -> int:
+def _write_common(out: Path, scanned: results.ScannedFolder) -> int:
     """Count and write the common n-grams, which the policy may exclude; return their number."""
     packs = [
         replace(pack, shards=tuple(one for one in pack.shards if one.name not in scanned.unread))
         for pack in scanned.packs
     ]
-    index = index_fingerprint(scanned.store, scanned.policy)
-    common = freeze_common(
-        scanned.store, packs, scanned.versions, scanned.policy, index=index, scan=scanned.scan
-    )
-    write_parquet(out / COMMON_FILE, common)
+    store, policy = scanned.reader.store, scanned.reader.policy
+    index, scan = index_fingerprint(store, policy), scanned.reader.scan
+    versions = scanned.reader.versions
+    common = freeze_common(store, packs, versions, policy, index=index, scan=scan)
+    write_parquet(out / results.COMMON_FILE, common)
     return int(common.num_rows)
 
 
 def _write_optional(
-    request: Request, scanned: ScannedFolder, outcome: Outcome, leaked: LeakedItems
+    request: Request, scanned: results.ScannedFolder, outcome: results.Outcome, leaked: LeakedItems
 ) -> None:
     """Write reports in AI2 decon's format, and the clean benchmarks, if they are requested."""
-    store, versions = scanned.store, scanned.versions
+    store, versions = scanned.reader.store, scanned.reader.versions
     if request.has_compat:
         records = {version.benchmark: load_records(store, version) for version in versions}
-        with atomic_path(request.out / COMPAT_FOLDER) as folder:
+        with atomic_path(request.out / results.COMPAT_FOLDER) as folder:
             folder.mkdir()
             for shard, source in scanned.shards:
                 if shard.name not in scanned.unread:
@@ -292,5 +262,5 @@ def _write_optional(
     # A shard that was not read may contain any item: then no benchmark can be called clean.
     if request.has_clean_evals and not outcome.is_incomplete:
         unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
-        folder = request.out / CLEAN_FOLDER
-        write_clean_evals(folder, store, versions, leaked, request.policy, unseen=unseen)
+        folder = request.out / results.CLEAN_FOLDER
+        write_clean_evals(folder, store, versions, leaked, request.policy, unseen)

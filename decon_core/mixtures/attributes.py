@@ -31,38 +31,24 @@ SUFFIX = ".jsonl.gz"  # what Dolma's own taggers write
 _TEXTS = ("question", "answer", "passage")
 
 
-def attribute_file(shard: Shard) -> str:
-    """Return the name of the attribute file of a shard."""
-    return stem_of(shard) + SUFFIX
-
-
-def stem_of(shard: Shard) -> str:
-    """Return the name of a shard without `.jsonl` and what follows it."""
-    folder, slash, file = shard.name.rpartition("/")
-    return folder + slash + file.partition(".jsonl")[0]
-
-
 def write_attributes(
-    shard: Shard,
-    source: Source,
-    target: Path,
-    choice: RowActions,
-    rows: Sequence[int],
-    *,
-    name: str,
+    shard: Shard, source: Source, target: Path, choice: RowActions, rows: Sequence[int], name: str
 ) -> Ids:
     """Write the attributes of all rows; return the ids of the rows that have any."""
     if not source.id:
-        raise ConfigError(
-            Problem(
-                f"source {source.name!r}",
-                "no 'id'",
-                "the field with the document id, by which Dolma's mixer finds attributes",
-            )
-        )
+        expected = "the field with the document id, by which Dolma's mixer finds attributes"
+        raise ConfigError(Problem(f"source {source.name!r}", "no 'id'", expected))
     target.parent.mkdir(parents=True, exist_ok=True)
-    ids = _ids(shard, source, rows)
-    lengths = _lengths(shard, source, [row for row in choice.gone if row in ids])
+    wanted = set(rows)
+    # Ids that are strings take the fast path of reading a text.
+    texts = RowReader(shard, source).texts(source.id)
+    ids: Ids = {row: text for row, text in texts if row in wanted}
+    others = values_of(shard, source, wanted - ids.keys())
+    ids |= {row: id_of(value, source) for row, value in others}
+    lengths = {}  # in characters; 0 for rows that are no document
+    for row, value in values_of(shard, source, [row for row in choice.gone if row in ids]):
+        document = document_of(value, row, source)
+        lengths[row] = len(document.text) if isinstance(document, Document) else 0
     with create(target, ".gz") as out:
         for row in sorted({*rows, *choice.gone}):
             spans = _spans(choice.gone.get(row, ()), choice.leaks.get(row, ()), lengths.get(row, 0))
@@ -89,21 +75,3 @@ def _spans(
 
 def _key(reason: Mapping[str, Any]) -> str:
     return str(reason["why"]).replace(" ", "_")
-
-
-def _ids(shard: Shard, source: Source, rows: Sequence[int]) -> Ids:
-    """Return the id of each row. Ids that are strings take the fast path of reading a text."""
-    wanted = set(rows)
-    texts = RowReader(shard, source).texts(str(source.id))
-    ids: Ids = {row: text for row, text in texts if row in wanted}
-    others = values_of(shard, source, wanted - ids.keys())
-    return ids | {row: id_of(value, source) for row, value in others}
-
-
-def _lengths(shard: Shard, source: Source, rows: Sequence[int]) -> dict[int, int]:
-    """Return the number of characters of each document; 0 for rows that are no document."""
-    lengths = {}
-    for row, value in values_of(shard, source, rows):
-        document = document_of(value, row, source)
-        lengths[row] = len(document.text) if isinstance(document, Document) else 0
-    return lengths

@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,6 @@ from decon_core.config.mixtures import Mixture, treatment_of
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, hash_file
 from decon_core.decisions.common_ngrams import current_common
-from decon_core.decisions.leaks import pairs_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import DeconError, MissingError, Problem
@@ -35,7 +34,7 @@ from decon_core.mixtures.card import CARD, card_of, listed_packs
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.manifest import (
     MANIFEST,
-    Summary,
+    Built,
     current_manifest,
     fingerprint_of,
     has_page,
@@ -64,13 +63,17 @@ class Builder:
     mixtures: tuple[Mixture, ...]
     n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
     verdicts: Verdicts = NO_VERDICTS
+    # Caches: pairs with a verdict by shard and benchmark version, draws, and scanned sources.
+    _found: dict[tuple[str, str], set[str]] = field(default_factory=dict, init=False, compare=False)
+    _draws: dict[tuple[Mixture, str], str] = field(default_factory=dict, init=False, compare=False)
+    _scanned: set[tuple[Mixture, str]] = field(default_factory=set, init=False, compare=False)
 
     @cached_property
     def reader(self) -> MatchReader:
         scan = scan_fingerprint(self.store, self.policy)
         return MatchReader(self.store, self.versions, self.policy, scan, self.verdicts)
 
-    def build(self, mixture: Mixture, pack: Pack) -> Summary:
+    def build(self, mixture: Mixture, pack: Pack) -> Built:
         """Write a mixture of a pack, unless an intact one from the same inputs exists."""
         mixture = self.effective(mixture)
         shards = _shards_of(mixture, pack)
@@ -80,7 +83,7 @@ class Builder:
         manifest = current_manifest(folder / MANIFEST, fingerprint)
         if manifest is not None and not manifest_faults(folder):
             self._update_card(mixture)
-            return Summary.of(manifest, folder, was_there=True)
+            return Built(folder, manifest, was_there=True)
         drawn = self.draw_for(mixture, pack)
         rows = drawn.rows if drawn else {}
         with atomic_path(folder, drafts=self.store.drafts) as draft:
@@ -100,7 +103,7 @@ class Builder:
             }
             write_json(draft / MANIFEST, manifest)
         self._update_card(mixture)
-        return Summary.of(manifest, folder, was_there=False)
+        return Built(folder, manifest, was_there=False)
 
     def is_current(self, mixture: Mixture, pack: Pack) -> bool:
         """Return whether the mixture of a pack exists and was made from the current inputs."""
@@ -113,15 +116,10 @@ class Builder:
         mixture = self.effective(mixture)
         shards = _shards_of(mixture, pack)
         is_drawn = shards and mixture.take == "control"
-        return fingerprint_of(
-            [
-                _FORMAT,
-                [(shard.name, shard.fingerprint) for shard in shards],
-                mixture.to_json(),
-                self.settings(self.reader.needed_by(mixture), shards),
-                self._draw_fingerprint(mixture, pack) if is_drawn else None,
-            ]
-        )
+        names = [(shard.name, shard.fingerprint) for shard in shards]
+        settings = self.settings(self.reader.needed_by(mixture), shards)
+        drawn = self._draw_fingerprint(mixture, pack) if is_drawn else None
+        return fingerprint_of([_FORMAT, names, mixture.to_json(), settings, drawn])
 
     @property
     def shards(self) -> Iterator[tuple[Pack, Shard]]:
@@ -150,29 +148,19 @@ class Builder:
         for shard in shards if self.verdicts.decisive else ():
             for version in versions:
                 key = shard.fingerprint, version.fingerprint
-                if key not in self._known_pairs:
-                    pairs = pairs_of(self.store, shard, version, self.reader.scan)
+                if key not in self._found:
+                    pairs = self.reader.pairs(shard, version)
                     if pairs is None:
                         continue
-                    self._known_pairs[key] = pairs & self.verdicts.decisive.keys()
-                yield from self._known_pairs[key]
-
-    @cached_property
-    def _known_pairs(self) -> dict[tuple[str, str], set[str]]:
-        """The pairs with a verdict, by shard and benchmark version."""
-        return {}
+                    self._found[key] = pairs & self.verdicts.decisive.keys()
+                yield from self._found[key]
 
     def effective(self, mixture: Mixture) -> Mixture:
         """Return a control with the sources, licenses and leaks of its treatment."""
         if mixture.take != "control":
             return mixture
-        treatment = treatment_of(mixture, self.mixtures)
-        return replace(
-            mixture,
-            sources=treatment.sources,
-            licenses=treatment.licenses,
-            leaks=treatment.leaks,
-        )
+        of = treatment_of(mixture, self.mixtures)
+        return replace(mixture, sources=of.sources, licenses=of.licenses, leaks=of.leaks)
 
     def _require(self, mixture: Mixture, pack: Pack) -> None:
         """Raise if the pack was not fully scanned or read for this mixture."""
@@ -187,20 +175,15 @@ class Builder:
     def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """Return the fingerprint of a control's draw; cached, as all packs of a source share it."""
         key = mixture, pack.source.name
-        if key not in self._known_draws:
+        if key not in self._draws:
             treatment = treatment_of(mixture, self.mixtures)
             packs = self._packs_of_source(pack)
             shards = [shard for one in packs for shard in one.shards]
             settings = self.settings(self.reader.needed_by(treatment), shards)
-            self._known_draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
-        return self._known_draws[key]
-
-    @cached_property
-    def _known_draws(self) -> dict[tuple[Mixture, str], str]:
-        return {}
+            self._draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
+        return self._draws[key]
 
     def _packs_of_source(self, pack: Pack) -> list[Pack]:
-        """Return all packs of the source of this pack."""
         return [one for one in self.packs if one.source.name == pack.source.name]
 
     def draw_for(self, mixture: Mixture, pack: Pack) -> Draw | None:
@@ -213,34 +196,23 @@ class Builder:
         treatment = treatment_of(mixture, self.mixtures)
         if not treatment.has_source(pack.source.name):
             return None
-        self._require_source(treatment, pack)
+        packs, source = self._packs_of_source(pack), (treatment, pack.source.name)
+        if source not in self._scanned:
+            for one in packs:
+                require_scanned(self.reader, one, self.reader.needed_by(treatment))
+            self._scanned.add(source)
         fingerprint = self._draw_fingerprint(mixture, pack)
         drawn = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
-        if drawn is not None:
-            return drawn
-        return draw(self.reader, self._packs_of_source(pack), mixture, treatment, fingerprint)
-
-    def _require_source(self, treatment: Mixture, pack: Pack) -> None:
-        """Raise if any pack of the source was not scanned; checked once per source."""
-        key = treatment, pack.source.name
-        if key not in self._scanned_sources:
-            for one in self._packs_of_source(pack):
-                require_scanned(self.reader, one, self.reader.needed_by(treatment))
-            self._scanned_sources.add(key)
-
-    @cached_property
-    def _scanned_sources(self) -> set[tuple[Mixture, str]]:
-        return set()
+        return drawn or draw(self.reader, packs, mixture, treatment, fingerprint)
 
     @property
     def n_packs(self) -> int:
         """The number of packs of the corpus."""
         return len(self.packs) if self.n_known is None else self.n_known
 
-    # The card of a mixture ----------------------------------------------------------------------
-
     def _manifest_settings(self, mixture: Mixture) -> dict[str, Any]:
         """Return the manifest fields that are the same for all packs of a mixture."""
+        needed = self.reader.needed_by(mixture)
         return {
             "mixture": mixture.name,
             "declared": mixture.to_json(),
@@ -249,9 +221,7 @@ class Builder:
             "policy": asdict(self.policy),
             "unreadable": self.policy.unreadable,
             "invalid_utf8": self.policy.invalid_utf8,
-            "benchmarks": {
-                version.benchmark: version.fingerprint for version in self.reader.needed_by(mixture)
-            },
+            "benchmarks": {one.benchmark: one.fingerprint for one in needed},
         }
 
     def card(self, mixture: Mixture) -> str:
@@ -300,7 +270,7 @@ _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker
 
 def build_shares(
     builder: Builder, wanted: Sequence[tuple[Mixture, Pack]], *, workers: int = 1
-) -> Iterator[tuple[Mixture, Pack, Future[Summary]]]:
+) -> Iterator[tuple[Mixture, Pack, Future[Built]]]:
     """Build mixtures of packs in parallel and yield them as they finish.
 
     A failure is kept in the future of its job; the other jobs go on.
@@ -315,11 +285,10 @@ def build_shares(
         jobs.append((builder if mixture.take == "control" else of_pack, mixture, pack))
     n_workers = useful_workers(workers, [shard for _, pack in wanted for shard in pack.shards])
     for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=lambda _: None):
-        _, mixture, pack = job
-        yield mixture, pack, future
+        yield *job[1:], future
 
 
-def _build(job: _Job) -> Summary:
+def _build(job: _Job) -> Built:
     builder, mixture, pack = job
     return builder.build(mixture, pack)
 

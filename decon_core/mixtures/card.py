@@ -32,16 +32,10 @@ _SIZES = (
 )
 
 
-@dataclass(frozen=True)
-class LeakCounts:
-    """Documents with leaks and the tokens removed from them, by detector and benchmark.
-
-    Keys: ("detector", "decon"), ("benchmark", "gsm8k"), and ("", "") for all leaks. Documents with
-    questions only and no leak: ("question only of", "gsm8k"), and ("question only", "") for all.
-    """
-
-    n_documents: Mapping[tuple[str, str], int]
-    n_tokens: Mapping[tuple[str, str], int]
+# Counts by detector or benchmark: ("detector", "decon"), ("benchmark", "gsm8k"), and ("", "") for
+# all leaks. Documents with questions only and no leak: ("question only of", "gsm8k"), and
+# ("question only", "") for all.
+Counts = Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -50,19 +44,19 @@ class Share:
 
     manifest: Value  # without `shards`
     has_files: bool
-    leaks: LeakCounts
+    n_documents: Counts  # with leaks
+    n_tokens: Counts  # removed from them
 
 
-def count_leaks(removed: Path) -> LeakCounts:
-    """Count leaks and questions without their answers in a pack's `_removed.parquet`."""
+def count_leaks(removed: Path) -> tuple[Counts, Counts]:
+    """Count documents with leaks or questions only, and their tokens, in `_removed.parquet`."""
     columns = ["shard", "row", "n_tokens", "why", "detector", "benchmark"]
     rows = read_parquet(removed, columns=columns)
     leaks = rows.filter(pc.field("why") == "leak")
     questions = rows.filter(pc.field("why") == "question only")
     document = ["shard", "row"]
     questions = questions.join(leaks.select(document), document, join_type="left anti")
-    n_documents: Counter[tuple[str, str]] = Counter()
-    n_tokens: Counter[tuple[str, str]] = Counter()
+    n_documents, n_tokens = Counts(), Counts()
     for what, table, by in (
         ("", leaks, ""),
         ("detector", leaks, "detector"),
@@ -75,7 +69,7 @@ def count_leaks(removed: Path) -> LeakCounts:
             name = row[by] if by else ""
             n_documents[what, name] += 1
             n_tokens[what, name] += row["n_tokens_max"]
-    return LeakCounts(n_documents, n_tokens)
+    return n_documents, n_tokens
 
 
 def listed_packs(card: Path) -> set[str]:
@@ -93,10 +87,14 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
         for name in sorted({one["source"] for one in manifests})
     ]
     removed = sum((Counter(one["totals"]["removed"]) for one in manifests), Counter())
+    licenses, license_name = settings["declared"]["licenses"], "other"
+    if licenses and licenses["unknown"] != "keep" and len(licenses["allow"]) == 1:
+        (only,) = licenses["allow"]  # all documents have the same one, unless it is a pattern
+        license_name = "other" if {*"*?["} & {*only} else only.lower()
     return render(
         "mixtures/card.md.j2",
         settings=settings,
-        license=_license(settings["declared"]["licenses"]),
+        license=license_name,
         size=size_of(totals["n_documents_out"]),
         packs=[share.manifest["pack"] for share in shares if share.has_files],
         pattern=_PATTERN,
@@ -119,22 +117,12 @@ def _totals(manifests: Iterable[Value]) -> Mapping[str, int]:
 
 def _leaks(shares: Iterable[Share]) -> list[tuple[str, int, int]]:
     """Return name, documents and tokens of each detector and benchmark, then of any leak."""
-    n_documents: Counter[tuple[str, str]] = Counter({("", ""): 0})
-    n_tokens: Counter[tuple[str, str]] = Counter()
+    n_documents, n_tokens = Counts({("", ""): 0}), Counts()
     for share in shares:
-        n_documents.update(share.leaks.n_documents)
-        n_tokens.update(share.leaks.n_tokens)
+        n_documents.update(share.n_documents)
+        n_tokens.update(share.n_tokens)
     keys = [*sorted(n_documents.keys() - {("", "")}), ("", "")]
     return [(" ".join(key).strip() or "any leak", n_documents[key], n_tokens[key]) for key in keys]
-
-
-def _license(licenses: Value | None) -> str:
-    """Return the license if all documents have the same one, else "other"."""
-    if not licenses or licenses["unknown"] == "keep" or len(licenses["allow"]) != 1:
-        return "other"
-    (name,) = licenses["allow"]
-    is_pattern = any(sign in name for sign in "*?[")
-    return "other" if is_pattern else str(name).lower()
 
 
 def size_of(n_documents: int) -> str:

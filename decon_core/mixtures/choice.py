@@ -12,15 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.load import Source
-from decon_core.config.mixtures import Mixture
+from decon_core.config.mixtures import Licenses, Mixture, names_license
 from decon_core.config.verdicts import LEAK
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.mixtures.licenses import refused
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DOCUMENTS
-from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.store import Store, read_parquet
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
@@ -105,7 +103,7 @@ def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
 def choose_rows(
     reader: MatchReader,
     shard: Shard,
-    source: Source,
+    source: str,
     mixture: Mixture,
     sizes: Sizes,
     *,
@@ -117,7 +115,7 @@ def choose_rows(
     rows that a control leaves out.
     """
     choice = RowActions()
-    ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
+    ledger = reader.ledger(shard)
     for row in ledger["unreadable"]:
         detail = f"{row['reason']} ({row['detail']})"
         choice.drop(row["row"], {"why": "unreadable", "detail": detail})
@@ -129,7 +127,7 @@ def choose_rows(
     for row in drawn:
         choice.drop(row, {"why": "control"})
     if mixture.take in ("clean", "leaks"):
-        leaks = leaks_of(reader, shard, mixture, source=source.name)
+        leaks = leaks_of(reader, shard, mixture, source=source)
         choice.n_found = Counter(
             QUESTION_ONLY if is_only_questions(entries) else LEAKED for entries in leaks.values()
         )
@@ -138,12 +136,28 @@ def choose_rows(
 
 
 def drop_unlicensed(
-    choice: RowActions, rows: Sequence[int], row_reader: RowReader, mixture: Mixture
+    choice: RowActions, rows: Sequence[int], row_reader: RowReader, licenses: Licenses | None
 ) -> None:
-    """Remove those of these documents whose license the mixture does not allow."""
-    if mixture.licenses:
-        for row, name in refused(row_reader, mixture.licenses, rows).items():
-            choice.refuse(row, name)
+    """Remove those of these documents whose license is not allowed.
+
+    Fields are tried in order. A value that is not a string, or that says "unknown", counts as no
+    license.
+    """
+    if not licenses:
+        return
+    names: dict[int, str] = {}
+    for field_name in licenses.fields:
+        # Checked by name, of which there are few, not by row.
+        is_license = {name: names_license(name) for name in {*names.values(), ""}}
+        if all(is_license[names.get(row, "")] for row in rows):
+            break
+        texts = dict(row_reader.texts(field_name))
+        known = {row: name for row, name in names.items() if is_license[name] or row not in texts}
+        names = texts | known
+    is_taken = {name: licenses.takes(name) for name in {*names.values(), ""}}
+    for row in rows:
+        if not is_taken[name := names.get(row, "")]:
+            choice.refuse(row, name.strip() or "no license that is a text")
 
 
 def _choose_by_leaks(

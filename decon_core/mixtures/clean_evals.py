@@ -13,7 +13,6 @@ manifest lists them (`question_only`), so that they can be left out as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from decon_core.config.detectors import get
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.manifest import current_manifest, fingerprint_of
+from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
 from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.storage.store import Store, atomic_path, read_json, write_json
 
@@ -75,21 +74,19 @@ class LeakedItems:
         for name, overlap in (("source", "question"), ("target", "answer")):
             best[name] = max(best.get(name, 0.0), entry[f"{overlap}_overlap"] or 0.0)
         threshold = self._policy.for_benchmark(entry["benchmark"]).threshold_of(entry["detector"])
-        best["which"] = _which(best["source"], best["target"], threshold)
+        if exceeds(min(best["source"], best["target"]), threshold):
+            best["which"] = "both"
+        else:
+            best["which"] = "source only" if best["source"] > best["target"] else "target only"
 
     def leaked_items(self, benchmark: str) -> list[dict[str, Any]]:
         """Return the items of a benchmark that leaked, and why, in order."""
-        return [
-            {
-                "split": split,
-                "instance_index": instance,
-                "because": {
-                    detector: _without_last(best) for detector, best in sorted(by_detector.items())
-                },
-            }
-            for (name, split, instance), by_detector in sorted(self.items.items())
-            if name == benchmark
-        ]
+        found = []
+        for (name, split, instance), by_detector in sorted(self.items.items()):
+            if name == benchmark:
+                because = {name: _without_last(best) for name, best in sorted(by_detector.items())}
+                found.append({"split": split, "instance_index": instance, "because": because})
+        return found
 
     def question_only(self, benchmark: str) -> list[dict[str, Any]]:
         """Return the items of a benchmark with questions found but no leak, in order."""
@@ -113,19 +110,12 @@ def _without_last(best: Best) -> Best:
     return {name: value for name, value in best.items() if name != "last"}
 
 
-def _which(source: float, target: float, threshold: float) -> str:
-    if exceeds(min(source, target), threshold):
-        return "both"
-    return "source only" if source > target else "target only"
-
-
 def write_clean_evals(
     folder: Path,
     store: Store,
     versions: Sequence[Version],
     leaked: LeakedItems,
     policy: Policy,
-    *,
     unseen: Mapping[str, Any],
 ) -> None:
     """Write the records and the manifest of all benchmarks to a folder, atomically.
@@ -142,13 +132,8 @@ def write_clean_evals(
             }
             for version in versions
         }
-        manifest = {
-            "detectors": policy.thresholds,
-            **unseen,
-            "benchmarks": benchmarks,
-            FILES: hashes_below(draft),
-        }
-        write_json(draft / MANIFEST, manifest)
+        manifest = {"detectors": policy.thresholds, **unseen, "benchmarks": benchmarks}
+        write_json(draft / MANIFEST, {**manifest, FILES: hashes_below(draft)})
 
 
 def _write_records(
@@ -159,7 +144,10 @@ def _write_records(
     for one in (evals, tables):
         one.mkdir(exist_ok=True)
     removed = leaked.leaked_items(version.benchmark)
-    records = _without_items(load_records(store, version), removed)
+    gone = {(item["split"], item["instance_index"]) for item in removed}
+    records = load_records(store, version)
+    items = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
+    records = records.filter(pa.array([item not in gone for item in items], pa.bool_()))
     with (evals / f"{version.benchmark}.jsonl").open("wb") as file:
         for row in records.to_pylist():
             fields = {name: value for name, value in row.items() if value is not None}
@@ -174,53 +162,25 @@ def _write_records(
     }
 
 
-def _without_items(records: pa.Table, removed: Sequence[Mapping[str, Any]]) -> pa.Table:
-    items = {(item["split"], item["instance_index"]) for item in removed}
-    names = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
-    return records.filter(pa.array([name not in items for name in names], pa.bool_()))
-
-
-# For the pipeline ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CleanSummary:
-    """Counts of a benchmark without its leaked items."""
-
-    benchmark: str
-    n_items: int
-    n_items_left: int
-    n_question_only: int  # of the remaining items
-    folder: Path
-    was_there: bool
-
-
-def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Iterator[CleanSummary]:
+def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Iterator[Built]:
     """Write benchmarks without the items that leaked into any pack, unless they are current.
 
     Raises if a shard was not scanned against them or rows could not be read, as any shard or row
     may hold any item.
     """
-    n_unreadable = None
+    n_unreadable, reader = None, builder.reader
     for version in versions:
         for pack in builder.packs:
-            require_scanned(builder.reader, pack, [version])
+            require_scanned(reader, pack, [version])
         if n_unreadable is None:  # the same for all of them
             for pack in builder.packs:
-                require_readable(builder.reader, pack)
-            n_unreadable = _n_unreadable(builder)
+                require_readable(reader, pack)
+            ledgers = (reader.ledger(shard) for _, shard in builder.shards)
+            n_unreadable = sum(len(ledger["unreadable"]) for ledger in ledgers)
         if not (was_there := has_clean_benchmark(builder, version)):
             _build(builder, version, n_unreadable)
         folder = builder.store.clean_benchmark(version.benchmark)
-        manifest = read_json(folder / MANIFEST)
-        yield CleanSummary(
-            version.benchmark,
-            manifest["n_items"],
-            manifest["n_items_left"],
-            len(manifest["question_only"]),
-            folder,
-            was_there,
-        )
+        yield Built(folder, read_json(folder / MANIFEST), was_there)
 
 
 def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
@@ -250,14 +210,6 @@ def has_clean_benchmark(builder: Builder, version: Version) -> bool:
 
 
 def _fingerprint(builder: Builder, version: Version) -> str:
-    shards = sorted(
-        (pack.source.name, shard.name, shard.fingerprint) for pack, shard in builder.shards
-    )
+    shards = sorted((pack.source.name, one.name, one.fingerprint) for pack, one in builder.shards)
     settings = builder.settings([version], [shard for _, shard in builder.shards])
     return fingerprint_of([_FORMAT, version.fingerprint, shards, settings])
-
-
-def _n_unreadable(builder: Builder) -> int:
-    reader = builder.reader
-    ledgers = (reader.store.ledger(reader.scan, shard.fingerprint) for _, shard in builder.shards)
-    return sum(len(read_json(ledger)["unreadable"]) for ledger in ledgers)

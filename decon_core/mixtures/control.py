@@ -28,7 +28,7 @@ from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.matching import matching
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DRAWN
-from decon_core.storage.store import Store, read_json, read_parquet, write_parquet
+from decon_core.storage.store import Store, read_parquet, write_parquet
 
 Integers = npt.NDArray[np.int64]
 Words64 = npt.NDArray[np.uint64]
@@ -94,28 +94,8 @@ def draw(
     fingerprint: str,
 ) -> Draw:
     """Draw from all packs of a source, and store the result."""
-    table, matched = _draw_from(reader, packs, control.seed, treatment)
-    metadata = {_MATCHED: json.dumps(vars(matched)).encode()}
-    table = table.replace_schema_metadata(metadata)
-    write_parquet(reader.store.draw(fingerprint), table)
-    return _draw_of(table)
-
-
-def _draw_of(table: pa.Table) -> Draw:
-    rows: dict[str, list[int]] = {}
-    for shard, row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        rows.setdefault(shard, []).append(row)
-    return Draw(rows, Matched(**json.loads(table.schema.metadata[_MATCHED])))
-
-
-def _draw_from(
-    reader: MatchReader, packs: Sequence[Pack], seed: int, treatment: Mixture
-) -> tuple[pa.Table, Matched]:
     shards = [(pack, shard) for pack in packs for shard in pack.shards]
-    ledgers = [
-        read_json(reader.store.ledger(reader.scan, shard.fingerprint)) for _, shard in shards
-    ]
-    n_documents = sum(ledger["n_documents"] for ledger in ledgers)
+    n_documents = sum(reader.ledger(shard)["n_documents"] for _, shard in shards)
     source = packs[0].source.name
     n_leaky = sum(len(leaks_of(reader, shard, treatment, source=source)) for _, shard in shards)
     share = (_POOL * n_leaky + _LEAST_POOL) / max(n_documents, 1)
@@ -123,7 +103,7 @@ def _draw_from(
     for number, (pack, shard) in enumerate(shards):
         sizes, kept = _split_by_treatment(reader, shard, pack, treatment)
         removed.append(sizes)
-        pools.append(_Pool.of(seed, shard, number, *kept, share=share))
+        pools.append(_Pool.of(control.seed, shard, number, *kept, share=share))
     wanted, pool = np.concatenate(removed), _Pool.joined(pools)
     drawn = pool.take(matching(wanted, pool.n_tokens))
     order = np.lexsort([drawn.rows, drawn.shards])
@@ -136,7 +116,16 @@ def _draw_from(
         n_drawn=int(drawn.rows.size),
         n_drawn_tokens=int(drawn.n_tokens.sum()),
     )
-    return table, matched
+    table = table.replace_schema_metadata({_MATCHED: json.dumps(vars(matched)).encode()})
+    write_parquet(reader.store.draw(fingerprint), table)
+    return _draw_of(table)
+
+
+def _draw_of(table: pa.Table) -> Draw:
+    rows: dict[str, list[int]] = {}
+    for shard, row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        rows.setdefault(shard, []).append(row)
+    return Draw(rows, Matched(**json.loads(table.schema.metadata[_MATCHED])))
 
 
 def _split_by_treatment(
@@ -147,13 +136,10 @@ def _split_by_treatment(
     Documents that are removed for another reason are in neither: the control removes them, too.
     """
     sizes = Sizes.of(reader.store, shard, reader.scan)
-    choice = choose_rows(reader, shard, pack.source, treatment, sizes)
-    drop_unlicensed(choice, sizes.rows.tolist(), RowReader(shard, pack.source), treatment)
-    leaks = [
-        row
-        for row, reasons in choice.gone.items()
-        if all(reason["why"] in FOUND for reason in reasons)
-    ]
+    choice = choose_rows(reader, shard, pack.source.name, treatment, sizes)
+    drop_unlicensed(choice, sizes.rows.tolist(), RowReader(shard, pack.source), treatment.licenses)
+    reasons = {row: {reason["why"] for reason in all_} for row, all_ in choice.gone.items()}
+    leaks = [row for row, whys in reasons.items() if whys.issubset(FOUND)]
     is_kept = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
     return sizes.n_tokens[sizes.at(leaks)], (sizes.rows[is_kept], sizes.n_tokens[is_kept])
 

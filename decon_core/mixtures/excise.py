@@ -12,16 +12,26 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
+from decon_core.index.parts import index_fingerprint
 from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
-from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rows import RowReader, Value
+from decon_core.scan.blocks import Scanner
+from decon_core.scan.scanner import build_search_files, sort_versions
+from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
 
 _MOST_ROUNDS = 5
+_SHARD = "in memory"  # name of the shard in tiles that are never stored
 _ELEMENT = re.compile(r"(.*)\[(\d+)\]")
 _TEXTS = ("question", "answer", "passage")
 
@@ -110,7 +120,7 @@ def excised(
     With cut = "turns", None if a span is in a field that is not a turn and cannot be removed.
     """
     parts = document.parts or (Part(str(source.text), 0, len(document.text)),)
-    spans = _merged(_spans(entries), document.text)
+    spans = _merged(entries, document.text)
     cut_value = deepcopy(value)
     removed: list[str] = []  # paths of turns
     for part in parts:
@@ -135,18 +145,12 @@ def excised(
     return cut_value
 
 
-def _spans(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    for entry in entries:
-        for text in _TEXTS:
-            start, stop = entry[f"{text}_char_start"], entry[f"{text}_char_stop"]
-            if start is not None and stop is not None:
-                yield start, stop
-
-
-def _merged(spans: Iterator[tuple[int, int]], text: str) -> list[tuple[int, int]]:
-    """Sort spans, and merge those with only white space and punctuation between them."""
+def _merged(entries: Sequence[Entry], text: str) -> list[tuple[int, int]]:
+    """Return the spans of entries; those with only white space and punctuation between are one."""
+    edges = [(f"{part}_char_start", f"{part}_char_stop") for part in _TEXTS]
+    spans = [(entry[start], entry[stop]) for entry in entries for start, stop in edges]
     merged: list[tuple[int, int]] = []
-    for start, stop in sorted(spans):
+    for start, stop in sorted(span for span in spans if None not in span):
         if merged and not any(map(str.isalnum, text[merged[-1][1] : start])):
             merged[-1] = merged[-1][0], max(merged[-1][1], stop)
         else:
@@ -192,3 +196,48 @@ def _holder(value: Value, path: str) -> tuple[Value, str]:
         return value, path
     head, _, rest = path.partition(".")
     return _holder(value[head], rest)
+
+
+class Rescan:
+    """Runs the detectors of a policy on a few documents. Adds nothing to the scan's counts."""
+
+    def __init__(self, reader: MatchReader, versions: Sequence[Version], *, source: str) -> None:
+        self._reader, self._source = reader, source
+        self._versions = sort_versions(versions)
+        store, policy, scan = reader.store, reader.policy, reader.scan
+        index = index_fingerprint(store, policy)
+        build_search_files(store, self._versions, policy, index=index, scan=scan)
+        self._scanner = Scanner(store, self._versions, policy, index, scan)
+
+    def scan(self, documents: Sequence[Document]) -> tuple[pa.Table, dict[int, tuple[int, int]]]:
+        """Scan documents, in ascending order of rows.
+
+        Return the entries, with the documents' own rows; bytes and canonical tokens by row.
+        """
+        if not documents:
+            return ENTRIES.empty_table(), {}
+        scanned = self._scanner.scan(Block(lambda: _batch(documents), 0))
+        self._scanner.detectors.take_counts()
+        rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
+        by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
+        numbers = {number for columns in scanned.matches for number in columns["part"].tolist()}
+        tiles = (
+            (self._versions[number], self._scanner.tile(scanned.matches, number, _SHARD))
+            for number in sorted(numbers)
+        )
+        return self._reader.decide(tiles, source=self._source), by_row
+
+
+def _batch(documents: Sequence[Document]) -> Batch:
+    texts = [document.text.encode() for document in documents]
+    edges = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    by_row = {document.row: document for document in documents}
+    return Batch(
+        text=np.frombuffer(b"".join(texts), np.uint8).copy(),
+        starts=edges[:-1],
+        stops=edges[1:],
+        rows=np.array([document.row for document in documents], np.int64),
+        n_characters=sum(len(document.text) for document in documents),
+        unreadable=[],
+        reread=lambda row: by_row[row],
+    )

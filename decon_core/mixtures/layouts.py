@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -52,9 +51,6 @@ class Row:
     line: bytes | None
 
 
-# Reading ------------------------------------------------------------------------------------------
-
-
 def rows_of(
     shard: Shard,
     source: Source,
@@ -72,25 +68,15 @@ def rows_of(
             for number, value, line in part.json_rows(part.within(wanted), changed):
                 if not isinstance(value, dict):
                     if wanted is not None:
-                        raise _not_an_object(shard, number)
+                        where = f"{shard.path}: row {number}"
+                        expected = "the document that was scanned"
+                        raise CorpusError(Problem(where, "no JSON object", expected, REGISTER))
                     continue
                 row = Row(source, shard.name, number, value, line)
-                if wanted is not None or isinstance(_document(row), Document):
+                if wanted is not None or isinstance(document_of(value, number, source), Document):
                     yield row
             if wanted is not None and not (wanted.size and wanted[-1] >= part.rows.stop):
                 break  # the rest is only read for the checksum, not decompressed
-
-
-def _document(row: Row) -> object:
-    return document_of(row.value, row.number, row.source)
-
-
-def _not_an_object(shard: Shard, number: int) -> CorpusError:
-    expected = "the document that was scanned"
-    return CorpusError(Problem(f"{shard.path}: row {number}", "no JSON object", expected, REGISTER))
-
-
-# Rows in a layout ---------------------------------------------------------------------------------
 
 
 def _fields(row: Row) -> dict[str, str]:
@@ -115,7 +101,7 @@ def _id(row: Row) -> str:
 
 
 def _text(row: Row) -> str:
-    document = _document(row)
+    document = document_of(row.value, row.number, row.source)
     if not isinstance(document, Document):
         where = f"{row.source.name}, {row.shard}: row {row.number}"
         raise CorpusError(Problem(where, str(document), "a document"))
@@ -165,14 +151,10 @@ def _json(value: Value, row: Row, *, ascii_only: bool = False) -> bytes:
     try:
         return _dumped(value, ascii_only=ascii_only)
     except RecursionError:
-        raise CorpusError(
-            Problem(
-                f"{row.source.name}, {row.shard}: row {row.number}",
-                "lists or objects that are nested too deeply to be written",
-                "at most a few hundred levels",
-                "remove the row from the corpus",
-            )
-        ) from None
+        where = f"{row.source.name}, {row.shard}: row {row.number}"
+        found = "lists or objects that are nested too deeply to be written"
+        expected, remedy = "at most a few hundred levels", "remove the row from the corpus"
+        raise CorpusError(Problem(where, found, expected, remedy)) from None
 
 
 _ENCODE = {
@@ -200,20 +182,8 @@ def _without_nan(value: Any) -> Any:
     return value
 
 
-# Writing ------------------------------------------------------------------------------------------
-
-
-class Layout(ABC):
-    """An open output file that documents are added to."""
-
-    suffix: ClassVar[str]
-
-    @abstractmethod
-    def add(self, row: Row) -> None: ...
-
-
 @contextmanager
-def open_layout(kind: Kind, target: Path) -> Iterator[Layout]:
+def open_layout(kind: Kind, target: Path) -> Iterator[Dolma | Parquet]:
     """Open a file of documents for writing; it is complete when the `with` block ends."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if kind == "dolma":
@@ -226,7 +196,7 @@ def open_layout(kind: Kind, target: Path) -> Iterator[Layout]:
         layout.flush()
 
 
-class Dolma(Layout):
+class Dolma:
     """JSON lines with `id`, `text` and `source`, compressed with zstd."""
 
     suffix = ".jsonl.zst"
@@ -262,16 +232,14 @@ def _keeps_bytes(value: Value, source: Source, fields: Mapping[str, str]) -> boo
 # The same schema for all files, as readers treat them as parts of one table.
 PARQUET = pa.schema(
     [
-        ("id", pa.string()),
-        ("text", pa.string()),
-        ("source", pa.string()),
+        *((name, pa.string()) for name in ("id", "text", "source")),
         ("messages", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
         ("metadata", pa.string()),
     ]
 )
 
 
-class Parquet(Layout):
+class Parquet:
     """Parquet with the columns that loaders expect; other fields go into one JSON object."""
 
     suffix = ".parquet"
@@ -282,8 +250,11 @@ class Parquet(Layout):
         self._n_characters = 0
 
     def add(self, row: Row) -> None:
-        fields = _fields(row)
-        value, messages = _messages(row)
+        fields, value, messages = _fields(row), row.value, None
+        if row.source.messages:
+            rest, turns = _pop(row.value, row.source.messages)
+            if all(_is_plain_turn(turn) for turn in turns):
+                value, messages = rest, turns
         metadata = _json(_rest(value, row.source, fields), row, ascii_only=True).decode()
         texts = {name: without_lone_surrogates(text) for name, text in fields.items()}
         for name, cell in {**texts, "messages": messages, "metadata": metadata}.items():
@@ -302,15 +273,6 @@ class Parquet(Layout):
         self._n_characters = 0
 
 
-def _messages(row: Row) -> tuple[Value, list[dict[str, str]] | None]:
-    """Return a row without its turns, and the turns; the row and None if it has no plain turns."""
-    if row.source.messages:
-        value, turns = _pop(row.value, row.source.messages)
-        if all(_is_plain_turn(turn) for turn in turns):
-            return value, turns
-    return row.value, None
-
-
 def _is_plain_turn(turn: object) -> bool:
     if not isinstance(turn, dict) or turn.keys() != {"role", "content"}:
         return False
@@ -319,16 +281,11 @@ def _is_plain_turn(turn: object) -> bool:
     )
 
 
-LAYOUTS: Mapping[Kind, type[Layout]] = {"dolma": Dolma, "parquet": Parquet}
+LAYOUTS: Mapping[Kind, type[Dolma | Parquet]] = {"dolma": Dolma, "parquet": Parquet}
 
 
 def write_layout(
-    kind: Kind,
-    shard: Shard,
-    source: Source,
-    target: Path,
-    changes: Changes,
-    rows: Sequence[int],
+    kind: Kind, shard: Shard, source: Source, target: Path, changes: Changes, rows: Sequence[int]
 ) -> Ids:
     """Write the remaining documents of a shard; return the ids of all changed rows."""
     ids: Ids = dict.fromkeys(changes.rows)

@@ -7,6 +7,7 @@ at all. Its manifest holds the fingerprint of all inputs, and hashes of the othe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,24 +39,18 @@ def fingerprint_of(value: object) -> str:
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
-def listed_files(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the hashes of the files that a manifest of any product lists, by path."""
+def listed_files(manifest: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return hashes and sizes of the files that a manifest of any product lists, by path.
+
+    The size of some files is not listed.
+    """
     if FILES in manifest:
-        return dict(manifest[FILES])
-    if "parts" in manifest:
-        return {**_of_files(manifest["parts"], "output"), **manifest["tables"]}
-    return {**_of_files(manifest["shards"], "output"), REMOVED_FILE: manifest["removed"]}
-
-
-def _listed_sizes(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """Return the sizes of those files whose size a manifest lists."""
-    if "sizes" in manifest:
-        return dict(manifest["sizes"])
-    return _of_files(manifest["parts" if "parts" in manifest else "shards"], "n_bytes")
-
-
-def _of_files(entries: Iterable[Mapping[str, Any]], field: str) -> dict[str, Any]:
-    return {entry["file"]: entry[field] for entry in entries}
+        return dict(manifest[FILES]), manifest.get("sizes", {})
+    is_blend = "parts" in manifest
+    entries = manifest["parts" if is_blend else "shards"]
+    others = manifest["tables"] if is_blend else {REMOVED_FILE: manifest["removed"]}
+    hashes = {entry["file"]: entry["output"] for entry in entries}
+    return hashes | others, {entry["file"]: entry["n_bytes"] for entry in entries}
 
 
 def read_manifest(path: Path) -> Manifest | None:
@@ -76,12 +71,12 @@ def current_manifest(path: Path, fingerprint: str) -> Manifest | None:
     if manifest is None or manifest.get("fingerprint") != fingerprint:
         return None
     try:
-        is_whole = all((path.parent / name).is_file() for name in listed_files(manifest)) and all(
-            (path.parent / name).stat().st_size == n_bytes
-            for name, n_bytes in _listed_sizes(manifest).items()
-        )
+        hashes, sizes = listed_files(manifest)
     except (KeyError, TypeError):
         return None  # in an older format: rebuilt
+    is_whole = all((path.parent / name).is_file() for name in hashes) and all(
+        (path.parent / name).stat().st_size == n_bytes for name, n_bytes in sizes.items()
+    )
     return manifest if is_whole else None
 
 
@@ -95,12 +90,11 @@ def file_faults(folder: Path, manifest: Mapping[str, Any], *others: str) -> Iter
 
     Unknown files are faults: a loader that reads the folder would read them, too.
     """
-    listed = listed_files(manifest)
+    listed, _ = listed_files(manifest)
     for name, content in listed.items():
         file = folder / name
         if not file.is_file() or hash_file(file) != content:
-            expected = "the file as it was written"
-            yield Problem(str(file), "checksum mismatch", expected, REBUILD)
+            yield Problem(str(file), "checksum mismatch", "the file as it was written", REBUILD)
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for name in sorted(files.difference(listed, others)):
         found, expected = "a file that no manifest names", "no such file"
@@ -114,49 +108,24 @@ def inspect_products(
     faults: Callable[[Path], Iterable[Problem]],
 ) -> Inspection:
     """Verify the products, by name, that were built or modified since the last inspection."""
-    stamps = {
-        name: stamp_of_files(folder, MANIFEST)
-        for name, folder in folders.items()
-        if (folder / MANIFEST).is_file()
-    }
+    built = {name: one for name, one in folders.items() if (one / MANIFEST).is_file()}
+    stamps = {name: stamp_of_files(folder, MANIFEST) for name, folder in built.items()}
     return inspect_changed(store, what, stamps, lambda name: faults(folders[name]))
 
 
-# Mixtures -----------------------------------------------------------------------------------------
-
-_COUNTS = ("n_documents_in", "n_documents_out", "n_tokens_in", "n_tokens_out", "n_cut")
-
-
 @dataclass(frozen=True)
-class Summary:
-    """Counts of a mixture of a pack, before and after."""
+class Built:
+    """A mixture of a pack, a blend or a clean benchmark after its build."""
 
-    mixture: str
-    pack: str
-    n_documents_in: int
-    n_documents_out: int
-    n_tokens_in: int
-    n_tokens_out: int
-    n_cut: int  # documents that were partly removed
-    n_unreadable: int
     folder: Path
+    manifest: Mapping[str, Any]
     was_there: bool  # not built now
 
-    @staticmethod
-    def of(manifest: Mapping[str, Any], folder: Path, *, was_there: bool) -> Summary:
-        totals = manifest["totals"]
-        return Summary(
-            mixture=manifest["mixture"],
-            pack=manifest["pack"],
-            **{name: totals.get(name, 0) for name in _COUNTS},
-            n_unreadable=totals.get("n_unreadable_left_out", 0),
-            folder=folder,
-            was_there=was_there,
-        )
-
     @property
-    def n_removed(self) -> int:
-        return self.n_documents_in - self.n_documents_out
+    def counts(self) -> Counter[str]:
+        """The counts in its manifest; those that an older one lacks are 0."""
+        totals = self.manifest.get("totals", self.manifest)
+        return Counter({name: n for name, n in totals.items() if isinstance(n, int)})
 
 
 def read_share(folder: Path) -> Share | None:
@@ -173,7 +142,7 @@ def _share_of(folder: Path, _stamp: tuple[int, ...]) -> Share:
     """Cached, because the card is rendered from all packs after every pack."""
     manifest = read_json(folder / MANIFEST)
     has_files = bool(manifest.pop("shards"))
-    return Share(manifest, has_files, count_leaks(folder / REMOVED_FILE))
+    return Share(manifest, has_files, *count_leaks(folder / REMOVED_FILE))
 
 
 def manifest_faults(folder: Path) -> list[Problem]:

@@ -6,30 +6,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from decon_core.benchmarks.records import Version
-from decon_core.config.load import Source
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shapes import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import IncompleteError, MissingError, Problem
-from decon_core.scan.tiles import Gap, gaps_of
+from decon_core.scan.tiles import gaps_of
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import read_json
+
+_SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
 
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
     """Raise `MissingError` unless every shard has a tile for every benchmark."""
     gaps = gaps_of(reader.store, [pack], versions, reader.scan)
-    if gaps:
-        raise MissingError(_not_scanned(gap) for gap in gaps)
-
-
-def _not_scanned(gap: Gap) -> Problem:
-    found = f"not scanned against {', '.join(gap.lacking)}" if gap.lacking else "not scanned"
-    remedy = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
-    if gap.is_refused:
-        found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
-    where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
-    return Problem(where, found, "a tile for every benchmark", remedy)
+    problems = []
+    for gap in gaps:
+        where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
+        found = f"not scanned against {', '.join(gap.lacking)}" if gap.lacking else "not scanned"
+        remedy = _SCAN_FIRST
+        if gap.is_refused:
+            found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
+        problems.append(Problem(where, found, "a tile for every benchmark", remedy))
+    if problems:
+        raise MissingError(problems)
 
 
 def require_readable(reader: MatchReader, pack: Pack) -> None:
@@ -40,10 +39,14 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
     """
     problems = []
     for shard in pack.shards:
-        ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
+        ledger = reader.ledger(shard)
         unreadable, invalid = ledger["unreadable"], ledger["invalid_utf8"]
         if unreadable and not ledger["n_documents"]:
-            problems.append(_none_readable(shard, pack.source, unreadable))
+            path, source = parse_path(shard.path), pack.source
+            first = f"the first: {unreadable[0]['reason']} ({unreadable[0]['detail']})"
+            apart = f", in a separate [[corpus.source]]; these files are in source {source.name!r}"
+            problem = no_row_read(path, source, len(unreadable), first, remedy=f"{apart} now")
+            problems.append(problem)
         elif reader.policy.unreadable == "block":
             problems += [
                 Problem(_place(shard, row), f"{row['reason']} ({row['detail']})", *_A_DOCUMENT)
@@ -70,13 +73,6 @@ _UTF8 = (
         'replacement characters, or "drop" to leave them out'
     ),
 )
-
-
-def _none_readable(shard: Shard, source: Source, rows: Sequence[dict[str, Any]]) -> Problem:
-    """Describe a shard of which no row could be read: its fields, and the setting to read them."""
-    first = f"the first: {rows[0]['reason']} ({rows[0]['detail']})"
-    remedy = f", in a separate [[corpus.source]]; these files are in source {source.name!r} now"
-    return no_row_read(parse_path(shard.path), source, len(rows), first, remedy=remedy)
 
 
 def _place(shard: Shard, row: dict[str, Any]) -> str:

@@ -36,8 +36,6 @@ from decon_core.storage.verification import Inspection
 
 _MOST_LISTED = 20
 
-Counts = tuple[int, int, int]  # documents, tokens, unreadable rows
-
 
 @dataclass
 class Verification:
@@ -48,8 +46,25 @@ class Verification:
     n_tokens: int = 0
     n_leaks: int = 0  # documents with a leak; of a blend, without inserted items
 
-    def add_counts(self, shard: Shard, found: Counts, n_documents: int, n_tokens: int) -> bool:
+    def scan(
+        self, builder: Builder, packs: Sequence[Pack], *, workers: int, on_progress: Progress | None
+    ) -> bool:
+        """Scan written shards like those of a corpus; return whether all could be read."""
+        store, versions, policy = builder.store, builder.versions, builder.policy
+        try:
+            scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
+        except CorpusError as error:
+            self.problems += error.problems
+            return False
+        return True
+
+    def add_counts(
+        self, reader: MatchReader, shard: Shard, n_documents: int, n_tokens: int
+    ) -> bool:
         """Add the counts of a scanned shard; return whether they are as expected."""
+        ledger = reader.ledger(shard)
+        n_found_tokens = int(Sizes.of(reader.store, shard, reader.scan).n_tokens.sum())
+        found = ledger["n_documents"], n_found_tokens, len(ledger["unreadable"])
         self.n_documents += found[0]
         self.n_tokens += found[1]
         expected = (n_documents, n_tokens, 0)
@@ -60,13 +75,6 @@ class Verification:
         return found == expected
 
 
-def scanned_counts(reader: MatchReader, shard: Shard) -> Counts:
-    """Return documents, tokens and unreadable rows of a scanned shard."""
-    ledger = read_json(reader.store.ledger(reader.scan, shard.fingerprint))
-    n_tokens = Sizes.of(reader.store, shard, reader.scan).n_tokens.sum()
-    return ledger["n_documents"], int(n_tokens), len(ledger["unreadable"])
-
-
 @dataclass
 class MixtureVerification(Verification):
     """The result of verifying a mixture."""
@@ -75,11 +83,7 @@ class MixtureVerification(Verification):
 
 
 def verify(
-    builder: Builder,
-    mixture: Mixture,
-    *,
-    workers: int = 1,
-    on_progress: Progress | None = None,
+    builder: Builder, mixture: Mixture, *, workers: int = 1, on_progress: Progress | None = None
 ) -> MixtureVerification:
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
@@ -89,17 +93,18 @@ def verify(
         result.problems += problems
         if not problems and mixture.write != "attributes":  # these have no text to scan
             valid.append(_output_pack(builder, mixture, pack))
-    if mixture.write == "parquet" and valid and not result.problems:
-        result.problems += _check_card(builder, mixture)
+    card = builder.store.mixtures(mixture.name) / CARD
+    has_card = mixture.write == "parquet" and valid and not result.problems
+    if has_card and not has_page(card, builder.card(mixture)):
+        expected = "the card rendered from the manifests of the packs"
+        remedy = "remove it; `decon-assets run` writes it again"
+        result.problems.append(Problem(str(card), "another text", expected, remedy))
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [pack for pack in valid if pack.shards]
-    problems = scan_output(builder, packs, workers=workers, on_progress=on_progress)
-    if problems:
-        result.problems += problems
-        return result
-    for pack in packs:
-        _check_scan(builder, mixture, pack, result)
+    if result.scan(builder, packs, workers=workers, on_progress=on_progress):
+        for pack in packs:
+            _check_scan(builder, mixture, pack, result)
     return result
 
 
@@ -115,48 +120,16 @@ def inspect_changed_mixtures(
     return inspect_products(store, "mixtures", folders, manifest_faults)
 
 
-def scan_output(
-    builder: Builder, packs: Sequence[Pack], *, workers: int, on_progress: Progress | None
-) -> list[Problem]:
-    """Scan written shards like those of a corpus; return a problem for each unreadable one."""
-    try:
-        scan_packs(
-            builder.store,
-            packs,
-            builder.versions,
-            builder.policy,
-            workers=workers,
-            on_progress=on_progress,
-        )
-    except CorpusError as error:
-        return list(error.problems)
-    return []
-
-
 def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
     folder = builder.store.mixture(mixture.name, pack.name)
     if not (folder / MANIFEST).is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
     elif not builder.is_current(mixture, pack):
-        yield Problem(
-            str(folder),
-            "a mixture of other shards, benchmarks or settings",
-            "one made from the current inputs",
-            "`decon-assets run` builds it again",
-        )
+        found = "a mixture of other shards, benchmarks or settings"
+        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
+        yield Problem(str(folder), found, expected, remedy)
     else:
         yield from manifest_faults(folder)
-
-
-def _check_card(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
-    path = builder.store.mixtures(mixture.name) / CARD
-    if not has_page(path, builder.card(mixture)):
-        yield Problem(
-            str(path),
-            "another text",
-            "the card rendered from the manifests of the packs",
-            "remove it; `decon-assets run` writes it again",
-        )
 
 
 def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
@@ -174,11 +147,9 @@ def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
         tokens[pack.source.name] += pc.sum(left_out).as_py() or 0
     for source, one in expected.items():
         if (drawn[source], tokens[source]) != (one["n_drawn"], one["n_drawn_tokens"]):
-            yield Problem(
-                f"{mixture.name}, source {source!r}",
-                f"{drawn[source]} documents and {tokens[source]} tokens left out",
-                f"{one['n_drawn']} and {one['n_drawn_tokens']}, as drawn",
-            )
+            found = f"{drawn[source]} documents and {tokens[source]} tokens left out"
+            wanted = f"{one['n_drawn']} and {one['n_drawn_tokens']}, as drawn"
+            yield Problem(f"{mixture.name}, source {source!r}", found, wanted)
 
 
 def _output_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
@@ -203,23 +174,18 @@ def _check_scan(
     folder = builder.store.mixture(mixture.name, pack.name)
     accounts = read_json(folder / MANIFEST)["shards"]
     for shard, account in zip(pack.shards, accounts, strict=True):
-        found = scanned_counts(reader, shard)
-        n_documents, n_tokens = account["n_documents_out"], account["n_tokens_out"]
-        result.add_counts(shard, found, n_documents, n_tokens)
+        n_before = result.n_documents
+        result.add_counts(reader, shard, account["n_documents_out"], account["n_tokens_out"])
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
         counted = {row: [*filter(mixture.leaks.counts, all_)] for row, all_ in by_row.items()}
         leaks = {row: entries for row, entries in counted.items() if entries}
         n_question_only = sum(map(is_only_questions, by_row.values()))
         result.n_question_only += n_question_only
         result.n_leaks += len(by_row) - n_question_only
-        if mixture.take == "leaks" and len(leaks) != found[0]:
-            result.problems.append(
-                Problem(
-                    shard.path,
-                    f"{found[0] - len(leaks)} documents without a leak",
-                    "only documents with a leak",
-                )
-            )
+        n_clean = result.n_documents - n_before - len(leaks)
+        if mixture.take == "leaks" and n_clean:
+            found, expected = f"{n_clean} documents without a leak", "only documents with a leak"
+            result.problems.append(Problem(shard.path, found, expected))
         if mixture.take != "clean":
             continue
         for row, entries in sorted(leaks.items())[:_MOST_LISTED]:

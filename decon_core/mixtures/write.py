@@ -18,13 +18,12 @@ from decon_core.corpus.packs import Pack, Shard, hash_file
 from decon_core.corpus.shards import rewrite_shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
-from decon_core.mixtures.attributes import attribute_file, stem_of, write_attributes
+from decon_core.mixtures.attributes import SUFFIX, write_attributes
 from decon_core.mixtures.card import DATA
 from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
-from decon_core.mixtures.excise import Cut, cut_out
+from decon_core.mixtures.excise import Cut, Rescan, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
-from decon_core.mixtures.rescan import Rescan
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
 from decon_core.storage.store import write_parquet
@@ -48,11 +47,11 @@ class Writer:
         """Write a shard; return its entry in the manifest. `drawn`: rows that a control removes."""
         _require_name(self._mixture, shard)
         sizes = Sizes.of(self._reader.store, shard, self._reader.scan)
-        choice = choose_rows(
-            self._reader, shard, self._pack.source, self._mixture, sizes, drawn=drawn
-        )
+        source = self._pack.source.name
+        choice = choose_rows(self._reader, shard, source, self._mixture, sizes, drawn=drawn)
         outcome = _Outcome(sizes, choice)
-        target = self._folder / file_of(self._mixture, shard)
+        file = _file_of(self._mixture, shard)
+        target = self._folder / file
         if target.exists():  # shards that differ only in their suffix
             what = "attributes" if self._mixture.write == "attributes" else "documents"
             found = f"another shard whose {what} would have the same name"
@@ -61,7 +60,7 @@ class Writer:
         self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))
         return {
             "shard": shard.name,
-            "file": file_of(self._mixture, shard),
+            "file": file,
             "content": shard.content,
             "fingerprint": shard.fingerprint,
             **_account(outcome),
@@ -79,17 +78,16 @@ class Writer:
 
         if write == "shards":
             return rewrite_shard(shard, source, target, decide)
-        changes = decide(None)
-        rows = outcome.sizes.rows.tolist()
+        changes, rows = decide(None), outcome.sizes.rows.tolist()
         if write == "attributes":
             name = self._mixture.name
-            return write_attributes(shard, source, target, outcome.choice, rows, name=name)
+            return write_attributes(shard, source, target, outcome.choice, rows, name)
         return write_layout(write, shard, source, target, changes, rows)
 
     def _decide(self, outcome: _Outcome, rows: range, row_reader: RowReader) -> Changes:
         """Check licenses and cut leaks in a range of rows; return all changes to these rows."""
         mixture, choice = self._mixture, outcome.choice
-        drop_unlicensed(choice, outcome.sizes.within(rows), row_reader, mixture)
+        drop_unlicensed(choice, outcome.sizes.within(rows), row_reader, mixture.licenses)
         to_cut = [row for row in rows if row in choice.cut] if choice.cut else []
         cut = {}
         if to_cut:
@@ -118,18 +116,16 @@ class _Outcome:
         return range(max([*self.choice.gone, *self.sizes.rows[-1:].tolist()], default=-1) + 1)
 
 
-def file_of(mixture: Mixture, shard: Shard) -> str:
+def _file_of(mixture: Mixture, shard: Shard) -> str:
     """Return the name of the file that a mixture writes for a shard."""
-    match mixture.write:
-        case "shards":
-            return shard.name
-        case "attributes":
-            return attribute_file(shard)
-        case "dolma":
-            return stem_of(shard) + LAYOUTS["dolma"].suffix
-        case "parquet":
-            suffix = LAYOUTS["parquet"].suffix
-            return f"{DATA}/{stem_of(shard).removesuffix(suffix)}{suffix}"
+    if mixture.write == "shards":
+        return shard.name
+    folder, slash, file = shard.name.rpartition("/")
+    stem = folder + slash + file.partition(".jsonl")[0]
+    if mixture.write == "attributes":
+        return stem + SUFFIX
+    suffix = LAYOUTS[mixture.write].suffix
+    return f"{DATA}/{stem.removesuffix(suffix)}{suffix}" if suffix == ".parquet" else stem + suffix
 
 
 def _require_name(mixture: Mixture, shard: Shard) -> None:

@@ -98,7 +98,7 @@ def _faults_of_listed(folder: Path, name: str) -> Iterator[Problem | None]:
         yield problem
         return
     try:
-        hashes = listed_files(read_json(path))
+        hashes, _ = listed_files(read_json(path))
     except (DeconError, KeyError, TypeError, AttributeError) as error:
         yield damaged(path, f"an invalid manifest: {error}")
         return

@@ -22,7 +22,6 @@ from decon_core.blends.build import ITEMS_FILE, Blender
 from decon_core.config.load import Showing
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
-from decon_core.decisions.leaks import entries_of_shards
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.index.idf import read_current
@@ -207,14 +206,10 @@ def _jobs(
 
 def _write(job: _Job) -> None:
     reader = job.reader
-    entries = entries_of_shards(
-        reader.store,
+    entries = reader.entries_of_shards(
         [*dict.fromkeys(fingerprint for _, _, fingerprint in job.shards)],
         reader.versions,
-        reader.policy,
-        reader.scan,
         source=job.source,
-        verdicts=reader.verdicts,
         is_swept=True,
         lacking=job.missing,
     )

@@ -32,12 +32,17 @@ from decon_core.report.evidence import PARTS, make_excerpt, spans_of
 from decon_core.scan.tiles import gaps_of
 from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED
 from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
+from decon_core.wording import render
 
 SCHEMA = "decon-assets/why/1"
 
 _STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
 
 _TILES_AT_ONCE = 500  # held in memory
+# In the text of an account; its JSON has all.
+_MOST_MATCHES = 5
+_MOST_DOCUMENTS = 100  # of a pair
+_MOST_TEXT = 400  # characters of each text
 _ENTRY_COLUMNS = (
     *("is_contaminated", "is_question_only", "is_by_score", "detector", "benchmark", "config"),
     *("split", "instance_index", "record", "score", "base_score"),
@@ -340,3 +345,20 @@ def _in_blend(builder: Builder, place: Place, blend: Blend) -> Json:
     parts = sorted({*texts["part"].to_pylist()})
     counts = {"n_texts": texts.num_rows, "parts": parts, "n_replaced": replaced.num_rows}
     return {**state, "is_built": True, **counts}
+
+
+def as_text(account: Json) -> str:
+    """Render an account, to which the runs that made its files were added (`run`)."""
+    return render(
+        "report/why.txt.j2",
+        **account,
+        most_matches=_MOST_MATCHES,
+        most_documents=_MOST_DOCUMENTS,
+        short=_short,
+        times=lambda n: "once" if n == 1 else f"{n} times",
+    ).removesuffix("\n")
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"

@@ -113,14 +113,12 @@ class Scanner:
         batch = block.read()
         tokens = self.encoder.encode(batch.text, batch.starts, batch.stops)
         matches = self.detectors.find(batch, tokens, self.encoder)
-        n_too_short = int((tokens.lengths < 2 * self._ngram_size).sum())
+        sizes = [batch.rows, batch.stops - batch.starts, tokens.lengths]
         return ScannedBlock(
             position=block.position,
-            documents=pa.table(
-                [batch.rows, batch.stops - batch.starts, tokens.lengths], schema=DOCUMENTS
-            ),
+            documents=pa.table(sizes, schema=DOCUMENTS),
             n_characters=batch.n_characters,
-            n_too_short=n_too_short,
+            n_too_short=int((tokens.lengths < 2 * self._ngram_size).sum()),
             unreadable=batch.unreadable,
             invalid=batch.invalid,
             matches=matches,
@@ -136,19 +134,14 @@ class Scanner:
 
     def tile(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
         """Return the tile of one benchmark, given by its number in the union, and a shard."""
-        return tile_of(
-            matches,
-            number,
-            labels=lambda: self._records(number),
-            shard=shard,
-            scan=self._scan,
-        )
 
-    def _records(self, number: int) -> pa.Table:
-        if number not in self._labels:
-            version = self.search.versions[number]
-            self._labels[number] = load_records(self._store, version, columns=LABELS)
-        return self._labels[number]
+        def labels() -> pa.Table:
+            if number not in self._labels:
+                version = self.search.versions[number]
+                self._labels[number] = load_records(self._store, version, columns=LABELS)
+            return self._labels[number]
+
+        return tile_of(matches, number, labels=labels, shard=shard, scan=self._scan)
 
 
 def scanners_for(job: ShardJob) -> list[Scanner]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from decon_core.detectors.finding import Finding, Span
 from decon_core.detectors.sharing import BatchTexts, Sharing
 from decon_core.index.union import Search
 from decon_core.index.verbatim import Verbatim
-from decon_core.scan.matches import Columns, finding_columns, match_columns
+from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, Ragged
 
@@ -47,9 +48,10 @@ class DetectorSet:
             if isinstance(found, Matches):
                 columns = match_columns(batch, found, one.name, self._grams, encoder, self._policy)
             else:
-                in_bytes = one.reads in _ORIGINAL
-                locator = _ByteLocator(texts) if in_bytes else _TokenLocator(encoder)
-                columns = finding_columns(batch, found, one.name, locator.locate, self._policy.form)
+                locate: Locate = partial(_places_of_tokens, encoder)
+                if one.reads in _ORIGINAL:
+                    locate = partial(_places_of_bytes, texts)
+                columns = finding_columns(batch, found, one.name, locate, self._policy.form)
             tables.append(columns)
         return tables
 
@@ -81,35 +83,18 @@ class DetectorSet:
         return all(search.is_ready_to_judge for _, search in self._searches)
 
 
-class _TokenLocator:
-    """Maps canonical tokens of a document to its characters."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-
-    def locate(
-        self, number: int, text: str, rows: Sequence[Finding]
-    ) -> list[tuple[Span | None, Span | None]]:
-        places = self._encoder.places(number, text)
-        return [(places.characters(*row.question) if row.question else None, None) for row in rows]
+Places = list[tuple[Span | None, Span | None]]  # characters of question and answer
 
 
-class _ByteLocator:
-    """Maps bytes of the form in which a document was compared to its characters."""
+def _places_of_tokens(encoder: Encoder, number: int, text: str, rows: Sequence[Finding]) -> Places:
+    """Map canonical tokens of a document to its characters."""
+    places = encoder.places(number, text)
+    return [(places.characters(*row.question) if row.question else None, None) for row in rows]
 
-    def __init__(self, texts: BatchTexts) -> None:
-        self._texts = texts
 
-    def locate(
-        self, number: int, text: str, rows: Sequence[Finding]
-    ) -> list[tuple[Span | None, Span | None]]:
-        spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]
-        known = [span for span in spans if span is not None]
-        places = iter(self._texts.characters(number, text, known))
-        return [
-            (
-                next(places) if row.question_bytes else None,
-                next(places) if row.answer_bytes else None,
-            )
-            for row in rows
-        ]
+def _places_of_bytes(texts: BatchTexts, number: int, text: str, rows: Sequence[Finding]) -> Places:
+    """Map bytes of the form in which a document was compared to its characters."""
+    spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]
+    known = iter(texts.characters(number, text, [span for span in spans if span is not None]))
+    places = [next(known) if span else None for span in spans]
+    return [*zip(places[::2], places[1::2], strict=True)]

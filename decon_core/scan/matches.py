@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,26 +28,34 @@ from decon_core.text.word_cache import Encoder
 
 _ABSENT = -1
 _TEXTS = ("question", "answer", "passage")
+_EDGES = ("start", "stop")
 LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
 
-
 Columns = dict[str, Any]  # arrays of equal length
+Integers = npt.NDArray[np.int64]
+
+
+# Returns the characters of question, answer and passage for some matches of a document, given by
+# its number and text and the first and last position of these matches.
+SpansOf = Callable[[int, str, int, int], Iterable[Sequence[Span | None]]]
 
 
 def match_columns(
-    batch: Batch,
-    matches: Matches,
-    detector: str,
-    search: Search,
-    encoder: Encoder,
-    policy: Policy,
+    batch: Batch, matches: Matches, detector: str, search: Search, encoder: Encoder, policy: Policy
 ) -> Columns:
     """Return tile columns of matches by n-grams, without labels of the record and shard."""
     columns = _columns(matches, search, ngram_size=policy.ngram_size)
-    columns |= _places(batch, matches, columns, encoder, policy.form)
-    columns["row"] = batch.rows[matches.whole[:, clusters.DOCUMENT]]
+    edges = [(columns[f"{name}_start"], columns[f"{name}_stop"]) for name in _TEXTS]
+
+    def spans_of(number: int, text: str, begin: int, end: int) -> Iterator[list[Span | None]]:
+        places = encoder.places(number, text)
+        for at in range(begin, end):
+            tokens = [(starts[at], stops[at]) for starts, stops in edges]
+            yield [places.characters(*one) if one[0] != _ABSENT else None for one in tokens]
+
+    documents = matches.whole[:, clusters.DOCUMENT]
+    columns |= _located(batch, documents, detector, spans_of, policy.form)
     columns["part"] = search.entry_part[matches.whole[:, clusters.ENTRY]]
-    columns["detector"] = _objects([detector] * len(matches))
     columns["looked_for"] = _objects([None] * len(matches))
     columns["matched"] = _objects(matches.matched)
     return columns
@@ -65,8 +73,6 @@ def finding_columns(
     columns: Columns = {
         "part": np.array([one.part for one in findings], np.int32),
         "record": np.array([one.record for one in findings], np.int64),
-        "row": batch.rows[np.array([one.document for one in findings], np.int64)],
-        "detector": _objects([detector] * n),
         "looked_for": _objects([one.looked_for for one in findings]),
         "matched": _objects([None] * n),
         "base_score": np.array([one.score for one in findings]),
@@ -78,36 +84,41 @@ def finding_columns(
         "question_tokens": np.array([one.question_tokens for one in findings], np.int64),
         "total_tokens": np.array([one.total_tokens for one in findings], np.int64),
     }
-    spans: dict[str, list[Span | None]] = {
-        "question": [one.question for one in findings],
-        "answer": [one.answer for one in findings],
-        "passage": [None] * n,
-        "question_char": [],
-        "answer_char": [],
-        "passage_char": [None] * n,
-    }
-    ids: list[str | None] = []
-    words: list[str] = []
-    parts: dict[str, list[str | None]] = {name: [] for name in _TEXTS}
-    for number, rows in groupby(findings, key=lambda one: one.document):
-        document, group = batch.document(number), list(rows)
-        ids += [document.id] * len(group)
-        digests = _Digests(document.text, form)
-        for question, answer in locate(number, document.text, group):
-            words.append(digests.of(question, answer, None))
-            for name, span in (("question", question), ("answer", answer), ("passage", None)):
-                parts[name].append(_part_at(document, span[0]) if span else None)
-            spans["question_char"].append(question)
-            spans["answer_char"].append(answer)
-    columns["doc_id"] = _objects(ids)
-    columns["words"] = _objects(words)
-    for name, of_rows in spans.items():
-        for at, edge in enumerate(("start", "stop")):
-            edges = [span[at] if span else _ABSENT for span in of_rows]
+    tokens = zip(*((one.question, one.answer, None) for one in findings), strict=True)
+    for name, spans in zip(_TEXTS, tokens, strict=True):
+        for at, edge in enumerate(_EDGES):
+            edges = [span[at] if span else _ABSENT for span in spans]
             columns[f"{name}_{edge}"] = np.array(edges, np.int64)
-    for name, values in parts.items():
-        columns[f"{name}_part"] = _objects(values)
-    return columns
+
+    def spans_of(number: int, text: str, begin: int, end: int) -> Iterator[Sequence[Span | None]]:
+        return ((*both, None) for both in locate(number, text, findings[begin:end]))
+
+    documents = np.array([one.document for one in findings], np.int64)
+    return columns | _located(batch, documents, detector, spans_of, form)
+
+
+def _located(
+    batch: Batch, documents: Integers, detector: str, spans_of: SpansOf, form: Form
+) -> Columns:
+    """Return rows, ids, character spans, parts and digests of matches, document by document."""
+    n = documents.size
+    names = ("doc_id", "words", *(f"{name}_part" for name in _TEXTS))
+    columns: Columns = {name: np.empty(n, object) for name in names}
+    for name in _TEXTS:
+        columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = np.full((2, n), _ABSENT)
+    numbers, first = np.unique(documents, return_index=True)
+    edges = [*first.tolist(), n]
+    for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):
+        document = batch.document(number)
+        digests = _Digests(document.text, form)
+        columns["doc_id"][begin:end] = document.id
+        for at, spans in enumerate(spans_of(number, document.text, begin, end), begin):
+            columns["words"][at] = digests.of(*spans)
+            for name, span in zip(_TEXTS, spans, strict=True):
+                if span:
+                    columns[f"{name}_char_start"][at], columns[f"{name}_char_stop"][at] = span
+                    columns[f"{name}_part"][at] = _part_at(document, span[0])
+    return columns | {"row": batch.rows[documents], "detector": _objects([detector] * n)}
 
 
 def _objects(values: Sequence[object]) -> npt.NDArray[np.object_]:
@@ -211,43 +222,6 @@ def _columns(matches: Matches, search: Search, *, ngram_size: int) -> Columns:
         "passage_start": whole[:, clusters.PASSAGE_START],
         "passage_stop": whole[:, clusters.PASSAGE_STOP],
     }
-
-
-def _places(
-    batch: Batch, matches: Matches, columns: Columns, encoder: Encoder, form: Form
-) -> Columns:
-    """Return document ids, character spans and parts of the matches, document by document."""
-    n = len(matches)
-    ids, words = np.empty(n, object), np.empty(n, object)
-    made: Columns = {"doc_id": ids, "words": words}
-    for name in _TEXTS:
-        made[f"{name}_char_start"] = np.full(n, _ABSENT)
-        made[f"{name}_char_stop"] = np.full(n, _ABSENT)
-        made[f"{name}_part"] = np.empty(n, object)
-    numbers, first = np.unique(matches.whole[:, clusters.DOCUMENT], return_index=True)
-    edges = [*first.tolist(), n]
-    for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):
-        document = batch.document(number)
-        places = encoder.places(number, document.text)
-        ids[begin:end] = document.id
-        for name in _TEXTS:
-            starts, stops = columns[f"{name}_start"], columns[f"{name}_stop"]
-            for at in range(begin, end):
-                if starts[at] == _ABSENT:
-                    continue
-                start, stop = places.characters(starts[at], stops[at])
-                made[f"{name}_char_start"][at] = start
-                made[f"{name}_char_stop"][at] = stop
-                made[f"{name}_part"][at] = _part_at(document, start)
-        digests = _Digests(document.text, form)
-        for at in range(begin, end):
-            words[at] = digests.of(*(_span_of(made, name, at) for name in _TEXTS))
-    return made
-
-
-def _span_of(columns: Columns, name: str, at: int) -> Span | None:
-    start, stop = columns[f"{name}_char_start"][at], columns[f"{name}_char_stop"][at]
-    return None if start == _ABSENT else (int(start), int(stop))
 
 
 def _part_at(document: Document, character: int) -> str | None:

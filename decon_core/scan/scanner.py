@@ -9,9 +9,10 @@ the work was split into runs and processes.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, astuple, dataclass, replace
+from operator import add
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
@@ -22,13 +23,7 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.index.parts import has_part, missing_part
 from decon_core.index.union import build_search, open_search
 from decon_core.index.verbatim import build_verbatim
-from decon_core.scan.blocks import (
-    ScannedBlock,
-    ShardJob,
-    compile_kernels,
-    scan_blocks,
-    scanners_for,
-)
+from decon_core.scan.blocks import ShardJob, compile_kernels, scan_blocks, scanners_for
 from decon_core.scan.gram_counts import gram_counts
 from decon_core.scan.matches import Columns
 from decon_core.scan.tiles import missing_of_shard, missing_tiles, write_refusal
@@ -39,43 +34,8 @@ from decon_core.storage.store import Store, growing_parquet, write_json, write_t
 from decon_core.text.tokenizers import load_tokenizer
 
 _FILES_PER_TILE = 2  # matches, and counts of n-grams
-
-
-@dataclass
-class ShardScan:
-    """Counts and unreadable rows of one shard."""
-
-    shard: str
-    n_documents: int = 0
-    n_characters: int = 0
-    n_too_short: int = 0
-    unreadable: list[Unreadable] = field(default_factory=list)
-    invalid: list[InvalidUtf8] = field(default_factory=list)
-
-    def add(self, block: ScannedBlock) -> None:
-        self.n_documents += block.documents.num_rows
-        self.n_characters += block.n_characters
-        self.n_too_short += block.n_too_short
-        self.unreadable += block.unreadable
-        self.invalid += block.invalid
-
-    def ledger(self) -> dict[str, Any]:
-        """Return the ledger. It has nothing about benchmarks: every scan writes the same one."""
-        return {
-            "shard": self.shard,
-            "n_rows": self.n_documents + len(self.unreadable),
-            "n_documents": self.n_documents,
-            "n_characters": self.n_characters,
-            "n_too_short": self.n_too_short,
-            "unreadable": [
-                {"row": row.row, "offset": row.offset, "reason": row.reason, "detail": row.detail}
-                for row in self.unreadable
-            ],
-            # Unlike the rows above, these are documents: scanned with replacement characters.
-            "invalid_utf8": [
-                {"row": row.row, "offset": row.offset, "detail": row.detail} for row in self.invalid
-            ],
-        }
+_COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
+_OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 
 @dataclass
@@ -87,6 +47,9 @@ class ScanSummary:
     n_tiles_present: int = 0
     n_bytes: int = 0
     seconds: float = 0.0
+
+    def __add__(self, other: ScanSummary) -> ScanSummary:
+        return ScanSummary(*map(add, astuple(self), astuple(other)))
 
 
 # Shards done, all shards; bytes read, all bytes; seconds.
@@ -134,7 +97,7 @@ def scan_packs(
     for job, future in run_jobs(scan_shard, jobs, workers=n_workers, on_advance=report):
         n_done += 1
         try:
-            if future.result() is not None:
+            if future.result():
                 summary.n_shards_read += 1
                 summary.n_tiles_written += len(job.versions)
         except CorpusError as error:
@@ -190,27 +153,28 @@ def sort_versions(versions: Sequence[Version]) -> tuple[Version, ...]:
     return tuple(sorted(versions, key=lambda version: version.benchmark))
 
 
-def scan_shard(job: ShardJob) -> ShardScan | None:
+def scan_shard(job: ShardJob) -> bool:
     """Read a shard once and write its tiles for these benchmark versions, then its ledger.
 
-    Returns None without reading if another run has written all of them in the meantime.
+    Returns False without reading if another run has written all of them in the meantime.
     """
     store = Store(job.root)
     with store.locked_shard(job.scan, job.shard.fingerprint):
         if not missing_of_shard(store, job.shard, job.versions, job.scan):
             advance(job.shard.n_bytes)
-            return None
+            return False
         try:
-            result = _scan_locked(store, job)
+            _scan_locked(store, job)
         except CorpusError as error:
             write_refusal(store, job.shard, error)
             raise
         remove(store.refusal(job.shard.fingerprint))
-        return result
+        return True
 
 
-def _scan_locked(store: Store, job: ShardJob) -> ShardScan:
-    result = ShardScan(job.shard.fingerprint)
+def _scan_locked(store: Store, job: ShardJob) -> None:
+    read = Counter[str]()
+    unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
     matches: list[Columns] = []
     position = 0
     scanners = scanners_for(job)
@@ -220,23 +184,30 @@ def _scan_locked(store: Store, job: ShardJob) -> ShardScan:
     documents = store.documents(job.scan, job.shard.fingerprint)
     with growing_parquet(documents, DOCUMENTS) as write:
         for scanned in scan_blocks(job):
-            result.add(scanned)
+            n, n_unreadable = scanned.documents.num_rows, len(scanned.unreadable)
+            read.update(n_rows=n + n_unreadable, n_documents=n)
+            read.update(n_characters=scanned.n_characters, n_too_short=scanned.n_too_short)
+            unreadable += scanned.unreadable
+            invalid += scanned.invalid
             write(scanned.documents)
             ahead = min(max(scanned.position, position), job.shard.n_bytes)
             advance(ahead - position)
             position = ahead
             matches += scanned.matches
     scanner = scanners[0]
-    counts = gram_counts(
-        [each.detectors.take_counts() for each in scanners], scanner.search, job.policy
-    )
+    taken = [each.detectors.take_counts() for each in scanners]
+    counts = gram_counts(taken, scanner.search, job.policy)
     for number, version in enumerate(job.versions):
-        write_tile(
-            store.gram_counts(job.scan, job.shard.fingerprint, version.fingerprint), counts[number]
-        )
-        path = store.tile(job.scan, job.shard.fingerprint, version.fingerprint)
-        write_tile(path, scanner.tile(matches, number, job.shard.fingerprint))
-    # The ledger is written last: it marks a complete scan.
-    write_json(store.ledger(job.scan, job.shard.fingerprint), result.ledger())
+        names = job.scan, job.shard.fingerprint, version.fingerprint
+        write_tile(store.gram_counts(*names), counts[number])
+        write_tile(store.tile(*names), scanner.tile(matches, number, job.shard.fingerprint))
+    # The ledger is written last: it marks a complete scan. It has nothing about benchmarks, so
+    # every scan writes the same one. `invalid_utf8` are documents, with replacement characters.
+    ledger = {
+        "shard": job.shard.fingerprint,
+        **{name: read[name] for name in _COUNTS_READ},
+        "unreadable": [{name: getattr(row, name) for name in _OF_UNREADABLE} for row in unreadable],
+        "invalid_utf8": [asdict(row) for row in invalid],
+    }
+    write_json(store.ledger(job.scan, job.shard.fingerprint), ledger)
     advance(job.shard.n_bytes - position)
-    return result

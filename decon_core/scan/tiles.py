@@ -31,13 +31,12 @@ def missing_tiles(
     store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
 ) -> list[tuple[Pack, Shard, list[Version]]]:
     """Return the shards that are not scanned against all versions, each with the missing ones."""
-    incomplete = []
-    for pack in packs:
-        for shard in pack.shards:
-            missing = missing_of_shard(store, shard, versions, scan)
-            if missing:
-                incomplete.append((pack, shard, missing))
-    return incomplete
+    return [
+        (pack, shard, missing)
+        for pack in packs
+        for shard in pack.shards
+        if (missing := missing_of_shard(store, shard, versions, scan))
+    ]
 
 
 def missing_of_shard(
@@ -48,10 +47,11 @@ def missing_of_shard(
     Lists the shard's folder once for all versions, as a grid may have a million tiles.
     """
     present = store.tile_names(scan, shard.fingerprint)
-    if store.ledger(scan, shard.fingerprint).name not in present:
-        return list(versions)  # interrupted before everything was written
-    if store.documents(scan, shard.fingerprint).name not in present:
-        return list(versions)  # removed later, like every damaged file
+    # No ledger: interrupted before everything was written. Any other file may be removed later, as
+    # every damaged file is.
+    of_shard = store.ledger(scan, shard.fingerprint), store.documents(scan, shard.fingerprint)
+    if any(path.name not in present for path in of_shard):
+        return list(versions)
     return [
         version
         for version in versions
@@ -61,8 +61,6 @@ def missing_of_shard(
         }.issubset(present)
     ]
 
-
-# Shards without tiles -----------------------------------------------------------------------------
 
 _NOT_TRIED = Problem("", "not scanned yet", "a tile for every benchmark", "`decon-assets run`")
 
@@ -131,22 +129,12 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
                 yield shard, read_refusal(store, shard)
 
 
-@dataclass(frozen=True)
-class CellCounts:
-    """Counts of one pack and one benchmark version, from all runs that scanned them."""
-
-    n_documents: int
-    n_unreadable: int
-    n_matches: int
-
-
-def count_cell(store: Store, pack: Pack, version: Version, policy: Policy) -> CellCounts:
-    """Read the counts of a scanned cell from its ledgers and tiles."""
-    scan = scan_fingerprint(store, policy)
+def count_cell(store: Store, pack: Pack, version: Version, scan: str) -> dict[str, int]:
+    """Read the counts of a scanned cell from its ledgers and tiles, as of all runs."""
     ledgers = [read_json(store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
     tiles = [store.tile(scan, shard.fingerprint, version.fingerprint) for shard in pack.shards]
-    return CellCounts(
-        sum(ledger["n_documents"] for ledger in ledgers),
-        sum(len(ledger["unreadable"]) for ledger in ledgers),
-        sum(count_rows(tile, MATCHES) for tile in tiles),
-    )
+    return {
+        "documents": sum(ledger["n_documents"] for ledger in ledgers),
+        "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),
+        "matches": sum(count_rows(tile, MATCHES) for tile in tiles),
+    }

@@ -45,33 +45,20 @@ _UNSAVED_NOTE = (
     "the note has no verdict yet: give one (l t c u), or press {key} again to discard it"
 )
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z]|.)?", re.DOTALL)
-_NAMED = {
-    b"\x1b[A": "up",
-    b"\x1b[B": "down",
-    b"\x1b[C": "s",
-    b"\x1b[D": "b",
-    b"\x1b[5~": "up",
-    b"\x1b[6~": "down",
-}
+_NAMED = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[C": "s", b"\x1b[D": "b"}
+_NAMED |= {b"\x1b[5~": "up", b"\x1b[6~": "down"}
 _SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
-
-_Write = Callable[
-    [PairSummary, str, str], Verdict
-]  # saves a verdict and a note, returns the new verdict
-_Texts = Callable[[str], Mapping[str, Any]]
 
 
 def require_terminal() -> None:
     """Raise InputError without a terminal that shows pairs and reads keys."""
+    is_dumb = os.environ.get("TERM") == "dumb"
+    found, expected = "TERM=dumb" if is_dumb else "no terminal", "a terminal, to show pairs"
+    remedy = "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict"
     problems = [
-        Problem(
-            name,
-            "no terminal" if os.environ.get("TERM") != "dumb" else "TERM=dumb",
-            "a terminal, to show pairs and to read keys",
-            "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict",
-        )
+        Problem(name, found, f"{expected} and to read keys", remedy)
         for name, stream in (("standard input", sys.stdin), ("standard output", sys.stdout))
-        if not stream.isatty() or os.environ.get("TERM") == "dumb"
+        if is_dumb or not stream.isatty()
     ]
     if problems:
         raise InputError(problems)
@@ -79,20 +66,15 @@ def require_terminal() -> None:
 
 def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
     """Show pairs on the terminal and save verdicts, until the reviewer quits."""
-    policy = session.report.policy()
     screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
-
-    def write(pair: PairSummary, verdict: str, note: str) -> Verdict:
-        session.append(pair, verdict, note)
-        return Verdict(pair=pair.pair, fingerprint=pair.fingerprint, verdict=verdict, note=note)
 
     dialog = Review(
         queue=queue,
         screen=screen,
         paint=Paint(has_colour=not os.environ.get("NO_COLOR")),
+        session=session,
         texts=lru_cache(maxsize=8)(session.report.pair),
-        write=write,
-        headline=lambda pair: _headline(pair, policy),
+        policy=session.report.policy(),
         verdicts=dict(session.verdicts.by_pair),
     )
     try:
@@ -121,7 +103,7 @@ class Screen:
         self._keys, self._out = keys, out
         self._waiting = b""
         self._size = (0, 0)
-        self._before: list[Any] | None = None
+        self._before: list[Any] = []  # the terminal's settings
 
     @contextmanager
     def taken(self) -> Iterator[Screen]:
@@ -138,8 +120,7 @@ class Screen:
             self._write("\x1b[0m\n")
 
     def _restore(self) -> None:
-        if self._before is not None:
-            termios.tcsetattr(self._keys, termios.TCSADRAIN, self._before)
+        termios.tcsetattr(self._keys, termios.TCSADRAIN, self._before)
 
     def measure(self) -> tuple[int, int]:
         """Return columns and lines of the window, and remember them for `key`."""
@@ -173,9 +154,6 @@ class Screen:
                     return "q"
             elif self._now() != self._size:
                 return "size"
-        return self._taken_key()
-
-    def _taken_key(self) -> str:
         # An escape sequence is one key.
         if sequence := _ESCAPE.match(self._waiting):
             self._waiting = self._waiting[sequence.end() :]
@@ -196,10 +174,10 @@ class Review:
     queue: Sequence[PairSummary]
     screen: Screen
     paint: Paint
-    texts: _Texts
-    write: _Write
-    headline: Callable[[PairSummary], str]  # item, score and thresholds
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    session: Session
+    texts: Callable[[str], Mapping[str, Any]]
+    policy: Policy
+    verdicts: dict[str, Verdict]
     n_written: int = 0
     _at: int = 0
     _top: int = 0
@@ -218,21 +196,20 @@ class Review:
 
     def _press(self, key: str) -> None:
         if key in ("s", "b"):
-            self._move(key)
+            if self._may_leave(key):
+                step = 1 if key == "s" else -1
+                self._go(min(max(self._at + step, 0), len(self.queue)))
         elif key == "?":
             self._help()
         elif key in (" ", "down", "up"):
-            self._scroll(-1 if key == "up" else 1)
-        elif self._at < len(self.queue):
+            half = max(1, self.screen.measure()[1] // 2)
+            self._top = max(0, self._top + (-half if key == "up" else half))
+        elif pair := self._pair:
             if key in KEYS:
-                self._judge(KEYS[key])
+                self._save(pair, KEYS[key], self._notes.pop(pair.pair, None))
+                self._go(self._at + 1)
             elif key == "n":
-                self._note()
-
-    def _move(self, key: str) -> None:
-        step = 1 if key == "s" else -1
-        if self._may_leave(key):
-            self._go(min(max(self._at + step, 0), len(self.queue)))
+                self._note(pair)
 
     def _go(self, at: int) -> None:
         self._at, self._top, self._message, self._warned_key = at, 0, "", ""
@@ -252,20 +229,17 @@ class Review:
     def _pair(self) -> PairSummary | None:
         return self.queue[self._at] if self._at < len(self.queue) else None
 
-    def _judge(self, verdict: str) -> None:
-        pair = self.queue[self._at]
-        self._save(pair, verdict, self._notes.pop(pair.pair, None))
-        self._go(self._at + 1)
-
     def _save(self, pair: PairSummary, verdict: str, note: str | None) -> None:
         """Save a verdict; without a note, keep that of the earlier verdict."""
         before = self.verdicts.get(pair.pair)
         kept = before.note if before and note is None else note or ""
-        self.verdicts[pair.pair] = self.write(pair, verdict, kept)
+        self.session.append(pair, verdict, kept)
+        self.verdicts[pair.pair] = Verdict(
+            pair=pair.pair, fingerprint=pair.fingerprint, verdict=verdict, note=kept
+        )
         self.n_written += 1
 
-    def _note(self) -> None:
-        pair = self.queue[self._at]
+    def _note(self, pair: PairSummary) -> None:
         note = self.screen.ask("note (empty: none): ")
         self._warned_key, self._message = "", ""
         if not note:
@@ -282,34 +256,27 @@ class Review:
             self.screen.draw(HELP.splitlines())
             key = self.screen.key()
 
-    # The page -----------------------------------------------------------------------------------
-
     def _draw(self) -> None:
         width, height = self.screen.measure()
-        head, body = self._head(width), self._body(width)
+        head, body = self._page(width)
         room = max(1, height - len(head) - 3)
         self._top = min(self._top, max(0, len(body) - room))
         shown = body[self._top : self._top + room]
         shown += [""] * (room - len(shown))
-        foot = self.paint.of(clipped(self._more_lines(len(body), room), width), "faint")
-        message = self._message or _FOOT
-        self.screen.draw([*head, *shown, foot, clipped(message, width)])
+        n_below = len(body) - self._top - room
+        more = f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
+        foot = self.paint.of(clipped(more, width), "faint")
+        self.screen.draw([*head, *shown, foot, clipped(self._message or _FOOT, width)])
 
-    def _more_lines(self, n_lines: int, room: int) -> str:
-        n_below = n_lines - self._top - room
-        return f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
-
-    def _scroll(self, direction: int) -> None:
-        _, height = self.screen.measure()
-        self._top = max(0, self._top + direction * max(1, height // 2))
-
-    def _head(self, width: int) -> list[str]:
-        n = len(self.queue)
-        pair = self._pair
+    def _page(self, width: int) -> tuple[list[str], list[str]]:
+        """Return the head and the text of the page."""
+        n, pair = len(self.queue), self._pair
         if pair is None:
-            return [self.paint.of(f"end of the queue ({n} pairs)", "head")]
-        lines = [f"{self._at + 1} of {n}  {self.headline(pair)}", self._entered(pair)]
-        return [self.paint.of(clipped(line, width), "head") for line in lines if line]
+            head = [self.paint.of(f"end of the queue ({n} pairs)", "head")]
+            return head, ["", f"{self.n_written} verdicts saved. b back, q quit"]
+        lines = [f"{self._at + 1} of {n}  {_headline(pair, self.policy)}", self._entered(pair)]
+        head = [self.paint.of(clipped(line, width), "head") for line in lines if line]
+        return head, ["", *page(self.texts(pair.pair), width=width, paint=self.paint)]
 
     def _entered(self, pair: PairSummary) -> str:
         """Return the note or verdict of a pair as a line; "" if it has none."""
@@ -319,9 +286,3 @@ class Review:
             note = f" ({verdict.note})" if verdict.note else ""
             return f"verdict: {verdict.verdict}{note}"
         return ""
-
-    def _body(self, width: int) -> list[str]:
-        pair = self._pair
-        if pair is None:
-            return ["", f"{self.n_written} verdicts saved. b back, q quit"]
-        return ["", *page(self.texts(pair.pair), width=width, paint=self.paint)]

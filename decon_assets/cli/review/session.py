@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import getpass
 import json
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
+from decon_core.config.settings import did_you_mean
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
@@ -56,8 +56,10 @@ class Session:
         """Save a verdict."""
         from decon_core.report.review.merge import verdict_line
 
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        by = _login_name() if self.by is None else self.by
+        at, by = datetime.now(UTC).isoformat(timespec="seconds"), self.by or ""
+        if self.by is None:
+            with suppress(OSError, KeyError):  # the user has no name, as in many containers
+                by = getpass.getuser()
         append_verdicts(self.file, [verdict_line(pair, verdict, note=note, by=by, at=at)])
 
     def find_pair(self, start: str) -> PairSummary:
@@ -109,18 +111,13 @@ class Session:
             known = self.report.names(column) if names else []
             for name in names:
                 if name not in known:
-                    close = difflib.get_close_matches(name, known, n=1)
-                    remedy = f"did you mean {close[0]!r}?" if close else ""
                     expected = f"one with matches: {', '.join(known)}"
+                    remedy = did_you_mean(name, known)
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
         if problems:
             raise InputError(problems)
-        return PairFilter(
-            benchmarks=tuple(choice.benchmarks),
-            sources=tuple(choice.sources),
-            detectors=tuple(choice.detectors),
-            documents=tuple(choice.documents),
-        )
+        names = ("benchmarks", "sources", "detectors", "documents")
+        return PairFilter(**{name: tuple(getattr(choice, name)) for name in names})
 
 
 @contextmanager
@@ -143,12 +140,6 @@ def open_session(
         yield Session(opened, file, read, by)
 
 
-def _login_name() -> str:
-    with suppress(OSError, KeyError):  # the user has no name, as in many containers
-        return getpass.getuser()
-    return ""
-
-
 def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) -> None:
     """Print a queue as a table, or as JSON lines."""
     from decon_core.report.review.show import inert
@@ -160,15 +151,12 @@ def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) 
             documents = [asdict(place) for place in session.report.documents(one.pair)]
             say(json.dumps({**asdict(one), "documents": documents}))
         return
-    say_table(
-        ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place"),
-        [
-            (
-                *(one.pair, one.score, one.called, one.n_documents),
-                *(one.verdict, one.detectors),
-                inert(one.item),
-                inert(f"{one.source}/{one.shard_name} row {one.row}"),
-            )
-            for one in rows
-        ],
-    )
+    heads = ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place")
+    cells = [
+        (
+            *(one.pair, one.score, one.called, one.n_documents, one.verdict, one.detectors),
+            *(inert(one.item), inert(f"{one.source}/{one.shard_name} row {one.row}")),
+        )
+        for one in rows
+    ]
+    say_table(heads, cells)

@@ -3,57 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import Any
 
 from decon_assets.cli.review.session import Choice, Session
 from decon_assets.cli.terminal.output import say, say_table
 from decon_core.config.verdicts import VERDICTS
 from decon_core.wording import counted
 
-if TYPE_CHECKING:
-    from decon_core.report.review.precision import Precision, Tally
+Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Progress:
-    """The pairs of one benchmark, and their verdicts."""
-
-    n_pairs: int
-    n_leaks_by_score: int
-    n_reviewed: int
-    said: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Status:
-    """The progress by benchmark, and the tallies and the precision of a sample."""
-
-    choice: Choice
-    progress: dict[str, _Progress]
-    n_elsewhere: int  # verdicts for pairs that are not in the report
-    n_waiting: int  # pairs whose verdict is not in the report yet
-    tallies: Sequence[Tally]
-    precision: Precision | None
-
-    def as_json(self) -> dict[str, object]:
-        sample = {
-            "n": self.choice.sample,
-            "stratify": self.choice.strata,
-            "seed": self.choice.seed,
-            "strata": [asdict(one) for one in self.tallies],
-            "precision": asdict(self.precision) if self.precision else None,
-        }
-        return {
-            "pairs": {name: asdict(count) for name, count in self.progress.items()},
-            "not_in_report": self.n_elsewhere,
-            "not_in_mixtures_yet": self.n_waiting,
-            "sample": sample if self.choice.sample else None,
-        }
-
-
-def status_of(session: Session, choice: Choice) -> Status:
+def status_of(session: Session, choice: Choice) -> Json:
     """Count the pairs of a choice and their verdicts, and estimate the precision of a sample."""
     from decon_core.report.review.found import PairFilter
     from decon_core.report.review.precision import estimate, tally
@@ -64,64 +25,64 @@ def status_of(session: Session, choice: Choice) -> Status:
     for name in sorted({pair.benchmark for pair in pairs}):
         found = [pair for pair in pairs if pair.benchmark == name]
         said = Counter(now[pair.pair] for pair in found if pair.pair in now)
-        progress[name] = _Progress(
-            n_pairs=len(found),
-            n_leaks_by_score=sum(pair.is_by_score for pair in found),
-            n_reviewed=said.total(),
-            said={verdict: said[verdict] for verdict in VERDICTS},
-        )
-    tallies = [tally(stratum, session.verdicts) for stratum in session.drawn(choice)]
-    return Status(
-        choice,
-        progress,
-        n_elsewhere=len(now.keys() - {one.pair for one in session.report.pairs(PairFilter())}),
-        n_waiting=sum(one.verdict != now.get(one.pair) for one in pairs),
-        tallies=tallies,
-        precision=estimate(tallies) if tallies else None,
-    )
+        progress[name] = {
+            "n_pairs": len(found),
+            "n_leaks_by_score": sum(pair.is_by_score for pair in found),
+            "n_reviewed": said.total(),
+            "said": {verdict: said[verdict] for verdict in VERDICTS},
+        }
+    sample = None
+    if choice.sample:
+        tallies = [tally(stratum, session.verdicts) for stratum in session.drawn(choice)]
+        sample = {
+            "n": choice.sample,
+            "stratify": choice.strata,
+            "seed": choice.seed,
+            "strata": [asdict(one) for one in tallies],
+            "precision": asdict(estimate(tallies)) if tallies else None,
+        }
+    known = {one.pair for one in session.report.pairs(PairFilter())}
+    return {
+        "pairs": progress,
+        "not_in_report": len(now.keys() - known),
+        "not_in_mixtures_yet": sum(one.verdict != now.get(one.pair) for one in pairs),
+        "sample": sample,
+    }
 
 
-def say_status(status: Status) -> None:
+def say_status(status: Json) -> None:
     """Print the progress, and the precision of a sample."""
-    say_table(
-        ("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS),
-        [
-            (name, one.n_pairs, one.n_leaks_by_score, one.n_reviewed, *one.said.values())
-            for name, one in status.progress.items()
-        ],
-    )
-    if n := status.n_elsewhere:
+    counts = ("n_pairs", "n_leaks_by_score", "n_reviewed")
+    rows = [
+        (name, *(one[count] for count in counts), *one["said"].values())
+        for name, one in status["pairs"].items()
+    ]
+    say_table(("benchmark", "pairs", "leaks by score", "reviewed", *VERDICTS), rows)
+    if n := status["not_in_report"]:
         say(f"{counted(n, 'verdict')} for pairs that are not in this report")
-    if n := status.n_waiting:
+    if n := status["not_in_mixtures_yet"]:
         pairs_of = f"{counted(n, 'pair')} whose current verdict"
         say(f"{pairs_of} is not in the report yet: `decon-assets run` updates it")
-    if status.choice.sample:
+    if sample := status["sample"]:
         say()
-        _say_precision(status.choice, status.tallies, status.precision)
+        _say_sample(sample)
 
 
-def _say_precision(choice: Choice, tallies: Sequence[Tally], found: Precision | None) -> None:
-    n_drawn = sum(one.n_drawn for one in tallies)
-    n_calls = sum(one.n_calls for one in tallies)
-    by = " and ".join(choice.strata)
-    say(f"{n_drawn} of {n_calls} calls drawn, by {by or 'nothing'}, seed {choice.seed}\n")
-    say_table(
-        ("stratum", "calls", "drawn", "leaks", "no leaks", "unsure", "not seen"),
-        [
-            (
-                *(one.stratum, one.n_calls, one.n_drawn, one.n_leaks),
-                *(one.n_others, one.n_unsure, one.n_unseen),
-            )
-            for one in tallies
-        ],
-    )
-    if found is None or found.share is None:
+def _say_sample(sample: Json) -> None:
+    strata, found = sample["strata"], sample["precision"]
+    calls = ("n_leaks", "n_others", "n_unsure", "n_unseen")  # of those that were drawn
+    rows = [[one[name] for name in calls] for one in strata]
+    n_drawn, n_calls = sum(map(sum, rows)), sum(one["n_calls"] for one in strata)
+    by = " and ".join(sample["stratify"]) or "nothing"
+    say(f"{n_drawn} of {n_calls} calls drawn, by {by}, seed {sample['seed']}\n")
+    heads = ("stratum", "calls", "drawn", "leaks", "no leaks", "unsure", "not seen")
+    names = [(one["stratum"], one["n_calls"]) for one in strata]
+    say_table(heads, [(*name, sum(row), *row) for name, row in zip(names, rows, strict=True)])
+    if found is None or found["share"] is None:
         say("\nprecision unknown: no call of the sample has a verdict yet")
         return
-    say(f"\nprecision {found.share:.3f}, 95 % interval {found.low:.3f} to {found.high:.3f}")
-    n_unknown = sum(one.n_unsure + one.n_unseen for one in tallies)
-    if n_unknown:
-        say(
-            f"without {n_unknown} calls that are unsure or not seen: {found.least:.3f} if none of "
-            f"them is a leak, {found.most:.3f} if all are"
-        )
+    interval = "95 % interval {low:.3f} to {high:.3f}".format(**found)
+    say(f"\nprecision {found['share']:.3f}, {interval}")
+    if n := sum(one["n_unsure"] + one["n_unseen"] for one in strata):
+        bounds = "{least:.3f} if none of them is a leak, {most:.3f} if all are".format(**found)
+        say(f"without {n} calls that are unsure or not seen: {bounds}")

@@ -445,7 +445,7 @@ def test_a_blend_of_another_mixture_or_benchmark_is_built_again(place, make_word
     place.scan()
     blender = blender_of(place, blend)
     assert not blender.is_current(blend)
-    assert blender.build(blend).n_documents == 141
+    assert blender.build(blend).counts["n_documents"] == 141
     other = Contamination(benchmarks=("mc",), copies=1, window=(0.0, 1.0), most_per_batch=0.5)
     changed = Blend(name="b", of="all", contamination=(other,))
     assert not blender_of(place, changed).is_current(changed)

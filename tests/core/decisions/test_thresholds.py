@@ -191,7 +191,7 @@ def test_mixtures_and_clean_benchmarks_of_a_benchmark_are_built_anew_and_no_othe
     place.build(of_b)
     builder = place.builder(CLEAN, of_b)
     a, b = builder.versions
-    assert [one.n_items_left for one in build_clean_benchmarks(builder, [a, b])] == [0, 0]
+    assert [one.counts["n_items_left"] for one in build_clean_benchmarks(builder, [a, b])] == [0, 0]
     tile = place.bench.store.tile(builder.reader.scan, place.packs[0].shards[0].fingerprint, "")
     with_own(place)
     builder = place.builder(CLEAN, of_b)
@@ -204,7 +204,7 @@ def test_mixtures_and_clean_benchmarks_of_a_benchmark_are_built_anew_and_no_othe
     assert builder.is_current(of_b, pack)
     assert [has_clean_benchmark(builder, one) for one in (a, b)] == [False, True]
     assert [row["id"] for row in place.rows(CLEAN)] == ["s.jsonl-0"]
-    assert [one.n_items_left for one in build_clean_benchmarks(builder, [a, b])] == [1, 0]
+    assert [one.counts["n_items_left"] for one in build_clean_benchmarks(builder, [a, b])] == [1, 0]
 
 
 def test_a_report_shows_which_thresholds_applied_and_is_stale_when_they_change(place):

@@ -6,8 +6,7 @@ import pytest
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.policy import Policy
-from decon_core.decisions.leaks import entries_of_shard
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.interop.decon_jsonl import overlap_text, report_name, write_report
 from decon_core.scan.scanner import scan_packs
 
@@ -40,9 +39,8 @@ def report(bench, make_words, tmp_path):
     scan_packs(bench.store, [pack], versions, bench.policy)
     (shard,) = pack.shards
     records = {version.benchmark: load_records(bench.store, version) for version in versions}
-    entries = entries_of_shard(
-        bench.store, shard, versions, bench.policy, bench.scan, source="web", verdicts=NO_VERDICTS
-    )
+    reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
+    entries = reader.entries(shard, versions, source="web")
     write_report(tmp_path / "compat", shard, pack.source, entries, records, bench.policy)
     path = tmp_path / "compat" / report_name(shard.name, bench.policy)
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -138,9 +138,9 @@ def test_a_source_that_a_mixture_does_not_take_has_an_empty_share(leaky, make_wo
     other = place.put({"s.jsonl": [clean_text(make_words, 1)]}, name="books")
     place.scan()
     chosen = Mixture(name="m", sources=("books",))
-    assert place.build(chosen).n_documents_out == 0
+    assert place.build(chosen).counts["n_documents_out"] == 0
     assert place.manifest(chosen)["shards"] == []
-    assert place.build(chosen, other).n_documents_out == 1
+    assert place.build(chosen, other).counts["n_documents_out"] == 1
 
 
 # Spans and turns ----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_spans_are_cut_out_and_all_else_of_the_row_stays(leaky, make_words, mask
     assert [*row] == [*value]
     assert untouched in (place.build(cut).folder / "s.jsonl").read_bytes()
     assert other["id"] == "kept"
-    assert place.build(cut).n_cut == 1
+    assert place.build(cut).counts["n_cut"] == 1
     assert found_in(place, cut) == []
     (reason,) = place.removed(cut)
     assert (reason["what"], reason["n_tokens"]) == ("spans", 38 - len(mask.strip(" []").split()))
@@ -449,7 +449,7 @@ def test_a_row_that_is_nested_too_deeply_to_be_cut_is_named(leaky, make_words):
         place.put({"s.jsonl": [line]}, name=name)
     place.scan()
     cut = Mixture(name="cut", cut="spans")
-    assert place.build(cut, place.packs[0]).n_cut == 1
+    assert place.build(cut, place.packs[0]).counts["n_cut"] == 1
     with pytest.raises(CorpusError, match=r"s\.jsonl: row 0: found .*nested too deeply"):
         place.build(cut, place.packs[1])
 
@@ -533,9 +533,9 @@ def test_a_control_loses_as_many_documents_and_tokens_and_keeps_the_leaks(leaky,
         lost = {CLEAN.name: [0, 0], CONTROL.name: [0, 0]}
         for mixture in (CLEAN, control):
             for pack in place.packs:
-                totals = place.builder(CLEAN, control).build(mixture, pack)
-                lost[mixture.name][0] += totals.n_removed
-                lost[mixture.name][1] += totals.n_tokens_in - totals.n_tokens_out
+                totals = place.builder(CLEAN, control).build(mixture, pack).counts
+                lost[mixture.name][0] += totals["n_documents_in"] - totals["n_documents_out"]
+                lost[mixture.name][1] += totals["n_tokens_in"] - totals["n_tokens_out"]
         assert lost["control"][0] == lost["clean"][0] >= 25
         assert abs(lost["control"][1] - lost["clean"][1]) <= 0.005 * lost["clean"][1]
     removed = [set(), set()]
@@ -555,7 +555,7 @@ def test_a_control_waits_for_every_pack_of_its_source_and_a_treatment_for_its_ow
     place.scan()
     second = place.put({"s.jsonl": [clean_text(make_words, 1)]}, name="more")
     object.__setattr__(second, "source", replace(second.source, name="web"))
-    assert place.build(CLEAN, first).n_documents_out == 1
+    assert place.build(CLEAN, first).counts["n_documents_out"] == 1
     with pytest.raises(MissingError, match=r"more-0001.*not scanned against a, b"):
         place.build(CONTROL, first)
     with pytest.raises(MissingError, match="not scanned"):
@@ -586,8 +586,8 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
     monkeypatch.setattr(build_module, "draw_fingerprint", drawing)
     builder = place.builder()
     wanted = [(CONTROL, pack) for pack in place.packs]
-    removed = sum(future.result().n_removed for _, _, future in build_shares(builder, wanted))
-    assert removed == 6
+    counts = [future.result().counts for _, _, future in build_shares(builder, wanted)]
+    assert sum(one["n_documents_in"] - one["n_documents_out"] for one in counts) == 6
     assert Counter(looked) == dict.fromkeys((pack.name for pack in place.packs), 2)
     assert len(drawn) <= 2  # of the control as it was declared, and with what it has of another
     assert verify(place.builder(), CONTROL).problems == []
@@ -657,7 +657,7 @@ def test_a_shard_that_is_gone_or_cut_off_blocks_what_needs_it_and_nothing_else(l
         place.build(CLEAN, packs[0])
     with pytest.raises(CorpusError):
         place.build(CLEAN, packs[1])
-    assert place.build(CLEAN, packs[2]).n_documents_out == 1
+    assert place.build(CLEAN, packs[2]).counts["n_documents_out"] == 1
     assert not [*place.bench.store.drafts.iterdir()]
 
 

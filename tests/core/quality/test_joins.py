@@ -8,8 +8,7 @@ import pytest
 
 from decon_core.config.detectors import BUILT_IN
 from decon_core.config.policy import Policy
-from decon_core.decisions.leaks import entries_of_shard
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.detectors.longest_match import LongestMatch
 from decon_core.detectors.ratcliff import Ratcliff
 from decon_core.detectors.sharing import COMPARISON
@@ -63,9 +62,8 @@ def found_in(bench, items, documents, policy):
     pack = bench.pack({"a.jsonl": documents})
     scan_packs(bench.store, [pack], versions, policy)
     (shard,) = pack.shards
-    entries = entries_of_shard(
-        bench.store, shard, versions, policy, bench.scan, source="web", verdicts=NO_VERDICTS
-    ).to_pylist()
+    reader = MatchReader(bench.store, tuple(versions), policy, bench.scan)
+    entries = reader.entries(shard, versions, source="web").to_pylist()
     leaked = {}
     for entry in entries:
         if entry["is_contaminated"] and entry["benchmark"] == "b":

@@ -10,8 +10,7 @@ from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.detectors import BUILT_IN
 from decon_core.config.policy import Policy
-from decon_core.decisions.leaks import entries_of_shard
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.idf import freeze
 from decon_core.quality.visibility import indexability, visibilities
 from decon_core.report.build import build_report
@@ -81,9 +80,8 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
     pack = bench.pack({"a.jsonl": [as_document(item, n) for n, item in enumerate(items)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
     (shard,) = pack.shards
-    entries = entries_of_shard(
-        bench.store, shard, versions, bench.policy, bench.scan, source="web", verdicts=NO_VERDICTS
-    ).to_pylist()
+    reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
+    entries = reader.entries(shard, versions, source="web").to_pylist()
     rows = indexability(bench.store, versions, bench.policy).to_pylist()
     assert {row["reason"] for row in rows} >= {
         None,

@@ -1,0 +1,260 @@
+"""`decon-assets mixture` and `blend`: list products of the corpus, plan and verify them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from decon_assets.cli.options import ConfigPath, Workers, action, argument, command_group
+from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_assets.cli.terminal.progress import ShardProgress
+from decon_assets.runner.active_run import active_run
+from decon_core.blends.account import account_of
+from decon_core.blends.build import Blender
+from decon_core.blends.card import DRAWN, ITEMS, SOURCES, drawn_rows, item_rows, source_rows
+from decon_core.blends.plan import plan_blend
+from decon_core.blends.verify import BlendVerification, verify_blend
+from decon_core.config.blends import Blend, blend_named
+from decon_core.config.load import load_config
+from decon_core.config.mixtures import Mixture, mixture_named
+from decon_core.config.open_store import open_store
+from decon_core.errors import ConfigError, DeconError, Problem, format_problems
+from decon_core.inventory import blender_of
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.manifest import MANIFEST
+from decon_core.mixtures.verify import MixtureVerification, Verification
+from decon_core.mixtures.verify import verify as verify_mixture
+from decon_core.scan.tiles import refused
+from decon_core.scan.workers import wanted_workers
+from decon_core.storage.store import read_json
+from decon_core.wording import counted
+
+Product = TypeVar("Product", Mixture, Blend)
+Result = TypeVar("Result", bound=Verification)
+
+MixtureNames = Annotated[
+    list[str] | None,
+    argument("the name of a mixture, or its folder (default: all declared ones)", "MIXTURE"),
+]
+BlendNames = Annotated[
+    list[str] | None,
+    argument("the name of a blend, or its folder (default: all declared ones)", "BLEND"),
+]
+
+mixture_group = command_group()
+blend_group = command_group()
+
+
+@mixture_group.callback()
+def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
+    """List or verify mixtures: filtered variants of the corpus."""
+
+
+@action(mixture_group, "list")
+def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
+    """Show the input and output size of each mixture."""
+    builder, chosen = _open_mixtures(config, names)
+    say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
+    for shard, problem in refused(builder.store, builder.packs):
+        say(f"pack not built: {shard.name} could not be scanned: {problem}")
+    _say_undeclared(builder.store.mixtures("any").parent, builder.mixtures)
+    return 0
+
+
+@action(mixture_group, "verify")
+def verify_mixtures(
+    names: MixtureNames = None, *, workers: Workers = None, config: ConfigPath
+) -> int:
+    """Check mixtures against their manifests, and scan them again."""
+    builder, chosen = _open_mixtures(config, names)
+
+    def describe(one: Mixture, found: MixtureVerification) -> str:
+        leaks = f"{counted(found.n_leaks, 'document')} with a leak"
+        return f"{leaks}, {found.n_question_only:,} question-only, of {_leaks_of(builder, one)}"
+
+    problems = _verify_each(chosen, partial(verify_mixture, builder), describe, workers)
+    return _exit_code_for(problems, config)
+
+
+def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Builder, list[Mixture]]:
+    loaded = load_config(config)
+    builder = blender_of(loaded, open_store(loaded)).builder
+    folder = builder.store.mixtures("any").parent
+    return builder, _chosen(names, builder.mixtures, mixture_named, folder)
+
+
+_MIXTURE_HEADS = (
+    *("mixture", "takes", "leaks of", "packs", "documents", "left", "cut", "tokens"),
+    "left of them",
+)
+_TOTALS = ("n_documents_in", "n_documents_out", "n_cut", "n_tokens_in", "n_tokens_out")
+
+
+def _mixture_row(builder: Builder, one: Mixture) -> Sequence[object]:
+    built = [
+        read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)["totals"]
+        for pack in builder.packs
+        if builder.is_current(one, pack)
+    ]
+    return (
+        one.name,
+        one.take if one.cut == "documents" else f"{one.take}, {one.cut} cut",
+        _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
+        f"{len(built)} of {len(builder.packs)}",
+        *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
+    )
+
+
+def _leaks_of(builder: Builder, one: Mixture) -> str:
+    """Return the names of the benchmarks whose leaks a mixture selects by."""
+    return one.leaks.described([version.benchmark for version in builder.versions])
+
+
+# Blends -------------------------------------------------------------------------------------------
+
+
+@blend_group.callback()
+def blend(*, workers: Workers = None, config: ConfigPath) -> None:
+    """List, plan or verify blends: ordered streams of documents."""
+
+
+@action(blend_group, "list")
+def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
+    """Show the content of each blend."""
+    blender, chosen = _open_blends(config, names)
+    say_table(_BLEND_HEADS, [_blend_row(blender, one) for one in chosen])
+    _say_undeclared(blender.builder.store.blend("any").parent, blender.blends)
+    return 0
+
+
+@action(blend_group, "plan")
+def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
+    """Show what a blend would contain, and how many passes over each source it takes."""
+    blender, chosen = _open_blends(config, names)
+    problems: list[Problem] = []
+    for one in chosen:
+        try:
+            account = account_of(plan_blend(blender.builder, one))
+        except DeconError as error:
+            say(f"{one.name}: refused")
+            problems += error.problems
+            continue
+        say(f"{one.name}, of {one.of}\n")
+        say_table(DRAWN, drawn_rows(account))
+        say()
+        say_table(SOURCES, source_rows(account))
+        if account["contamination"]:
+            say()
+            say_table(ITEMS, item_rows(account))
+        say()
+    return _exit_code_for(problems, config)
+
+
+@action(blend_group, "verify")
+def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: ConfigPath) -> int:
+    """Check blends against their manifests, and scan them again."""
+    blender, chosen = _open_blends(config, names)
+
+    def describe(one: Blend, found: BlendVerification) -> str:
+        leaks = _leaks_of(blender.builder, blender.mixture_of(one))
+        text = f"{found.n_leaks:,} of the mixture's documents with a leak of {leaks}"
+        if found.n_test_texts:
+            text += f"; {found.n_found:,} of {found.n_test_texts:,} inserted texts found"
+        if found.n_given_away:
+            text += f", which also contain {counted(found.n_given_away, 'held-out item')}"
+        return text
+
+    problems = _verify_each(chosen, partial(verify_blend, blender), describe, workers)
+    return _exit_code_for(problems, config)
+
+
+def _open_blends(config: Path, names: list[str] | None) -> tuple[Blender, list[Blend]]:
+    loaded = load_config(config)
+    blender = blender_of(loaded, open_store(loaded))
+    folder = blender.builder.store.blend("any").parent
+    return blender, _chosen(names, blender.blends, blend_named, folder)
+
+
+_BLEND_HEADS = (
+    *("blend", "of", "built", "documents", "tokens", "test items", "of tokens", "most passes"),
+)
+
+
+def _blend_row(blender: Blender, one: Blend) -> Sequence[str]:
+    folder = blender.builder.store.blend(one.name)
+    if not blender.is_current(one):
+        state = "out of date" if (folder / MANIFEST).is_file() else "no"
+        return (one.name, one.of, state, *("–" for _ in _BLEND_HEADS[3:]))
+    manifest = read_json(folder / MANIFEST)
+    totals = manifest["totals"]
+    return (
+        *(one.name, one.of, "yes"),
+        *(f"{totals[name]:,}" for name in ("n_documents", "n_tokens", "n_test_texts")),
+        f"{totals['n_test_tokens'] / max(totals['n_tokens'], 1):.2%}",
+        f"{max(source['passes'] for source in manifest['sources']):g}",
+    )
+
+
+# Both ---------------------------------------------------------------------------------------------
+
+
+def _chosen(
+    typed: Sequence[str] | None,
+    declared: Sequence[Product],
+    find: Callable[[Sequence[Product], str], Product],
+    folder: Path,
+) -> list[Product]:
+    """Return the products given by name or by folder, a child of `folder`; all if none is given."""
+    return [find(declared, _name_of(one, folder)) for one in typed or ()] or list(declared)
+
+
+def _name_of(typed: str, folder: Path) -> str:
+    path = Path(typed)
+    if os.sep not in typed and not path.is_dir():
+        return typed
+    path, folder = path.resolve(), folder.resolve()
+    if path.parent != folder:
+        what = folder.name.removesuffix("s")  # mixtures, blends
+        raise ConfigError(Problem(typed, f"not the folder of a {what}", f"a folder in {folder}"))
+    return path.name
+
+
+def _say_undeclared(folder: Path, declared: Sequence[Mixture | Blend]) -> None:
+    """Print a line for each product's folder that decon.toml no longer declares."""
+    known = {one.name for one in declared}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_dir() and path.name not in known:
+            say(f"no longer declared in decon.toml, so not updated: {path}")
+
+
+def _verify_each(
+    chosen: Sequence[Product],
+    verify: Callable[..., Result],
+    describe: Callable[[Product, Result], str],
+    workers: int | None,
+) -> list[Problem]:
+    """Verify products, and print a line for each; return all problems."""
+    problems: list[Problem] = []
+    for one in chosen:
+        with ShardProgress(sys.stderr) as progress:
+            n_workers = workers or wanted_workers()
+            found = verify(one, workers=n_workers, on_progress=progress.update)
+        n = len(found.problems)
+        state = counted(n, "problem") if n else "matches its manifest"
+        documents, tokens = counted(found.n_documents, "document"), counted(found.n_tokens, "token")
+        say(f"{one.name}: {state}; {documents}, {tokens}, {describe(one, found)}")
+        problems += found.problems
+    return problems
+
+
+def _exit_code_for(problems: Sequence[Problem], config: Path) -> int:
+    """Print problems, and the run that may be mending them; return 1 if there are any."""
+    if problems:
+        warn(f"\n{format_problems(problems)}")
+        if run := active_run(config):
+            warn(run)
+    return 1 if problems else 0
