@@ -5,15 +5,14 @@
 
 `recipe` defines which fields to use (`parse` reads it from YAML); `files`, `readers` and `hub` read
 rows; `fields` looks up a value; `prompts` and `answers` build the texts; `normalize` builds the
-records of all rows. `normalized` reads rows that are already records.
+records of all rows. `normalized` reads rows that are already records; `folder` finds such rows.
 """
 
-from decon_core.benchmarks.catalog import CATALOG_PATH, catalog
 from decon_core.benchmarks.files import files_by_split, local_paths
 from decon_core.benchmarks.normalize import normalize, normalize_rows
-from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.normalized import fingerprint_of
+from decon_core.benchmarks.parse import CATALOG_PATH, catalog, load_recipes
 from decon_core.benchmarks.recipe import HubSource, LocalSource, Recipe
-from decon_core.benchmarks.record_table import fingerprint_of
 
 __all__ = [
     "CATALOG_PATH",

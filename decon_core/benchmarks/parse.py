@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from decon_core.errors import KeyNameError, Problem, RecipeError
 _AN_OBJECT = "an object (`key: value` lines)"
 
 
+CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
+
+
 def load_recipes(path: Path) -> dict[str, Recipe]:
     """Load the recipes of a file with a top-level `evals:`; `RecipeError` has all its problems."""
     parser = _Parser(path, read_yaml(path))
@@ -34,6 +38,14 @@ def load_recipes(path: Path) -> dict[str, Recipe]:
     if parser.problems:
         raise RecipeError(parser.problems)
     return recipes
+
+
+_load_once = cache(load_recipes)
+
+
+def catalog() -> dict[str, Recipe]:
+    """Return the built-in recipes of public benchmarks by name."""
+    return dict(_load_once(CATALOG_PATH))
 
 
 class _Parser:

@@ -31,43 +31,40 @@ def value_in(row: Row, source: Text) -> object:
     """Return the transformed value of a text source; may be a list."""
     match source:
         case FieldText():
-            return _field_value(row, source)
+            try:
+                value = value_at(row, source.field)
+            except AbsentFieldError:
+                if source.is_optional:
+                    return None
+                raise
+            return apply_transforms(value, source.transforms, source.field)
         case JoinedText():
             texts = (text_of(value_at(row, field), field) for field in source.fields)
             return source.separator.join(text for text in texts if text is not None)
         case MessagesText():
             return _messages_text(row, source)
         case LastParagraph():
-            return _last_paragraph(row, source)
+            value = value_at(row, source.field)
+            paragraphs = value.split("\n\n") if isinstance(value, str) else value
+            flat = [*_flattened(paragraphs, source.field)]
+            long_enough = (text for text in flat[::-1] if len(text.split()) >= source.min_words)
+            return next(long_enough, None)
 
 
 def name_of(source: Text) -> str:
     return " + ".join(source.fields) if isinstance(source, JoinedText) else source.field
 
 
-def _field_value(row: Row, source: FieldText) -> object:
-    try:
-        value = value_at(row, source.field)
-    except AbsentFieldError:
-        if source.is_optional:
-            return None
-        raise
-    return apply_transforms(value, source.transforms, source.field)
-
-
 def _messages_text(row: Row, source: MessagesText) -> str:
     messages = value_at(row, source.field)
     if not isinstance(messages, list | tuple | None):
-        raise FieldError(source.field, found=describe(messages), expected="a list of messages")
+        raise FieldError(source.field, describe(messages), "a list of messages")
     roles = {_role_name(role) for role in source.roles}
     texts = []
     for position, message in enumerate(messages or ()):
         if not isinstance(message, Mapping):
-            raise FieldError(
-                f"{source.field}.{position}",
-                found=describe(message),
-                expected="a message (an object with role and content, or from and value)",
-            )
+            expected = "a message (an object with role and content, or from and value)"
+            raise FieldError(f"{source.field}.{position}", describe(message), expected)
         if not roles or _role_of(message, source.field) in roles:
             texts.append(_content_of(message, source))
     if source.append_field is not None:
@@ -83,33 +80,22 @@ def _role_of(message: Mapping[str, object], field: str) -> str:
     for key in _ROLE_KEYS:
         if isinstance(role := message.get(key), str):
             return _role_name(role)
-    raise FieldError(field, found=describe(message), expected="a message with a role")
+    raise FieldError(field, describe(message), "a message with a role")
 
 
 def _content_of(message: Mapping[str, object], source: MessagesText) -> str | None:
+    """Return the content of a message: text, or a list of parts, some with text."""
     keys = (source.content_field,) if source.content_field else _CONTENT_KEYS
-    for key in keys:
-        if key in message:
-            return _content_text(message[key], source.field)
-    raise AbsentFieldError(
-        source.field, found=describe(message), expected=f"a message with {' or '.join(keys)}"
-    )
-
-
-def _content_text(content: object, field: str) -> str | None:
-    """Return the text of a message's content: text, or a list of parts, some with text."""
+    key = next((key for key in keys if key in message), None)
+    if key is None:
+        expected = f"a message with {' or '.join(keys)}"
+        raise AbsentFieldError(source.field, describe(message), expected)
+    content = message[key]
     if not isinstance(content, list | tuple):
-        return text_of(content, field)
-    parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
-    return "\n".join(text for part in parts if (text := text_of(part, field)) is not None) or None
-
-
-def _last_paragraph(row: Row, source: LastParagraph) -> str | None:
-    value = value_at(row, source.field)
-    paragraphs = value.split("\n\n") if isinstance(value, str) else value
-    flat = list(_flattened(paragraphs, source.field))
-    long_enough = (text for text in reversed(flat) if len(text.split()) >= source.min_words)
-    return next(long_enough, None)
+        return text_of(content, source.field)
+    parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+    texts = [text_of(part, source.field) for part in parts]
+    return "\n".join(text for text in texts if text is not None) or None
 
 
 def _flattened(value: object, field: str) -> Iterator[str]:
