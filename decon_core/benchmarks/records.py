@@ -53,9 +53,7 @@ def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str =
             "n_items": version.n_items,
             "splits": {
                 entry["values"]: entry["counts"]
-                for entry in sorted(
-                    pc.value_counts(table["split"]).to_pylist(), key=lambda entry: entry["values"]
-                )
+                for entry in pc.value_counts(table["split"]).to_pylist()
             },
         },
     )
@@ -66,14 +64,9 @@ def current_version(store: Store, benchmark: str) -> Version:
     """Return the current version of a benchmark. Raises `MissingError` if there is none."""
     path = store.current_records(benchmark)
     if not path.is_file():
-        raise MissingError(
-            Problem(
-                f"benchmark {benchmark!r}",
-                "no normalized records",
-                str(path),
-                "`decon-assets run`, or materialize the asset `records` for this benchmark",
-            )
-        )
+        remedy = "`decon-assets run`, or materialize the asset `records` for this benchmark"
+        where, found = f"benchmark {benchmark!r}", "no normalized records"
+        raise MissingError(Problem(where, found, str(path), remedy))
     value = read_json(path)
     return Version(benchmark, value["version"], value["n_records"], value["n_items"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -12,78 +11,61 @@ from decon_core.errors import Problem, RecipeError
 Place = tuple[str | int, ...]
 
 
-@dataclass
 class YamlSource:
-    value: object
-    lines: dict[Place, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    """The value of a YAML file, the lines of its keys, and the problems of repeated keys."""
 
-
-def read_yaml(path: Path) -> YamlSource:
-    try:
-        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RecipeError(Problem(str(path), "no such file", "a YAML file with recipes")) from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RecipeError(_unreadable(path, error)) from None
-    try:
-        node = loader.get_single_node()
-        source = YamlSource(None)
-        source.value = None if node is None else _Builder(loader, path, source).build(node, ())
-    except yaml.YAMLError as error:
-        raise RecipeError(_unreadable(path, error)) from None
-    finally:
-        loader.dispose()
-    return source
-
-
-def _unreadable(path: Path, error: Exception) -> Problem:
-    mark = getattr(error, "problem_mark", None)
-    where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
-    reason = getattr(error, "problem", None) or str(error)
-    return Problem(where, f"text that is not YAML ({reason})", "YAML in UTF-8")
-
-
-class _Builder:
-    def __init__(self, loader: yaml.SafeLoader, path: Path, source: YamlSource) -> None:
-        self._loader = loader
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._source = source
+        self._lines: dict[Place, int] = {}
+        self.problems: list[Problem] = []
+        try:
+            self._loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+            node = self._loader.get_single_node()
+            self.value: object = None if node is None else self._build(node, ())
+        except FileNotFoundError:
+            problem = Problem(str(path), "no such file", "a YAML file with recipes")
+            raise RecipeError(problem) from None
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+            found = f"text that is not YAML ({getattr(error, 'problem', None) or str(error)})"
+            raise RecipeError(Problem(where, found, "YAML in UTF-8")) from None
 
-    def build(self, node: yaml.Node, place: Place) -> object:
-        self._source.lines.setdefault(place, node.start_mark.line + 1)
+    def where(self, place: Place) -> str:
+        """Format a place in the file; of one without a line, the line of what contains it."""
+        outwards = (place[:n] for n in range(len(place), -1, -1))
+        line = next((self._lines[one] for one in outwards if one in self._lines), 1)
+        name = ".".join(map(str, place[1:]))
+        return f"{self._path}:{line}{f': {name}' if name else ''}"
+
+    def _build(self, node: yaml.Node, place: Place) -> object:
+        self._lines.setdefault(place, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*place, i)) for i, item in enumerate(node.value)]
+            return [self._build(item, (*place, i)) for i, item in enumerate(node.value)]
         value: object = self._loader.construct_object(node, deep=True)
         return value
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[object, object]:
-        self._refuse_repeats(node, place)
+        first_lines: dict[str, int] = {}
+        for key_node, _ in node.value:
+            key, line = _key(key_node), key_node.start_mark.line + 1
+            if key in first_lines:
+                where = f"{self._path}:{line}: {'.'.join(map(str, (*place[1:], key)))}"
+                found = f"the key a second time (first on line {first_lines[key]})"
+                remedy = "YAML would silently keep the last one: remove or rename it."
+                self.problems.append(Problem(where, found, "every key once", remedy))
+            first_lines.setdefault(key, line)
         self._loader.flatten_mapping(node)  # `<<: *other`
         built: dict[object, object] = {}
         for key_node, value_node in node.value:
-            key = self._key(key_node)
-            self._source.lines[(*place, key)] = key_node.start_mark.line + 1
-            built[key] = self.build(value_node, (*place, key))
+            key = _key(key_node)
+            self._lines[(*place, key)] = key_node.start_mark.line + 1
+            built[key] = self._build(value_node, (*place, key))
         return built
 
-    def _refuse_repeats(self, node: yaml.MappingNode, place: Place) -> None:
-        first_lines: dict[str, int] = {}
-        for key_node, _ in node.value:
-            key, line = self._key(key_node), key_node.start_mark.line + 1
-            if key in first_lines:
-                self._source.problems.append(
-                    Problem(
-                        where=f"{self._path}:{line}: {'.'.join(map(str, (*place[1:], key)))}",
-                        found=f"the key a second time (first on line {first_lines[key]})",
-                        expected="every key once",
-                        remedy="YAML would silently keep the last one: remove or rename it.",
-                    )
-                )
-            first_lines.setdefault(key, line)
 
-    def _key(self, node: yaml.Node) -> str:
-        # Keys are always strings: `no:` and `2024:` are not false and a number.
-        return node.value if isinstance(node, yaml.ScalarNode) else str(node.value)
+def _key(node: yaml.Node) -> str:
+    # Keys are always strings: `no:` and `2024:` are not false and a number.
+    return node.value if isinstance(node, yaml.ScalarNode) else str(node.value)
