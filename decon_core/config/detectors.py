@@ -152,14 +152,3 @@ def threshold_settings() -> dict[str, type[float]]:
     """Return the settings that are thresholds, the keys of [policy.benchmark.NAME], with types."""
     thresholds = [one.threshold for one in declarations()]
     return {one.setting: int if one.is_length else float for one in thresholds}
-
-
-def setting_problems(policy: Any) -> Iterator[Problem]:
-    """Yield the problems of the settings of all detectors in a policy."""
-    for one in declarations():
-        yield from one.setting_problems(policy)
-
-
-def own_settings() -> tuple[tuple[str, Setting], ...]:
-    """Return the settings that only a detector knows, and their defaults."""
-    return tuple(pair for one in declarations() for pair in one.own_settings)

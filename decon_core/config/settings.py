@@ -8,9 +8,9 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from decon_core.config.names import check_names
-from decon_core.errors import KeyNameError, Problem
+from decon_core.errors import ConfigError, KeyNameError, Problem
 
 T = TypeVar("T")
 N = TypeVar("N", bound=str)
@@ -53,9 +53,8 @@ def invalid(expected: str, remedy: str = "", *, found: str | None = None) -> Pyd
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if names.count(name) > 1:
-            raise invalid("each name once", found=f"{name!r} more than once")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise invalid("each name once", found=f"{repeated[0]!r} more than once")
     return names
 
 
@@ -181,9 +180,7 @@ def _problem(
     expected = " or ".join(dict.fromkeys(_expectations(node, schema)))
     if details["type"] == "missing":
         return Problem(where, "nothing", expected)
-    choices = [
-        choice for one in variants for choice in (*one.get("enum", ()), one.get("const")) if choice
-    ]
+    choices = {c for one in variants for c in (*one.get("enum", ()), one.get("const")) if c}
     return Problem(where, found, expected, did_you_mean(details["input"], choices))
 
 
@@ -295,6 +292,28 @@ def _note(text: str) -> None:
     logging.getLogger(__name__).warning(text)
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+D = TypeVar("D", bound=_Named)
+
+
+def declared(what: str, tables: Iterable[D], name: str) -> D:
+    """Return the table of this name; raise `ConfigError` if there is none.
+
+    Names may come from partition keys, which may no longer be declared.
+    """
+    known = {table.name: table for table in tables}
+    if name not in known:
+        expected = f"one of {', '.join(known) or 'none'}"
+        remedy = "declare it, or delete its partition in the UI"
+        found = "not declared in decon.toml"
+        raise ConfigError(Problem(f"{what} {name!r}", found, expected, remedy))
+    return known[name]
+
+
 class SettingsReader:
     """Validates the tables of one file and collects the problems."""
 
@@ -325,12 +344,10 @@ class SettingsReader:
         """Check the names of tables, which become partition keys and folders."""
         for name in sorted({name for name in names if names.count(name) > 1}):
             self.wrong(where, f"{name!r} more than once", "a different name for each")
-        spellings: dict[str, set[str]] = {}
-        for name in names:
-            spellings.setdefault(name.casefold(), set()).add(name)
-        for same in spellings.values():
+        for folded in dict.fromkeys(name.casefold() for name in names):
+            same = sorted({name for name in names if name.casefold() == folded})
             if len(same) > 1:
-                found = f"{' and '.join(map(repr, sorted(same)))}, which differ in case only"
+                found = f"{' and '.join(map(repr, same))}, which differ in case only"
                 self.wrong(where, found, "names that differ on case-insensitive file systems")
         try:
             check_names(names, what=f"{self._file}: {what}")
