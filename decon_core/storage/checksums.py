@@ -39,22 +39,17 @@ _CHUNK_BYTES = 1 << 22
 
 def sealed(content: bytes) -> bytes:
     """Return the content with its digest in place of the last placeholder."""
-    at = _checksum_offset(content)
-    if at is None or content[at : at + _N_DIGITS] != _ZEROS:
-        raise ValueError("no checksum placeholder")
+    at = _placeholder_offset(content)
     digest = xxhash.xxh3_128_hexdigest(content).encode()
     return content[:at] + digest + content[at + _N_DIGITS :]
 
 
-def seal(path: Path) -> None:
-    """Replace the last placeholder in a file with the digest of the file."""
+def seal(path: Path, *, end: str = "") -> None:
+    """Append `end`, and replace the last placeholder in the file with the digest of the file."""
     with path.open("r+b") as file:
-        size = file.seek(0, 2)
+        size = file.seek(0, 2) + file.write(end.encode())
         first = file.seek(max(size - _TAIL_BYTES, 0))
-        tail = file.read()
-        at = _checksum_offset(tail)
-        if at is None or tail[at : at + _N_DIGITS] != _ZEROS:
-            raise ValueError(f"{path}: no checksum placeholder")
+        at = _placeholder_offset(file.read())
         digest = xxhash.xxh3_128()
         file.seek(0)
         while chunk := file.read(_CHUNK_BYTES):
@@ -71,16 +66,12 @@ def sealed_page(text: str) -> bytes:
 
 def seal_page(path: Path) -> None:
     """Append a checksum comment to an HTML or Markdown file."""
-    with path.open("ab") as file:
-        file.write(f"\n<!-- {EMPTY} -->\n".encode())
-    seal(path)
+    seal(path, end=f"\n<!-- {EMPTY} -->\n")
 
 
 def seal_database(path: Path) -> None:
     """Append a checksum after the last block of a DuckDB database; DuckDB ignores it."""
-    with path.open("ab") as file:
-        file.write(EMPTY.encode())
-    seal(path)
+    seal(path, end=EMPTY)
 
 
 def read_verified(path: Path) -> bytes:
@@ -92,10 +83,7 @@ def read_verified(path: Path) -> bytes:
 
 def map_verified(path: Path) -> pa.Buffer:
     """Like `read_verified`, as an Arrow buffer; a large file is memory-mapped."""
-    if path.stat().st_size < _MIN_MAPPED_BYTES:
-        return pa.py_buffer(read_verified(path))
-    with pa.memory_map(str(path)) as file:
-        content = file.read_buffer()
+    content = _mapped(path)
     require_whole(memoryview(content), path)
     return content
 
@@ -111,14 +99,14 @@ def require_undamaged_database(path: Path) -> None:
 
     Databases of earlier versions have none; DuckDB verifies every block that it reads.
     """
-    content = _mapped(path)
+    content = memoryview(_mapped(path))
     if bytes(content[-N_BYTES:]).startswith(_MARK):
         require_whole(content, path)
 
 
 def fault_of(path: Path) -> str | None:
     """Return what is wrong with a file that should have a checksum, or None."""
-    return _fault(_mapped(path))
+    return _fault(memoryview(_mapped(path)))
 
 
 def is_whole(path: Path) -> bool:
@@ -137,11 +125,18 @@ def without_checksum(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] 
     return rest or None
 
 
-def _mapped(path: Path) -> memoryview:
+def _mapped(path: Path) -> pa.Buffer:
     if path.stat().st_size < _MIN_MAPPED_BYTES:
-        return memoryview(path.read_bytes())
+        return pa.py_buffer(path.read_bytes())
     with pa.memory_map(str(path)) as file:
-        return memoryview(file.read_buffer())
+        return file.read_buffer()
+
+
+def _placeholder_offset(tail: bytes) -> int:
+    at = _checksum_offset(tail)
+    if at is None or tail[at : at + _N_DIGITS] != _ZEROS:
+        raise ValueError("no checksum placeholder")
+    return at
 
 
 def _checksum_offset(tail: bytes) -> int | None:

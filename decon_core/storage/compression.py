@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import zstandard
 from isal import igzip_lib
@@ -115,10 +115,10 @@ class _Members(io.RawIOBase):
     Zeros after the last member are padding, as on tapes; anything else there is damage.
     """
 
-    def __init__(self, file: BinaryIO, start: Callable[[], _Decompressor]) -> None:
+    def __init__(self, file: BinaryIO, start: Callable[[], Any]) -> None:
         self._file = file
         self._start = start
-        self._member: _Decompressor | None = start()
+        self._member: Any = start()
         self._pending = b""
 
     def readable(self) -> bool:
@@ -140,8 +140,10 @@ class _Members(io.RawIOBase):
                 self._pending = b""
                 if not packed:
                     raise EOFError("the file is truncated")
-            with _unified_errors():
-                data = member.decompress(packed, max_bytes)
+            try:
+                data: bytes = member.decompress(packed, max_bytes)
+            except OSError as error:  # from bz2
+                raise DamagedStreamError(str(error)) from error
             if member.eof:
                 self._pending = member.unused_data
                 self._member = None
@@ -156,25 +158,6 @@ class _Members(io.RawIOBase):
                 return False
         self._pending = pending
         return True
-
-
-class _Decompressor(Protocol):
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
-@contextmanager
-def _unified_errors() -> Iterator[None]:
-    """Turn a bare `OSError`, as bz2 raises, into `DamagedStreamError`."""
-    try:
-        yield
-    except OSError as error:
-        raise DamagedStreamError(str(error)) from error
 
 
 class _Zstd(io.RawIOBase):
@@ -272,21 +255,20 @@ class _Packing(NamedTuple):
     pack: Callable[[BinaryIO], AbstractContextManager[Any]]
 
 
-def _gzip_member() -> _Decompressor:
-    return cast("_Decompressor", igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP))
-
-
-def _pack_zstd(file: BinaryIO) -> AbstractContextManager[Any]:
+_ZSTD = _Packing(
+    "a zstd file",
+    b"\x28\xb5\x2f\xfd",
+    _Zstd,
     # One thread: with several the frame layout depends on the machine.
-    return zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(file, closefd=False)
-
-
-_ZSTD = _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _pack_zstd)
+    lambda file: zstandard.ZstdCompressor(3, write_checksum=True).stream_writer(
+        file, closefd=False
+    ),
+)
 _PACKINGS = {
     ".gz": _Packing(
         "a gzip file",
         b"\x1f\x8b",
-        partial(_Members, start=_gzip_member),
+        partial(_Members, start=partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)),
         lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
     ),
     ".zst": _ZSTD,

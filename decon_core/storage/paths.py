@@ -179,20 +179,11 @@ def naming_unreachable(where: object) -> Iterator[None]:
         yield
     except (UnreachableError, DeconError):
         raise
-    except _access_errors() as error:
-        raise unreachable(where, error) from error
-
-
-def _access_errors() -> tuple[type[Exception], ...]:
-    """Evaluated only after an error: the library may not be imported before."""
-    return (PermissionError, ConnectionError, TimeoutError, *library_errors())
-
-
-def unreachable(where: object, error: Exception) -> UnreachableError:
-    """Describe a library error in one line: location, cause and remedy."""
-    number, remedy = _number_and_remedy(error)
-    problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
-    return UnreachableError(number, str(problem))
+    # Evaluated only after an error: the library may not be imported before.
+    except (PermissionError, ConnectionError, TimeoutError, *library_errors()) as error:
+        number, remedy = _number_and_remedy(error)
+        problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
+        raise UnreachableError(number, str(problem)) from error
 
 
 def cause_of(error: BaseException) -> str:
@@ -365,7 +356,8 @@ def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
         if info.get("type") == "file"
     ]
     depth = len(fixed_part(path).parts)
-    return sorted(file for file in files if not _has_dot_name(file[0].parts[depth:]))
+    # As in a shell: `*` does not match names that begin with a dot.
+    return sorted(f for f in files if not any(p.startswith(".") for p in f[0].parts[depth:]))
 
 
 def files_at(path: Path) -> tuple[Path, list[Path], tuple[str, ...]]:
@@ -408,11 +400,6 @@ def fixed_part(path: Path) -> Path:
     return type(path)(*parts[:wild])
 
 
-def _has_dot_name(parts: tuple[str, ...]) -> bool:
-    """As in a shell: `*` does not match names that begin with a dot."""
-    return any(part.startswith(".") for part in parts)
-
-
 _HIDDEN_PREFIXES = ("_", ".")
 
 
@@ -424,11 +411,8 @@ def is_hidden(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
     first wildcard on. `pattern`: the parts of that pattern; a part that itself begins with `_` or
     `.` includes the names it matches.
     """
+    included = [one for one in pattern if one.startswith(_HIDDEN_PREFIXES)]
     return any(
-        part.startswith(_HIDDEN_PREFIXES) and not any(_includes(one, part) for one in pattern)
+        part.startswith(_HIDDEN_PREFIXES) and not any(fnmatchcase(part, one) for one in included)
         for part in parts
     )
-
-
-def _includes(pattern: str, name: str) -> bool:
-    return pattern.startswith(_HIDDEN_PREFIXES) and fnmatchcase(name, pattern)

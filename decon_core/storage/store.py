@@ -271,15 +271,11 @@ def _replace_folder(draft: Path, path: Path) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its checksum as the last key."""
-    with atomic_path(path) as draft:
-        draft.write_bytes(_json(value))
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
     rest = text.removesuffix("}").rstrip()
     between = "," if value else ""
-    return sealed(f'{rest}{between}\n "{NAME}": "{EMPTY}"\n}}\n'.encode())
+    with atomic_path(path) as draft:
+        draft.write_bytes(sealed(f'{rest}{between}\n "{NAME}": "{EMPTY}"\n}}\n'.encode()))
 
 
 def write_plain_json(path: Path, value: object) -> None:
@@ -311,8 +307,7 @@ def read_json(path: Path) -> Any:  # the caller knows what it wrote
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
-    with atomic_path(path) as draft, parquet_writer(draft, table.schema) as writer:
-        writer.write_table(table)
+    write_tables(path, table.schema, [table])
 
 
 @contextmanager
@@ -357,44 +352,36 @@ def write_tile(path: Path, table: pa.Table) -> None:
     """Write a tile without the Arrow schema, which would be two thirds of a tile without rows."""
     with atomic_path(path) as draft:
         if not table.num_rows:
-            draft.write_bytes(_tile_without_rows(table.schema))
+            draft.write_bytes(_empty(table.schema)[1])
             return
         with parquet_writer(draft, table.schema, store_schema=False) as writer:
             writer.write_table(table)
 
 
-def _tile_without_rows(schema: pa.Schema) -> bytes:
-    return _empty_tile(schema.serialize().to_pybytes())  # equal schemas may differ in metadata
-
-
-@lru_cache(maxsize=64)
-def _empty_tile(schema: bytes) -> bytes:
-    """Return the content of a tile without rows, which depends only on the schema.
-
-    Cached: most tiles have no rows, and building one takes longer than writing it.
-    """
-    sink = pa.BufferOutputStream()
-    empty = _empty_table(schema)
-    with pq.ParquetWriter(sink, empty.schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(empty)
-        writer.add_key_value_metadata({NAME: EMPTY})
-    return sealed(bytes(sink.getvalue()))
-
-
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """Return an empty table. Cached: with forty columns it takes 0.5 ms to build one."""
-    return _empty_table(schema.serialize().to_pybytes())
-
-
-@lru_cache(maxsize=64)
-def _empty_table(schema: bytes) -> pa.Table:
-    return pa.ipc.read_schema(pa.py_buffer(schema)).empty_table()
+    """Return an empty table."""
+    return _empty(schema)[0]
 
 
 def has_no_rows(path: Path, schema: pa.Schema) -> bool:
     """Return whether a tile has no rows, in a tenth of the time of opening it."""
-    empty = _tile_without_rows(schema)
+    empty = _empty(schema)[1]
     return path.stat().st_size == len(empty) and path.read_bytes() == empty
+
+
+def _empty(schema: pa.Schema) -> tuple[pa.Table, bytes]:
+    """Return a table without rows and the content of its tile."""
+    return _empty_of(schema.serialize().to_pybytes())  # equal schemas may differ in metadata
+
+
+# Most tiles have no rows, and building one takes longer than writing it.
+@lru_cache(maxsize=64)
+def _empty_of(schema: bytes) -> tuple[pa.Table, bytes]:
+    table, sink = pa.ipc.read_schema(pa.py_buffer(schema)).empty_table(), pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({NAME: EMPTY})
+    return table, sealed(bytes(sink.getvalue()))
 
 
 def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
@@ -402,8 +389,7 @@ def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
 
     A tile without rows is compared byte by byte with the expected content, which verifies it too.
     """
-    empty = _tile_without_rows(schema)
-    contents = []
+    empty, contents = _empty(schema)[1], []
     for path in paths:
         content = path.read_bytes()
         if content != empty:
@@ -442,10 +428,7 @@ def write_arrow(path: Path, table: pa.Table) -> None:
     metadata = {**(table.schema.metadata or {}), NAME: EMPTY}
     kept = table.replace_schema_metadata(metadata)
     with atomic_path(path) as draft:
-        with (
-            pa.OSFile(str(draft), "wb") as sink,
-            pa.ipc.new_file(sink, kept.schema) as writer,
-        ):
+        with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, kept.schema) as writer:
             writer.write_table(kept)
         seal(draft)
 

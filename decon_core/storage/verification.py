@@ -47,21 +47,16 @@ def inspect_changed(
             right[name] = stamp
             continue
         inspection.n_inspected += 1
-        problems = _faults_or_damage(faults, name)
+        try:
+            problems = [*faults(name)]
+        except DeconError as error:  # counts as a fault
+            problems = [*error.problems]
         inspection.problems += problems
         if not problems:
             right[name] = stamp
     if right != noted:
         write_json(path, {"form": FORM, "right": right})
     return inspection
-
-
-def _faults_or_damage(faults: Faults, name: str) -> list[Problem]:
-    """Return the faults; an error during the inspection counts as a fault."""
-    try:
-        return list(faults(name))
-    except DeconError as error:
-        return list(error.problems)
 
 
 def read_note(path: Path) -> dict[str, Any]:
