@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,19 +54,14 @@ class Field:
 
 def sample(path: Path) -> Sample:
     """Read the first rows of a shard. Damage is noted, not raised."""
-    rows: list[Row] = []
-    n_unreadable = 0
+    rows: list[Row | None] = []
+    damage = ""
     try:
-        for row in format_of(path).first_rows(path, MOST_ROWS):
-            if row is None:
-                n_unreadable += 1
-            else:
-                rows.append(row)
-            if len(rows) + n_unreadable >= MOST_ROWS:
-                break
+        rows.extend(islice(format_of(path).first_rows(path, MOST_ROWS), MOST_ROWS))
     except (*DAMAGE, pa.ArrowException, OSError) as error:
-        return Sample(path, tuple(rows), n_unreadable, f"{error}" or type(error).__name__)
-    return Sample(path, tuple(rows), n_unreadable)
+        damage = f"{error}" or type(error).__name__
+    readable = tuple(row for row in rows if row is not None)
+    return Sample(path, readable, len(rows) - len(readable), damage)
 
 
 def fields_of(rows: Sequence[Row]) -> list[Field]:
@@ -111,17 +108,13 @@ def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, 
 
 def kind_of(value: object) -> str:
     """Return the kind of a value in a word, for messages."""
-    if isinstance(value, list):
-        return "messages" if is_conversation(value) else "list"
+    if value and isinstance(value, list):
+        turns = [one for one in value if isinstance(one, dict) and _is_turn(one.keys())]
+        return "messages" if len(turns) == len(value) else "list"
     names = {str: "text", bool: "boolean", int: "number", float: "number", dict: "object"}
-    return "null" if value is None else names.get(type(value), type(value).__name__)
+    names |= {list: "list", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
 
 
-def is_conversation(value: object) -> bool:
-    """Return whether a value is a list of turns with {role, content} or {from, value}."""
-    return isinstance(value, list) and bool(value) and all(map(_is_turn, value))
-
-
-def _is_turn(value: object) -> bool:
-    forms = ({"role", "content"}, {"from", "value"})
-    return isinstance(value, dict) and any(value.keys() >= form for form in forms)
+def _is_turn(keys: AbstractSet[str]) -> bool:
+    return keys >= {"role", "content"} or keys >= {"from", "value"}

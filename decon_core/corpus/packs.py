@@ -133,11 +133,7 @@ def require_names_in_utf8(paths: Iterable[Path]) -> None:
 
 
 def shard_at(
-    source: Source,
-    path: Path,
-    base: Path,
-    known: Shard | None = None,
-    stamp: Stamp | None = None,
+    source: Source, path: Path, base: Path, known: Shard | None = None, stamp: Stamp | None = None
 ) -> Shard:
     """Return a file as a shard of a source, named relative to `base`.
 

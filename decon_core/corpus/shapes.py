@@ -33,6 +33,7 @@ _PAIRS = (("prompt", "chosen", "rejected"), ("chosen", "rejected"))
 _QUESTIONS = ("prompt", "problem", "question", "query", "instruction")
 # These names are also used for metadata: beside a text field they must contain prose.
 _MAYBE_QUESTIONS = ("input", "inputs", "user", "context", "source")
+_MAYBE_LABELS = ("user", "source")  # beside a certain question
 _REPLIES = (
     *("response", "responses", "completion", "completions", "output", "outputs", "assistant"),
     *("target", "targets", "solution", "solutions", "answer", "answers"),
@@ -56,15 +57,9 @@ _N_LISTED = 8  # fields listed in a message
 
 def detect_fields(rows: Sequence[Row]) -> tuple[Source, str] | None:
     """Return a source with the text fields and the reason for the choice; None if none fits."""
-    best: tuple[int, Source, str] | None = None
-    for source, why in _candidates(rows):
-        n = count_read(source, rows)
-        if n and (best is None or n > best[0]):
-            best = n, source, why
-    if best is None:
-        return None
-    _, source, why = best
-    return replace(source, id=_id_of(rows)), why
+    tried = [(count_read(source, rows), source, why) for source, why in _candidates(rows)]
+    n_read, source, why = max(tried, key=lambda one: one[0], default=(0, _text(""), ""))
+    return (replace(source, id=_id_of(rows)), why) if n_read else None
 
 
 def count_read(source: Source, rows: Iterable[Row]) -> int:
@@ -72,52 +67,42 @@ def count_read(source: Source, rows: Iterable[Row]) -> int:
     return sum(not isinstance(document_of(row, 0, source), Unreadable) for row in rows)
 
 
-def _candidates(rows: Sequence[Row]) -> list[tuple[Source, str]]:
-    """Return possible sources with the reason for each, the most likely first."""
+def _candidates(rows: Sequence[Row]) -> Iterator[tuple[Source, str]]:
+    """Yield possible sources with the reason for each, the most likely first."""
     fields = fields_of(rows)
     texts = [field for field in fields if "text" in field.kinds]
-    known = {field.name for field in fields}
-    long = sorted(texts, key=lambda field: -field.n_characters)[:_N_LONGEST]
-    prose = in_reading_order(_prose(rows))
-    return [
-        *(
-            (_text(names), f"{_quoted(names)} are the usual names of preference pairs")
-            for names in _PAIRS
-            if known.issuperset(names)
-        ),
-        *(
-            (
-                Source(name="", path="", messages=field.name),
-                f"{field.name!r} contains conversations",
-            )
-            for field in fields
-            if "messages" in field.kinds
-        ),
-        *(
-            (_text(names), f"{_quoted(names)} are questions and answers")
-            for names in _layouts(rows, texts)
-        ),
-        *(
-            (_text(field.name), f"{field.name!r} is a usual name for text")
-            for field in _named_text(texts)
-        ),
-        *(
-            (_text(field.name), f"{field.name!r} is a usual name for questions")
-            for name in _QUESTIONS
-            for field in texts
-            if _tail(field.name) == name
-        ),
-        *([(_text(prose), f"{_quoted(prose)} have long texts")] if len(prose) > 1 else []),
-        *(
-            (_text(field.name), f"{field.name!r} has long texts: {field.n_characters} characters")
-            for field in long
-            if field.n_characters >= MIN_CHARACTERS
-        ),
-    ]
+    for names in _PAIRS:
+        if {field.name for field in fields}.issuperset(names):
+            yield _text(names), f"{_quoted(names)} are the usual names of preference pairs"
+    for field in fields:
+        if "messages" in field.kinds:
+            source = Source(name="", path="", messages=field.name)
+            yield source, f"{field.name!r} contains conversations"
+    for names in _layouts(rows, texts):
+        yield _text(names), f"{_quoted(names)} are questions and answers"
+    for field in _named_text(texts):
+        yield _text(field.name), f"{field.name!r} is a usual name for text"
+    for field in _named(texts, _QUESTIONS):
+        yield _text(field.name), f"{field.name!r} is a usual name for questions"
+    prose = in_reading_order(field.name for field in fields if field.has_prose)
+    if len(prose) > 1:
+        yield _text(prose), f"{_quoted(prose)} have long texts"
+    for field in sorted(texts, key=lambda field: -field.n_characters)[:_N_LONGEST]:
+        if field.n_characters >= MIN_CHARACTERS:
+            length = f"{field.n_characters} characters"
+            yield _text(field.name), f"{field.name!r} has long texts: {length}"
 
 
 def _named_text(texts: Sequence[Field]) -> list[Field]:
     return [field for name in _TEXTS for field in texts if field.name.rpartition(".")[2] == name]
+
+
+def _named(texts: Sequence[Field], names: Sequence[str]) -> list[Field]:
+    return [field for name in names for field in texts if _tail(field.name) == name]
+
+
+def _tail(path: str) -> str:
+    return path.rpartition(".")[2].lower()
 
 
 def _layouts(rows: Sequence[Row], texts: Sequence[Field]) -> list[tuple[str, ...]]:
@@ -126,10 +111,14 @@ def _layouts(rows: Sequence[Row], texts: Sequence[Field]) -> list[tuple[str, ...
     Empty if a field such as `text` repeats all of them. If that field contains something else that
     is longer than a label, it is part of the first group.
     """
-    text_fields = _named_text(texts)
-    prose = set(_prose(rows))
-    questions = _question_fields(texts, prose if text_fields else None)
-    replies = _named(texts, _REPLIES)
+    text_fields, certain = _named_text(texts), _named(texts, _QUESTIONS)
+    possible = [
+        one
+        for one in _named(texts, _MAYBE_QUESTIONS)
+        if (one.has_prose if text_fields else not certain or _tail(one.name) not in _MAYBE_LABELS)
+    ]
+    questions = [field.name for field in (*certain, *possible)]
+    replies = [field.name for field in _named(texts, _REPLIES)]
     if not questions or not replies:
         return []
     both = (*questions, *replies)
@@ -138,26 +127,6 @@ def _layouts(rows: Sequence[Row], texts: Sequence[Field]) -> list[tuple[str, ...
     extra = [one.name for one in text_fields[:1] if one.n_characters >= MIN_CHARACTERS]
     pairs = ((*questions[:1], name) for name in replies)
     return [*dict.fromkeys(((*questions, *extra, *replies), both, *pairs))]
-
-
-def _question_fields(texts: Sequence[Field], prose: Collection[str] | None) -> list[str]:
-    """Return the question fields; ambiguous names only if in `prose` (None: not checked)."""
-    certain = _named(texts, _QUESTIONS)
-    possible = [
-        name
-        for name in _named(texts, _MAYBE_QUESTIONS)
-        if (prose is None and not (certain and _tail(name) in ("user", "source")))
-        or (prose is not None and name in prose)
-    ]
-    return [*certain, *possible]
-
-
-def _named(texts: Sequence[Field], names: Sequence[str]) -> list[str]:
-    return [field.name for name in names for field in texts if _tail(field.name) == name]
-
-
-def _tail(path: str) -> str:
-    return path.rpartition(".")[2].lower()
 
 
 def _repeats(rows: Sequence[Row], name: str, others: Collection[str]) -> bool:
@@ -171,11 +140,6 @@ def _repeats(rows: Sequence[Row], name: str, others: Collection[str]) -> bool:
         for text in _strings(row.get(other))
     ]
     return bool(compared) and all(compared)
-
-
-def _prose(rows: Sequence[Row]) -> list[str]:
-    """Return the fields that contain prose in some row."""
-    return [field.name for field in fields_of(rows) if field.has_prose]
 
 
 def in_reading_order(names: Iterable[str]) -> tuple[str, ...]:
@@ -209,23 +173,21 @@ def _id_of(rows: Sequence[Row]) -> str | None:
 
 def left_out(source: Source, fields: Sequence[Field]) -> tuple[list[str], list[str]]:
     """Return the fields that a source does not read: answers by their names, and other texts."""
-    read = {*texts_of(source), *((source.messages,) if source.messages else ()), source.id}
-    others = [one for one in fields if one.name not in read]
-    answers = [one.name for one in others if _is_answer(one)]
-    texts = [
-        one.name
-        for one in others
-        if one.has_prose and one.n_characters >= MIN_CHARACTERS and one.name not in answers
-    ]
+    answers, texts = [], []
+    for one in fields:
+        if one.name in (*fields_read(source), source.id):
+            continue
+        if _tail(one.name) in _ANSWERS and {"text", "number", "list"} & {*one.kinds}:
+            answers.append(one.name)
+        elif one.has_prose and one.n_characters >= MIN_CHARACTERS:
+            texts.append(one.name)
     return answers, texts
 
 
-def _is_answer(one: Field) -> bool:
-    return _tail(one.name) in _ANSWERS and not {"text", "number", "list"}.isdisjoint(one.kinds)
-
-
-def texts_of(source: Source) -> tuple[str, ...]:
-    """Return the text fields that a source reads."""
+def fields_read(source: Source) -> tuple[str, ...]:
+    """Return the fields that a source reads: texts, or messages."""
+    if source.messages:
+        return (source.messages,)
     return (source.text,) if isinstance(source.text, str) else source.text or ()
 
 
@@ -259,7 +221,7 @@ def unread_fields(source: Source, rows: Sequence[Row]) -> list[str]:
 
     Without fields whose text is repeated in the fields that are read.
     """
-    read = {*texts_of(source), *((source.messages,) if source.messages else ()), source.id}
+    read = {*fields_read(source), source.id}
     unread: set[str] = set()
     for row in rows:
         document = document_of(row, 0, source)
@@ -294,10 +256,10 @@ def _strings(value: object) -> Iterator[str]:
 
 def with_fields(source: Source, names: Sequence[str], rows: Sequence[Row]) -> Source | None:
     """Return a source that also reads these fields; None if it would read fewer of the rows."""
-    read = texts_of(source) or ((source.messages,) if source.messages else ())
     if source.roles:
         return None
-    more = replace(source, text=in_reading_order((*read, *names)), messages=None)
+    fields = in_reading_order((*fields_read(source), *names))
+    more = replace(source, text=fields, messages=None)
     return more if count_read(more, rows) >= count_read(source, rows) else None
 
 
@@ -327,12 +289,11 @@ def as_setting(source: Source) -> str:
     """Format the fields of a source as in a [[corpus.source]]."""
     if source.messages:
         return f"messages = {json.dumps(source.messages, ensure_ascii=False)}"
-    names = [json.dumps(name, ensure_ascii=False) for name in texts_of(source)]
+    names = [json.dumps(name, ensure_ascii=False) for name in fields_read(source)]
     return f"text = {names[0]}" if isinstance(source.text, str) else f"text = [{', '.join(names)}]"
 
 
 def as_option(source: Source) -> str:
     """Format the fields of a source as options of `scan`."""
-    if source.messages:
-        return f"--messages {shlex.quote(source.messages)}"
-    return " ".join(f"--text {shlex.quote(name)}" for name in texts_of(source))
+    option = "--messages" if source.messages else "--text"
+    return " ".join(f"{option} {shlex.quote(name)}" for name in fields_read(source))

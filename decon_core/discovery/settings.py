@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from decon_core.config.schema import SCHEMA_PATH
-from decon_core.corpus.shapes import in_reading_order, left_out, texts_of
+from decon_core.corpus.shapes import fields_read, in_reading_order, left_out
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.wording.counts import counted, size
 
@@ -104,7 +104,7 @@ def fields_left_out(one: SourceFinding) -> list[str]:
     """Return a sentence on each kind of text field that is not read: leaks in it are not found."""
     answers, texts = left_out(one.source, one.fields)
     sentences = []
-    read = ", ".join(texts_of(one.source) or (one.source.messages or "",))
+    read = ", ".join(fields_read(one.source))
     if answers:
         sentences.append(
             f"Only {read} is read; left out, with the name of an answer: {_quoted_names(answers)}. "
@@ -120,13 +120,12 @@ def fields_left_out(one: SourceFinding) -> list[str]:
 
 def _how_to_add(one: SourceFinding, names: Sequence[str]) -> str:
     """Return the setting that also reads these fields, those with text in every row."""
-    read = texts_of(one.source) or (one.source.messages or "",)
     n_rows = one.n_rows - one.n_unreadable
     kinds = {field.name: field.kinds for field in one.fields if field.n_rows >= n_rows}
     added = [name for name in names if kinds.get(name) == ("text",)]
     if not added or one.source.roles:
         return ""
-    fields = in_reading_order((*read, *added))
+    fields = in_reading_order((*fields_read(one.source), *added))
     return f" To read them as well: text = [{', '.join(map(_quoted, fields))}]"
 
 

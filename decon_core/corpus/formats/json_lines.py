@@ -46,8 +46,17 @@ class JsonBlock(LineBlock):
 
     def _document(self, row: int, edges: _Edges, source: Source) -> Document | Unreadable | None:
         start, stop = edges[row - self.row], edges[row - self.row + 1]
-        line = self.lines[start:stop].tobytes()
-        return _row_of_line(line, row, self.offset + int(start), source)
+        line, offset = self.lines[start:stop].tobytes(), self.offset + int(start)
+        if not line.strip():
+            return None
+        try:
+            value, is_plain = _parsed(_without_mark(line, row))
+        except ValueError as error:
+            return Unreadable(row, offset, "not JSON", str(error), line)
+        if not isinstance(value, dict):
+            return Unreadable(row, offset, "not an object", type(value).__name__, line)
+        invalid = None if is_plain else _invalid_in_line(line, row, offset)
+        return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
 
     def batch(self, source: Source) -> Batch:
         field = _field_of(source)
@@ -57,18 +66,9 @@ class JsonBlock(LineBlock):
         line_starts = np.empty(self.n_rows + 1, np.int64)
         text = alloc_array(self.n_bytes + json_lines.PADDING, np.uint8)
         starts, stops, documents, unusual = np.empty((4, self.n_rows), np.int64)
-        n, n_unusual, n_characters = json_lines.read_lines(
-            self.lines,
-            self.n_bytes,
-            path,
-            key_starts,
-            text,
-            starts,
-            stops,
-            documents,
-            unusual,
-            line_starts,
-        )
+        given = self.lines, self.n_bytes, path, key_starts
+        results = text, starts, stops, documents, unusual, line_starts
+        n, n_unusual, n_characters = json_lines.read_lines(*given, *results)
         rows = documents[:n] + self.row
         reread = partial(self._document, edges=line_starts, source=source)
         batch = Batch(text, starts[:n], stops[:n], rows, int(n_characters), [], reread)
@@ -105,7 +105,11 @@ class JsonLines(LineFormat):
             line = file.readline(_MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
             while line:
                 if line.strip():
-                    yield _object(line)
+                    try:
+                        value, _ = _parsed(line)
+                    except ValueError:
+                        value = None
+                    yield value if isinstance(value, dict) else None
                 line = file.readline(_MAX_LINE_BYTES)
 
     def line_of(self, value: Value, *, like: bytes) -> bytes:
@@ -137,30 +141,6 @@ def _field_of(source: Source) -> tuple[npt.NDArray[np.uint8], _Edges] | None:
 
 def _without_mark(line: bytes, row: int) -> bytes:
     return line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
-
-
-def _row_of_line(
-    line: bytes, row: int, offset: int, source: Source
-) -> Document | Unreadable | None:
-    """Parse a line; None if it is blank. `offset`: of the line in the uncompressed file."""
-    if not line.strip():
-        return None
-    try:
-        value, is_plain = _parsed(_without_mark(line, row))
-    except ValueError as error:
-        return Unreadable(row, offset, "not JSON", str(error), line)
-    if not isinstance(value, dict):
-        return Unreadable(row, offset, "not an object", type(value).__name__, line)
-    invalid = None if is_plain else _invalid_in_line(line, row, offset)
-    return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
-
-
-def _object(line: bytes) -> Mapping[str, Any] | None:
-    try:
-        value, _ = _parsed(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _parsed(line: bytes) -> tuple[object, bool]:
