@@ -1,11 +1,7 @@
 """Turn benchmark rows into normalized records: recipes, readers, a catalog of public benchmarks.
 
-    recipes = load_recipes(Path("evals.yaml"))
-    records = normalize(recipes["gsm8k"], base=Path("."))
-
-`recipe` defines which fields to use (`parse` reads it from YAML); `files`, `readers` and `hub` read
-rows; `fields` looks up a value; `prompts` and `answers` build the texts; `normalize` builds the
-records of all rows. `normalized` reads rows that are already records; `folder` finds such rows.
+`recipe` defines which fields to use, `prompts` and `answers` build the texts of a row, `normalize`
+the records of all rows; `normalized` and `folder` read rows that are already records.
 """
 
 from decon_core.benchmarks.files import files_by_split, local_paths

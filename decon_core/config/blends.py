@@ -1,22 +1,4 @@
-"""The [[blend]] tables of decon.toml.
-
-    [[blend]]
-    name = "garlic"
-    of = "decontaminated"
-
-    [[blend.phase]]                 # successive mixes of sources; none: every document once
-    tokens = 1_000_000
-    weights = { web = 3, books = 1 }
-
-    [[blend.contamination]]         # replaces documents by items of benchmarks
-    benchmarks = ["gsm8k"]
-    form = "full"
-    schedule = "early"
-    copies = 10                     # of each item; or `swap` or `ratio`
-
-If `form`, `schedule` or `copies` is a list, there is one blend for every combination of values,
-with these in its name: `wmt-full-early-10`.
-"""
+"""The [[blend]] tables of decon.toml; docs/blends.md has examples."""
 
 from __future__ import annotations
 

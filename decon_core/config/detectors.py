@@ -1,9 +1,7 @@
 """What the settings must know of each detector, and the registry of all detectors.
 
-A detector is one file in `decon_core/detectors`, whose class (a `Detector` there) states the
-attributes below and is registered under its name. Settings are validated before anything is
-scanned, so this half of a detector is below the policy in the layers; the registry imports the
-files of the built-in detectors when it is first asked about one.
+A detector is one file in `decon_core/detectors`, imported when it is first asked about. Settings
+are validated before anything is scanned, so this half of a detector is below the policy.
 """
 
 from __future__ import annotations

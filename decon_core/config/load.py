@@ -1,19 +1,7 @@
 """Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
 
-    [evals]
-    recipes = ["evals/*.yaml"]
-
-    [[corpus.source]]
-    name = "web"
-    path = "corpus/web/**/*.jsonl.gz"
-    text = "text"
-
-    [policy]
-    contamination_score_threshold = 0.8
-
 The models below describe every key; `mixtures`, `blends` and `policy` have those of their tables.
-Sources, recipes and benchmark files may also be URLs (docs/configuration.md). Relative paths are
-relative to the folder of the file.
+Relative paths are relative to the folder of the file; docs/configuration.md has examples.
 """
 
 from __future__ import annotations

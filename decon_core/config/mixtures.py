@@ -1,21 +1,4 @@
-"""The [[mixture]] tables of decon.toml.
-
-    [[mixture]]
-    name = "decontaminated"          # all documents except those that leaked
-
-    [[mixture]]
-    name = "open"
-    cut = "spans"
-    [mixture.leaks]
-    least_score = 0.9
-    [mixture.licenses]
-    field = "license"
-    allow = ["CC-BY-*", "MIT"]
-
-    [[mixture]]
-    name = "control"
-    take = "control"
-    control_of = "decontaminated"
+"""The [[mixture]] tables of decon.toml; docs/mixtures.md has examples.
 
 Without any table there is one mixture, `decontaminated`, with default settings.
 """

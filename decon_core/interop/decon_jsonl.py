@@ -1,24 +1,6 @@
 """Write leaks as a report of the reference implementation: JSON lines, one file per shard.
 
-Programs that read the reference's reports can read these. Differences from the reference:
-
-- `training_file` has the shard's folder and full file name, like the name of the report file. The
-  reference writes only the base name, which does not distinguish shards of the same name. A shard
-  without leaks has an empty file, which shows that it was scanned.
-- `training_overlap_text` is cut from the original text, with its capitals and punctuation, and
-  marked like the reference's: ⟨passage⟩ 【question】 ⟦answer⟧. Context is counted in words.
-- `answer_overlap_ratio` and `passage_overlap_ratio` are shares by idf, equal to
-  `answer_idf_overlap` and `passage_idf_overlap`: tiles have no plain counts.
-- `cluster_token_length` ends where the answer begins, like `question_end_idx`; in the reference it
-  extends to the end of the cluster.
-- The best of an item's choices is reported, not the first one; an item that repeats another is
-  reported as well.
-- `eval_line` is the row in the benchmark's record table, and `reference_file` that table: files
-  read by a recipe may have no line per record.
-
-As in the reference, rows that could not be read are not in the report (they are in the ledger),
-`training_line` and `eval_line` count from 0, the `_idx` fields are token positions in the canonical
-text with the last one included, and the benchmark's texts are canonical and cut to 1000 words.
+Programs that read the reference's reports can read these; docs/reference.md lists the differences.
 """
 
 from __future__ import annotations

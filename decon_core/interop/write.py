@@ -1,10 +1,6 @@
 """Write a store's leaks as reports of the reference implementation, one file per shard.
 
-    <out>/<source>/<shard>-simple-0.80.jsonl
-    <out>/manifest.json     source and shard of each file
-
-Only leaks by `decon`, the reference's detector, are written; decon_jsonl.py lists the differences
-from the reference's own reports.
+<out>/<source>/<shard>-simple-0.80.jsonl, and <out>/manifest.json: source and shard of each file
 """
 
 from __future__ import annotations

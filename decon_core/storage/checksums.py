@@ -1,12 +1,8 @@
 """Checksums embedded in the files of a store, verified before a file is used.
 
-Every file carries its own xxh3-128 digest, so that file and checksum are replaced together: in the
-key-value metadata of Parquet and Arrow, as the last key of a JSON object, in a comment at the end
-of a page, or after the last block of a DuckDB database. A writer first writes a placeholder of
-zeros (`EMPTY`); `seal` replaces it with the digest of the file including the zeros. Other readers
-of these formats ignore the checksum.
-
-A file without a checksum, as earlier versions wrote, is refused like one with a wrong checksum.
+A file and its checksum are replaced together, and other readers of the formats ignore it. A writer
+first writes a placeholder of zeros (`EMPTY`); `seal` replaces it with the xxh3-128 digest of the
+file including the zeros. A file without a checksum is refused like one with a wrong checksum.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Streaming decompression that detects damage, compression, and format detection.
 
-A truncated file must raise, and so must one with trailing garbage. The libraries do not always do
-so: `zstandard`'s stream reader returns what it has and stops, and the standard library ignores
-unknown bytes after a bz2 or xz stream. Members and frames are therefore tracked here. Output is
-produced in bounded steps, whatever the compression ratio.
+A truncated file or trailing garbage must raise. `zstandard`'s stream reader stops silently, and the
+standard library ignores what follows a bz2 or xz stream, so members and frames are tracked here.
 """
 
 from __future__ import annotations

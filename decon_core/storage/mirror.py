@@ -1,23 +1,7 @@
-"""Synchronization of a local store with a copy behind a URL.
+"""Synchronize a local store with a copy behind a URL: pull before the work, push after it.
 
-All other code works on a local folder. A command pulls from the URL before its work and pushes
-afterwards, whether the work succeeded or not. The remote store only needs to list, read, write and
-delete.
-
-Files with a fingerprint in their name never change; they only have to exist. For all others a note
-in the folder holds the state of both sides at the last synchronization, which distinguishes local
-from remote changes and deletions. Several machines may work at once without removing each other's
-files. An emptied local folder deletes nothing remotely: files that the pipeline never removes are
-fetched again, and so is everything else if most files are missing. If most files are missing behind
-the URL, `pull` raises and removes nothing.
-
-If two machines write the same mutable file (a pointer, a pack, the report, a mixture of a pack),
-the last one wins; a mixture written by two at once does not match its manifest, which is verified
-before mixtures are used.
-
-Files are transferred in the order of their dependencies: ledgers after tiles, pointers after their
-targets, the manifest of a mixture last. A manifest is deleted before its files change. An
-interrupted push therefore leaves a consistent store, and the next push continues.
+All other code works on the local folder. docs/configuration.md says what holds with several
+machines, lost files and interruptions.
 """
 
 from __future__ import annotations
@@ -53,7 +37,8 @@ _LOCAL_ONLY = ("checks", "drafts", "search")
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
 _POINTER = "current.json"
 
-# The order of transfers; deletions run in reverse.
+# The order of transfers; deletions run in reverse. What refers to files comes after them, so that an
+# interrupted push leaves a consistent store, and the next one continues.
 _CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _REPORT_FILES = range(7)
 _COMPLETION_MARKERS = frozenset({_MANIFEST, _CARD, _REPORT_FILES})
 _RANKS = {"ledger.json": _LEDGER, _POINTER: _POINTERS, "README.md": _CARD}

@@ -1,12 +1,8 @@
 """Local and remote files behind one type: `s3://bucket/web/a.jsonl.gz` is used like a `Path`.
 
-`parse_path("s3://...")` returns a `RemotePath`, which reads through fsspec; everything else,
-including `file://`, is a local path. A `RemotePath` supports only the operations that the pipeline
-reads its inputs with. The operating system does not know it: passing its name to a library that
-opens files itself fails with "no such file", and never reads another file.
-
-Not `universal_pathlib`: its paths are no `pathlib.Path`s, so that every signature would change, and
-what is long here is none of its business: stamps, and errors that name the remedy.
+A `RemotePath` reads through fsspec and has only the operations that the pipeline reads its inputs
+with; a library that opens files itself fails with "no such file" and never reads another file. Not
+`universal_pathlib`: its paths are no `pathlib.Path`s, and it has no stamps and no remedies.
 """
 
 from __future__ import annotations

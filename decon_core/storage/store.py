@@ -1,34 +1,7 @@
 """Paths of all products of the pipeline, and functions that read and write them atomically.
 
-    <root>/
-      packs/<pack>.json                              the shards of a pack
-      packs/retired/<pack>.json                      removed packs; their numbers are not reused
-      records/<benchmark>/<version>.parquet          normalized records
-      records/<benchmark>/current.json               the current version
-      idf/<snapshot>.arrow, idf/current.json         frozen frequencies
-      index/<index fp>/<benchmark>/<version>.arrow   tokens and frequencies of a benchmark
-      search/<scan fp>/<versions>.arrow              the union of several index parts, for scans
-      tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
-      tiles/<scan fp>/<shard fp>/<version>.grams.parquet   document frequency of each n-gram
-      tiles/<scan fp>/<shard fp>/documents.parquet   the length of each document
-      tiles/<scan fp>/<shard fp>/ledger.json         what was read of the shard, and what was not
-      refused/<shard fp>.json                        why a shard could not be scanned
-      common/<fingerprint>.parquet, common/current.json    frozen common n-grams
-      mixtures/<name>/<pack>/                        a variant of the shards, and its manifest
-      blends/<name>/                                 a stream drawn from a mixture, in parts
-      clean/<benchmark>/                             a benchmark without its leaked items
-      draws/<fingerprint>.parquet                    what a control leaves out of a source
-      report/contamination.duckdb                    the report
-      report/report.html                             the report as a page
-      report/card.md, report/summary.json            the report for a dataset card and for programs
-      report/leak_rates.json                         of this report and the previous one
-      scorecard/                                     how many planted leaks each detector finds
-      checks/<what>.json                             verified files with their sizes and dates
-      checks/matches-<scan fp>.json                  number of matches of each verified tile
-      drafts/                                        mixtures that are being written
-
-All paths are built here. A path with a fingerprint always holds the same content, so an existing
-file is correct, and writing it again is harmless.
+A path with a fingerprint always holds the same content, so an existing file is correct, and writing
+it again is harmless. docs/lineage.md lists all files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Notes about verified files, so that only changed files are verified again.
 
-Hashing a store takes as long as writing it. A verification therefore notes the names, sizes and
-dates of the files it found correct. A file overwritten with the same number of bytes and given its
-old date goes unnoticed. `decon-assets mixture verify` and `blend verify` always read every byte;
-for records and tiles, delete the note.
+Hashing a store takes as long as writing it. A note has names, sizes and dates: a file overwritten
+with as many bytes and its old date goes unnoticed. `mixture verify` and `blend verify` read all.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Convert text to canonical text, and map character offsets back to the original.
 
 Canonical text is what is tokenized and compared: lower case, without punctuation, words separated
-by single spaces and, if the `Form` asks for it, each word normalized. Offsets are kept so that
-reports can show the original text. Simple versions of `clean` and `canonical` are in
-`tests/oracle/text.py` and `tests/oracle/decon.py`; property tests compare them.
+by single spaces and, if the `Form` asks for it, each word normalized. Property tests compare this
+module with the simple versions in `tests/oracle/text.py` and `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations

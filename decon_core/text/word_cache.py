@@ -1,9 +1,8 @@
 """Convert texts to tokens with a cache of words, so that only new words are tokenized.
 
-Canonical text is words separated by single spaces, and most tokenizers never join two words. The
-ids of a word then do not depend on its neighbours: one compiled pass over the bytes splits,
-lower-cases and looks up words, and only new ones go to the tokenizer. Whether a tokenizer keeps
-words apart is tested when it is loaded; one that does not gets whole texts, which is slower.
+Words of canonical text are separated by single spaces, and most tokenizers never join two words.
+One compiled pass over the bytes splits, lower-cases and looks up words; only new ones go to the
+tokenizer. One that joins words (tested when it is loaded) gets whole texts, which is slower.
 """
 
 from __future__ import annotations
