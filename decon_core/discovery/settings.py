@@ -49,7 +49,6 @@ def settings_text(
     n_shards = sum(len(one.files) for one in findings)
     n_bytes = sum(one.n_bytes for one in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
-    sources = "\n".join(_source(one, folder) for one in findings)
     has_unreadable = any(one.n_unreadable for one in findings)
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
@@ -58,7 +57,7 @@ def settings_text(
         "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
-        "@sources@": sources,
+        "@sources@": "\n".join(_source(one, folder) for one in findings),
         "@unreadable@": _DROP if has_unreadable else '# unreadable = "block"',
     }
     for mark, text in places.items():
@@ -78,7 +77,7 @@ def _source(one: SourceFinding, folder: Path) -> str:
     of_all = f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
     comments = [
         f"{of_all}; {counted(one.n_rows, 'row')} read from {counted(one.n_files_read, 'file')}.",
-        _format_fields(one),
+        f"Fields: {', '.join(map(str, one.fields[:_MOST_FIELDS]))}{_more(one.fields)}.",
         f"{one.why}.",
     ]
     comments += fields_left_out(one)
@@ -92,10 +91,9 @@ def _source(one: SourceFinding, folder: Path) -> str:
     ]
     if source.messages:
         lines += [f"messages = {_quoted(source.messages)}", '# roles = ["user", "assistant"]']
-    elif isinstance(source.text, str):
-        lines.append(f"text = {_quoted(source.text)}")
     else:
-        lines.append(f"text = [{', '.join(map(_quoted, source.text or ()))}]")
+        texts = ", ".join(map(_quoted, fields_read(source)))
+        lines.append(f"text = {texts}" if isinstance(source.text, str) else f"text = [{texts}]")
     lines.append(f"id = {_quoted(source.id)}" if source.id else '# id = "..."  # none was found')
     return "\n".join(lines) + "\n"
 
@@ -112,9 +110,8 @@ def fields_left_out(one: SourceFinding) -> list[str]:
             f"{_how_to_add(one, answers)}"
         )
     if texts:
-        rest = f" and {len(texts) - _MOST_FIELDS} more" if len(texts) > _MOST_FIELDS else ""
-        named = _quoted_names(texts[:_MOST_FIELDS])
-        sentences.append(f"Text fields left out: {named}{rest}.{_how_to_add(one, texts)}")
+        named = f"{_quoted_names(texts[:_MOST_FIELDS])}{_more(texts)}"
+        sentences.append(f"Text fields left out: {named}.{_how_to_add(one, texts)}")
     return sentences
 
 
@@ -133,10 +130,9 @@ def _quoted_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _format_fields(one: SourceFinding) -> str:
-    fields = [str(field) for field in one.fields[:_MOST_FIELDS]]
-    n_more = len(one.fields) - len(fields)
-    return f"Fields: {', '.join(fields)}{f' and {n_more} more' if n_more else ''}."
+def _more(fields: Sequence[object]) -> str:
+    n_more = len(fields) - _MOST_FIELDS
+    return f" and {n_more} more" if n_more > 0 else ""
 
 
 def _comment(text: str) -> list[str]:
@@ -148,8 +144,7 @@ def _comment(text: str) -> list[str]:
 def _below(path: Path, folder: Path) -> str:
     """Return a path or pattern relative to the folder, if it is below it."""
     absolute = os.path.abspath(folder)  # noqa: PTH100 - a pattern must not be resolved
-    text = str(path)
-    return text.removeprefix(f"{absolute}{os.sep}")
+    return str(path).removeprefix(f"{absolute}{os.sep}")
 
 
 def _quoted(text: str) -> str:

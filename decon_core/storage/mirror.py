@@ -37,8 +37,8 @@ _LOCAL_ONLY = ("checks", "drafts", "search")
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
 _POINTER = "current.json"
 
-# The order of transfers; deletions run in reverse. What refers to files comes after them, so that an
-# interrupted push leaves a consistent store, and the next one continues.
+# The order of transfers; deletions run in reverse. What refers to files comes after them, so that
+# an interrupted push leaves a consistent store, and the next one continues.
 _CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _REPORT_FILES = range(7)
 _COMPLETION_MARKERS = frozenset({_MANIFEST, _CARD, _REPORT_FILES})
 _RANKS = {"ledger.json": _LEDGER, _POINTER: _POINTERS, "README.md": _CARD}
