@@ -6,7 +6,7 @@ Programs that read the reference's reports can read these; docs/reference.md lis
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +54,12 @@ def write_report(
     for entry in pl.DataFrame(entries).filter(is_leak).to_dicts():
         leaks.setdefault(entry["row"], []).append(entry)
     with path.open("wb") as file:
-        for text, entry in _with_texts(shard, source, leaks):
-            record = records[entry["benchmark"]].slice(entry["record"], 1).to_pylist()[0]
-            line = report_line(entry, record, text, training_file=shard.name, policy=policy)
-            file.write(orjson.dumps(line) + b"\n")
-
-
-def _with_texts(
-    shard: Shard, source: Source, leaks: Mapping[int, list[dict[str, Any]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not leaks:
-        return
-    for row in read_shard(shard, source):  # to the end, where its checksum is verified
-        if isinstance(row, Document):
-            for entry in leaks.get(row.row, ()):
-                yield row.text, entry
+        # To the end of the shard, where its checksum is verified.
+        for row in read_shard(shard, source) if leaks else ():
+            for entry in leaks.get(row.row, ()) if isinstance(row, Document) else ():
+                record = records[entry["benchmark"]].slice(entry["record"], 1).to_pylist()[0]
+                line = report_line(entry, record, row.text, training_file=shard.name, policy=policy)
+                file.write(orjson.dumps(line) + b"\n")
 
 
 def report_line(
@@ -81,7 +72,8 @@ def report_line(
 ) -> dict[str, Any]:
     """Return the report line of one leak; fields without a value are left out."""
     length = entry["question_stop"] - entry["question_start"]
-    question_tokens = np.array([entry["question_tokens"]])
+    question_tokens, answer_stop = np.array([entry["question_tokens"]]), entry["answer_stop"]
+    threshold = policy.decay(question_tokens, policy.least_question_overlap)[0]
     line = {
         "training_file": training_file,
         "training_line": entry["row"],
@@ -93,9 +85,7 @@ def report_line(
         "ngram_match_cnt": entry["n_matched"],
         "eval_unique_ngrams": entry["n_grams"],
         "contamination_score": entry["score"],
-        "length_adjusted_question_threshold": float(
-            policy.decay(question_tokens, policy.least_question_overlap)[0]
-        ),
+        "length_adjusted_question_threshold": float(threshold),
         "method": "simple",
         "idf_overlap": entry["question_overlap"],
         "question_start_idx": entry["question_start"],
@@ -106,7 +96,7 @@ def report_line(
         "answer_overlap_ratio": entry["answer_overlap"],
         "answer_idf_overlap": entry["answer_overlap"],
         "answer_start_idx": entry["answer_start"],
-        "answer_end_idx": _last(entry["answer_stop"]),
+        "answer_end_idx": None if answer_stop is None else answer_stop - 1,
         "passage_overlap_ratio": entry["passage_overlap"],
         "passage_idf_overlap": entry["passage_overlap"],
         "cluster_token_length": length,
@@ -121,20 +111,13 @@ def report_line(
 
 def _original_instance(record: Mapping[str, Any]) -> int:
     """Return the item's index in the reference's own file if it is known, else ours."""
-    extras = orjson.loads(record["extras"]) if record["extras"] else {}
-    number = extras.get("eval_instance_index", record["instance_index"])
-    return int(number)
-
-
-def _last(stop: int | None) -> int | None:
-    return None if stop is None else stop - 1
+    extras = orjson.loads(record["extras"] or "{}")
+    return int(extras.get("eval_instance_index", record["instance_index"]))
 
 
 def _canonical(text: str | None, policy: Policy) -> str | None:
-    if text is None:
-        return None
-    words = canonical(text, policy.form).split(" ")
-    return " ".join(words[:_MOST_EVAL_WORDS])
+    words = None if text is None else canonical(text, policy.form).split(" ")
+    return None if words is None else " ".join(words[:_MOST_EVAL_WORDS])
 
 
 def overlap_text(text: str, entry: Mapping[str, Any]) -> str:

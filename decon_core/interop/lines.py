@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from decon_core.config.policy import Policy
-from decon_core.interop.marks import Marked, parse_marks
+from decon_core.interop.marks import Marked
 from decon_core.scan.pair_ids import digest_of, pair_name
 from decon_core.text.canonical import canonical
 
@@ -25,34 +25,20 @@ _REQUIRED = {
     "eval_instance_index": _WHOLE,
     "contamination_score": _NUMBER,
 }
+_PARTS = ("question", "answer", "passage")  # in the order of a pair's digest
 _OPTIONAL = {
-    "split": _TEXT,
-    "eval_line": _WHOLE,
-    "fingerprint": _TEXT,
-    "is_correct": _FLAG,
-    "training_overlap_text": _TEXT,
-    "eval_overlap_text": _TEXT,
-    "eval_question_text": _TEXT,
-    "eval_answer_text": _TEXT,
-    "eval_passage_text": _TEXT,
-    "ngram_match_cnt": _WHOLE,
-    "eval_unique_ngrams": _WHOLE,
+    **dict.fromkeys(("split", "fingerprint", "training_overlap_text", "eval_overlap_text"), _TEXT),
+    **{f"eval_{part}_text": _TEXT for part in _PARTS},
+    **dict.fromkeys(("eval_line", "ngram_match_cnt", "eval_unique_ngrams"), _WHOLE),
     "eval_token_length": _WHOLE,
-    "idf_overlap": _NUMBER,
-    "answer_idf_overlap": _NUMBER,
-    "passage_idf_overlap": _NUMBER,
-    "question_start_idx": _WHOLE,
-    "question_end_idx": _WHOLE,
-    "answer_start_idx": _WHOLE,
-    "answer_end_idx": _WHOLE,
-    "passage_start_idx": _WHOLE,
-    "passage_end_idx": _WHOLE,
+    **dict.fromkeys(("idf_overlap", "answer_idf_overlap", "passage_idf_overlap"), _NUMBER),
+    **{f"{part}_{edge}_idx": _WHOLE for part in _PARTS for edge in ("start", "end")},
+    "is_correct": _FLAG,
 }
 
 _MOST = 2**63
 
 _FORM = Policy().form
-_PARTS = ("question", "answer", "passage")  # in the order of a pair's digest
 
 
 class LineError(ValueError):
@@ -85,11 +71,9 @@ def read_line(raw: bytes) -> Line:
 def _is(value: object, kind: str) -> bool:
     if kind == _FLAG or isinstance(value, bool):
         return kind == _FLAG and isinstance(value, bool)
-    if kind == _TEXT:
-        return isinstance(value, str)
-    if kind == _NUMBER:
-        return isinstance(value, int | float)
-    return isinstance(value, int) and 0 <= value < _MOST
+    if kind == _WHOLE:
+        return isinstance(value, int) and 0 <= value < _MOST
+    return isinstance(value, str if kind == _TEXT else int | float)
 
 
 def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str, Any]:
@@ -106,7 +90,7 @@ def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[st
         "instance_index": line["eval_instance_index"],
         "record": line.get("eval_line") or 0,
         "fingerprint": line.get("fingerprint") or "",
-        "pair": pair_key(line, marked),
+        "pair": _pair_key(line, marked),
         "is_correct": line.get("is_correct"),
         "base_score": score,
         "question_overlap": line.get("idf_overlap"),
@@ -129,17 +113,12 @@ def _spans(line: Line) -> dict[str, Any]:
     for part in _PARTS:
         start, last = line.get(f"{part}_start_idx"), line.get(f"{part}_end_idx")
         is_known = start is not None and last is not None
-        spans[f"{part}_start"] = start if is_known else None
-        spans[f"{part}_stop"] = int(last or 0) + 1 if is_known else None
+        span = (start, last + 1) if is_known else (None, None)
+        spans[f"{part}_start"], spans[f"{part}_stop"] = span
     return spans
 
 
-def document_text(line: Line) -> Marked:
-    """Return the document's text around the match, with its marks parsed."""
-    return parse_marks(line.get("training_overlap_text") or "")
-
-
-def pair_key(line: Line, marked: Marked) -> str:
+def _pair_key(line: Line, marked: Marked) -> str:
     """Return the key that a scan by the default policy gives this pair, so that verdicts apply.
 
     The key differs if parts overlap, which the marks cannot show.

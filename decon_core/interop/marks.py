@@ -6,7 +6,6 @@ that is repeated or not closed is ambiguous: its brackets stay in the text and m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decon_core.interop.decon_jsonl import MARKS
@@ -36,26 +35,18 @@ def parse_marks(text: str) -> Marked:
     unclear = []
     for part, (opening, closing) in MARKS.items():
         n_open, n_close = text.count(opening), text.count(closing)
-        if not n_open and not n_close:
-            continue
         start, stop = text.find(opening), text.find(closing)
         if (n_open, n_close) == (1, 1) and start < stop:
             edges |= {start: (part, True), stop: (part, False)}
-        else:
+        elif n_open or n_close:
             unclear.append(part)
-    return _without(text, edges, tuple(unclear))
-
-
-def _without(text: str, edges: dict[int, tuple[str, bool]], unclear: Sequence[str]) -> Marked:
-    pieces, marks, starts = [], [], {}
-    last = length = 0
+    marks, starts, plain, last = [], {}, "", 0
     for at, (part, is_opening) in sorted(edges.items()):
-        pieces.append(text[last:at])
-        length += at - last
+        plain += text[last:at]
         last = at + 1
         if is_opening:
-            starts[part] = length
+            starts[part] = len(plain)
         else:
-            marks.append(Mark(starts[part], length, part))
-    plain = "".join([*pieces, text[last:]])
-    return Marked(plain, tuple(sorted(marks, key=lambda mark: mark.start)), tuple(unclear))
+            marks.append(Mark(starts[part], len(plain), part))
+    marks.sort(key=lambda mark: mark.start)
+    return Marked(plain + text[last:], tuple(marks), tuple(unclear))
