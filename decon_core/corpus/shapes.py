@@ -29,7 +29,7 @@ from decon_core.wording.counts import counted
 
 # Usual names of text fields, the most common first. Other fields are ranked by length.
 _TEXTS = ("text", "content", "raw_content", "body", "document", "article", "markdown", "code")
-_PAIRS = (("prompt", "chosen", "rejected"), ("chosen", "rejected"))
+_PAIRS: tuple[tuple[str, ...], ...] = (("prompt", "chosen", "rejected"), ("chosen", "rejected"))
 _QUESTIONS = ("prompt", "problem", "question", "query", "instruction")
 # These names are also used for metadata: beside a text field they must contain prose.
 _MAYBE_QUESTIONS = ("input", "inputs", "user", "context", "source")

@@ -56,7 +56,9 @@ def write_report(
     with path.open("wb") as file:
         # To the end of the shard, where its checksum is verified.
         for row in read_shard(shard, source) if leaks else ():
-            for entry in leaks.get(row.row, ()) if isinstance(row, Document) else ():
+            if not isinstance(row, Document):
+                continue
+            for entry in leaks.get(row.row, ()):
                 record = records[entry["benchmark"]].slice(entry["record"], 1).to_pylist()[0]
                 line = report_line(entry, record, row.text, training_file=shard.name, policy=policy)
                 file.write(orjson.dumps(line) + b"\n")

@@ -112,8 +112,7 @@ def _spans(line: Line) -> dict[str, Any]:
     spans: dict[str, int | None] = {}
     for part in _PARTS:
         start, last = line.get(f"{part}_start_idx"), line.get(f"{part}_end_idx")
-        is_known = start is not None and last is not None
-        span = (start, last + 1) if is_known else (None, None)
+        span = (None, None) if start is None or last is None else (start, last + 1)
         spans[f"{part}_start"], spans[f"{part}_stop"] = span
     return spans
 

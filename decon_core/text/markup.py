@@ -82,14 +82,10 @@ class Stripped:
 _JOINT = re.compile("[-\u2010\u00ad]\r?\n")
 
 
-def _may_have_markup(text: str) -> bool:
-    """Return whether a text may have mark-up. Most have none; this is faster than the kernels."""
-    return "<" in text or "&" in text or "%" in text or bool(_JOINT.search(text))
-
-
 def stripped(text: str) -> str:
     """Return a text without mark-up."""
-    if not _may_have_markup(text):
+    # Most texts have none; this is faster than the kernels.
+    if not ("<" in text or "&" in text or "%" in text or _JOINT.search(text)):
         return text
     content = np.frombuffer(text.encode(), np.uint8).copy()
     edges = np.array([0, content.size])

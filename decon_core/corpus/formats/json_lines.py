@@ -66,9 +66,10 @@ class JsonBlock(LineBlock):
         line_starts = np.empty(self.n_rows + 1, np.int64)
         text = alloc_array(self.n_bytes + json_lines.PADDING, np.uint8)
         starts, stops, documents, unusual = np.empty((4, self.n_rows), np.int64)
-        given = self.lines, self.n_bytes, path, key_starts
         results = text, starts, stops, documents, unusual, line_starts
-        n, n_unusual, n_characters = json_lines.read_lines(*given, *results)
+        n, n_unusual, n_characters = json_lines.read_lines(
+            self.lines, self.n_bytes, path, key_starts, *results
+        )
         rows = documents[:n] + self.row
         reread = partial(self._document, edges=line_starts, source=source)
         batch = Batch(text, starts[:n], stops[:n], rows, int(n_characters), [], reread)
