@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.recipe import (
     WRAPPERS,
@@ -20,11 +22,11 @@ from decon_core.benchmarks.recipe import (
     RecipeTable,
     TranslationPair,
 )
-from decon_core.benchmarks.yaml_source import Place, YamlSource
 from decon_core.config.names import check_names
 from decon_core.config.settings import validated
 from decon_core.errors import KeyNameError, Problem, RecipeError
 
+Place = tuple[str | int, ...]
 _AN_OBJECT = "an object (`key: value` lines)"
 _ONLY_WITH_A_PROMPT = ("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits")
 
@@ -34,7 +36,7 @@ CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
 
 def load_recipes(path: Path) -> dict[str, Recipe]:
     """Load the recipes of a file with a top-level `evals:`; `RecipeError` has all its problems."""
-    parser = _Parser(YamlSource(path))
+    parser = _Parser(_YamlSource(path))
     recipes = parser.recipes()
     if parser.problems:
         raise RecipeError(parser.problems)
@@ -52,7 +54,7 @@ def catalog() -> dict[str, Recipe]:
 class _Parser:
     """Builds the recipes of one file and collects the problems with their line numbers."""
 
-    def __init__(self, source: YamlSource) -> None:
+    def __init__(self, source: _YamlSource) -> None:
         self._source = source
         self.problems = source.problems
 
@@ -214,3 +216,63 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
         elif isinstance(value, list):
             place, value = (*place, key), value[int(key)]
     return place
+
+
+class _YamlSource:
+    """The value of a YAML file, the lines of its keys, and the problems of repeated keys."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: dict[Place, int] = {}
+        self.problems: list[Problem] = []
+        try:
+            self._loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+            node = self._loader.get_single_node()
+            self.value: object = None if node is None else self._build(node, ())
+        except FileNotFoundError:
+            problem = Problem(str(path), "no such file", "a YAML file with recipes")
+            raise RecipeError(problem) from None
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+            found = f"text that is not YAML ({getattr(error, 'problem', None) or str(error)})"
+            raise RecipeError(Problem(where, found, "YAML in UTF-8")) from None
+
+    def where(self, place: Place) -> str:
+        """Format a place in the file; of one without a line, the line of what contains it."""
+        outwards = (place[:n] for n in range(len(place), -1, -1))
+        line = next((self._lines[one] for one in outwards if one in self._lines), 1)
+        name = ".".join(map(str, place[1:]))
+        return f"{self._path}:{line}{f': {name}' if name else ''}"
+
+    def _build(self, node: yaml.Node, place: Place) -> object:
+        self._lines.setdefault(place, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._build(item, (*place, i)) for i, item in enumerate(node.value)]
+        value: object = self._loader.construct_object(node, deep=True)
+        return value
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[object, object]:
+        first_lines: dict[str, int] = {}
+        for key_node, _ in node.value:
+            key, line = _key(key_node), key_node.start_mark.line + 1
+            if key in first_lines:
+                where = f"{self._path}:{line}: {'.'.join(map(str, (*place[1:], key)))}"
+                found = f"the key a second time (first on line {first_lines[key]})"
+                remedy = "YAML would silently keep the last one: remove or rename it."
+                self.problems.append(Problem(where, found, "every key once", remedy))
+            first_lines.setdefault(key, line)
+        self._loader.flatten_mapping(node)  # `<<: *other`
+        built: dict[object, object] = {}
+        for key_node, value_node in node.value:
+            key = _key(key_node)
+            self._lines[(*place, key)] = key_node.start_mark.line + 1
+            built[key] = self._build(value_node, (*place, key))
+        return built
+
+
+def _key(node: yaml.Node) -> str:
+    # Keys are always strings: `no:` and `2024:` are not false and a number.
+    return node.value if isinstance(node, yaml.ScalarNode) else str(node.value)

@@ -11,10 +11,18 @@ from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.config.names import folded
-from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
 from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.packs import files_of, require_names_in_utf8
-from decon_core.corpus.shapes import count_read, detect_fields, fields_read
+from decon_core.corpus.shapes import (
+    Field,
+    Row,
+    Sample,
+    count_read,
+    detect_fields,
+    fields_of,
+    fields_read,
+    sample,
+)
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of

@@ -17,8 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from decon_core.errors import InputError, Problem
-from decon_core.interop.lines import Line, LineError, match_row, pair_row, read_line
-from decon_core.interop.marks import parse_marks
+from decon_core.interop.lines import Line, LineError, match_row, pair_row, parse_marks, read_line
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
 from decon_core.report.rows import ONLY_SOURCE, table_of
