@@ -28,7 +28,7 @@ from decon_core.corpus.formats.lines import (
     blocks_of,
     with_replacements,
 )
-from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value
+from decon_core.corpus.formats.shard_format import JsonRow, Value
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.arrays import alloc_array
@@ -84,9 +84,7 @@ class JsonBlock(LineBlock):
                 raise CorpusError(not_a_document(self.path, row, found)) from None
             yield row, value
 
-    def json_rows(
-        self, rows: Iterable[int], changed: Mapping[int, Value] = NONE_CHANGED
-    ) -> Iterator[tuple[int, object, bytes | None]]:
+    def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         for row, _, line in self.lines_at(rows):
             if row in changed:
                 yield row, changed[row], None
@@ -131,13 +129,12 @@ def compile_reader(source: Source) -> None:
 
 def _field_of(source: Source) -> tuple[npt.NDArray[np.uint8], _Edges] | None:
     """Return the text field and where its keys start, or None if the kernel cannot read it."""
-    keys = source.text.encode().split(b".") if isinstance(source.text, str) else []
-    if not all(keys) or not keys:
+    keys = source.text.encode().split(b".") if isinstance(source.text, str) else [b""]
+    if not all(keys):
         return None
-    sizes = [len(key) + 1 for key in keys]
     # Copied because a read-only array would make Numba compile the kernel again.
     path = np.frombuffer(b".".join(keys), np.uint8).copy()
-    return path, np.cumsum([0, *sizes], dtype=np.int64)
+    return path, np.cumsum([0, *(len(key) + 1 for key in keys)], dtype=np.int64)
 
 
 def _without_mark(line: bytes, row: int) -> bytes:

@@ -83,15 +83,10 @@ class LineFormat(ShardFormat):
             damage = error
         yield from cutter.rest(is_whole=damage is None)
         if damage is not None:
-            raise CorpusError(
-                Problem(
-                    f"{path}: after {counted(cutter.row, 'row')}, byte {cutter.offset} of the "
-                    "uncompressed text",
-                    f"damaged or cut off ({damage})",
-                    "a whole file",
-                    "replace the shard, or remove it from the corpus",
-                )
-            )
+            place = f"after {counted(cutter.row, 'row')}, byte {cutter.offset} of the uncompressed"
+            remedy = "replace the shard, or remove it from the corpus"
+            found = f"damaged or cut off ({damage})"
+            raise CorpusError(Problem(f"{path}: {place} text", found, "a whole file", remedy))
 
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         ids: Ids = {}

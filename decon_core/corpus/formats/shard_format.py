@@ -19,6 +19,7 @@ from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.shard_file import ShardFile
 
 Value = dict[str, Any]
+JsonRow = tuple[int, object, bytes | None]
 Ids = dict[int, str | None]  # ids of documents by row
 
 PART_BYTES = 4 << 20
@@ -66,9 +67,7 @@ class Part(ABC):
         Raises `CorpusError` if a row cannot be parsed.
         """
 
-    def json_rows(
-        self, rows: Iterable[int], changed: Mapping[int, Value] = NONE_CHANGED
-    ) -> Iterator[tuple[int, object, bytes | None]]:
+    def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         """Yield these rows as JSON values (None: not JSON), and the line if it holds that value.
 
         Without loss: what JSON has no form for becomes a string. `changed` holds new values of
