@@ -252,9 +252,8 @@ def load_config(path: Path) -> Config:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        problem = Problem(
-            str(path), "no such file", "a decon.toml", "the README has a short example"
-        )
+        remedy = "the README has a short example"
+        problem = Problem(str(path), "no such file", "a decon.toml", remedy)
     except OSError as error:
         problem = Problem(str(path), error.strerror or str(error), "a readable decon.toml")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -419,12 +419,10 @@ def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, obj
 def _related_problems(policy: Policy) -> Iterator[Problem]:
     """Yield settings that are out of the range given by another setting."""
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
-        yield Problem(
-            "policy.short_answer_token_threshold",
-            repr(policy.short_answer_token_threshold),
-            f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})",
-            "answers of lengths in between would have no n-grams and could never be found",
-        )
+        expected = f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})"
+        remedy = "answers of lengths in between would have no n-grams and could never be found"
+        found = repr(policy.short_answer_token_threshold)
+        yield Problem("policy.short_answer_token_threshold", found, expected, remedy)
     if policy.perfect_match_decay_end <= policy.perfect_match_decay_start:
         expected = f"more than perfect_match_decay_start ({policy.perfect_match_decay_start})"
         found = repr(policy.perfect_match_decay_end)

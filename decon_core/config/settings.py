@@ -29,6 +29,7 @@ from decon_core.errors import ConfigError, KeyNameError, Problem
 
 T = TypeVar("T")
 N = TypeVar("N", bound=str)
+Node = Mapping[str, Any]  # of a JSON schema
 _MOST = 10**15  # upper limit of whole numbers
 _MANY_KEYS = 20  # more are not listed in a message
 
@@ -102,11 +103,6 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def json_schema(model: Any) -> dict[str, Any]:
-    """Return the JSON schema of a model, with the keys of the file."""
-    return _adapter(model).json_schema()
-
-
 def validated(
     model: type[T],
     value: object,
@@ -142,7 +138,7 @@ def problems_of(
 
     `place` formats the path of a value, `describe` the value.
     """
-    schema = json_schema(model)
+    schema = _adapter(model).json_schema()  # with the keys of the file
     problems: list[Problem] = []
     reported: dict[tuple[str | int, ...], int] = {}  # by path: the number of the problem
     for details in error.errors(include_url=False):
@@ -162,13 +158,7 @@ def problems_of(
 _UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 
 
-def _problem(
-    details: ErrorDetails,
-    where: str,
-    found: str,
-    node: Mapping[str, Any],
-    schema: Mapping[str, Any],
-) -> Problem:
+def _problem(details: ErrorDetails, where: str, found: str, node: Node, schema: Node) -> Problem:
     variants, context = [*_variants(node, schema)], details.get("ctx", {})
     if details["type"] in _UNKNOWN_KEY:
         key = details["loc"][-1]
@@ -184,9 +174,7 @@ def _problem(
     return Problem(where, found, expected, did_you_mean(details["input"], choices))
 
 
-def _resolved(
-    loc: Sequence[str | int], schema: Mapping[str, Any]
-) -> tuple[tuple[str | int, ...], Mapping[str, Any]]:
+def _resolved(loc: Sequence[str | int], schema: Node) -> tuple[tuple[str | int, ...], Node]:
     """Return the path of a value and its node in the schema; `loc` also names alternatives."""
     path: list[str | int] = []
     node = schema
@@ -202,7 +190,7 @@ def _resolved(
     return tuple(path), node
 
 
-def _expectations(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+def _expectations(node: Node, schema: Node) -> Iterator[str]:
     """Yield a description of each alternative that a node of a JSON schema allows."""
     if "expected" in node:
         yield node["expected"]
@@ -213,7 +201,7 @@ def _expectations(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterato
         yield from map(_expectation, _variants(node, schema))
 
 
-def _variants(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _variants(node: Node, schema: Node) -> Iterator[Node]:
     """Yield the types that a node of a JSON schema allows, without null."""
     if "$ref" in node:
         yield from _variants(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
@@ -224,20 +212,19 @@ def _variants(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Ma
         yield node
 
 
-def _inner(
-    node: Mapping[str, Any], key: str | int, schema: Mapping[str, Any]
-) -> Iterator[Mapping[str, Any]]:
+def _inner(node: Node, key: str | int, schema: Node) -> Iterator[Node]:
     """Yield the nodes of a table's key or a list's element."""
     for one in _variants(node, schema):
         if isinstance(key, int):
-            yield from (one["items"] for _ in "1" if "items" in one)
+            if "items" in one:
+                yield one["items"]
         elif key in one.get("properties", {}):
             yield one["properties"][key]
         elif one.get("additionalProperties"):
             yield one["additionalProperties"]
 
 
-def _expectation(node: Mapping[str, Any]) -> str:
+def _expectation(node: Node) -> str:
     """Describe the values that a JSON schema without alternatives accepts."""
     match node:
         case {"expected": text}:
@@ -281,15 +268,16 @@ def with_new_names(
         section, _, key = old.rpartition(".")
         table, name = values.get(section), new.rpartition(".")[2]
         if isinstance(table, dict) and key in table and name not in table:
-            _note(f"{where}: {old} is now called {new}; the old name works in this version only")
+            _note_once(
+                f"{where}: {old} is now called {new}; the old name works in this version only"
+            )
             renamed_table = {name if one == key else one: table[one] for one in table}
             values = {**values, section: renamed_table}
     return values
 
 
-@cache  # a process that reads the file several times logs a note once
-def _note(text: str) -> None:
-    logging.getLogger(__name__).warning(text)
+# A process may read the file several times.
+_note_once = cache(logging.getLogger(__name__).warning)
 
 
 class _Named(Protocol):

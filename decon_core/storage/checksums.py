@@ -7,6 +7,7 @@ file including the zeros. A file without a checksum is refused like one with a w
 
 from __future__ import annotations
 
+from hashlib import file_digest
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +31,6 @@ REMEDY = (
 _TAIL_BYTES = 1 << 20
 # Files of at least this size are memory-mapped instead of read, to save memory.
 _MIN_MAPPED_BYTES = 1 << 20
-_CHUNK_BYTES = 1 << 22
 
 
 def sealed(content: bytes) -> bytes:
@@ -46,10 +46,8 @@ def seal(path: Path, *, end: str = "") -> None:
         size = file.seek(0, 2) + file.write(end.encode())
         first = file.seek(max(size - _TAIL_BYTES, 0))
         at = _placeholder_offset(file.read())
-        digest = xxhash.xxh3_128()
         file.seek(0)
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
+        digest = file_digest(file, xxhash.xxh3_128)
         file.seek(first + at)
         file.write(digest.hexdigest().encode())
 
