@@ -128,18 +128,15 @@ class Mirror:
 
     def discard(self, paths: Iterable[Path]) -> None:
         """Remove files and folders locally and behind the URL, so that they are built again."""
-        names = [path.relative_to(self.work).as_posix() for path in paths]
+        listed = [*paths]
+        names = tuple(f"{path.relative_to(self.work).as_posix()}/" for path in listed)
         with self._locked_sides() as sides:
-            gone = [
-                one
-                for one in sides.there
-                if any(one == name or one.startswith(f"{name}/") for name in names)
-            ]
+            gone = [name for name in sides.there if f"{name}/".startswith(names)]
             self._delete(sides, _in_reverse(gone))
             for name in gone:
                 sides.agreed.pop(name, None)
-        for name in names:
-            remove(self.work / name)
+        for path in listed:
+            remove(path)
 
     def _is_to_fetch(self, sides: _Sides, name: str) -> bool:
         if name not in sides.here:  # new there, or removed here: the next push removes it there

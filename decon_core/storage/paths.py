@@ -113,28 +113,19 @@ class RemotePath(PosixPath):
         return self.glob(f"**/{pattern}")
 
 
-# Library errors that are not `OSError`, by module: network failures, which may be temporary,
-_NETWORK_ERRORS = {
-    "botocore.exceptions": ("BotoCoreError",),
-    "aiohttp": ("ClientError",),
-    "httpx": ("HTTPError",),
-    "httpx2": ("HTTPError",),
-    "huggingface_hub.errors": ("HfHubHTTPError", "LocalEntryNotFoundError"),
-    "requests": ("RequestException",),
-    "urllib3.exceptions": ("HTTPError",),
-    "google.auth.exceptions": ("TransportError",),
-    "gcsfs.retry": ("HttpError",),
-    "azure.core.exceptions": ("AzureError",),
-    "paramiko.ssh_exception": ("SSHException",),
-}
+# Library errors that are not `OSError`: network failures, which may be temporary,
+_NETWORK_ERRORS = """
+    aiohttp.ClientError azure.core.exceptions.AzureError botocore.exceptions.BotoCoreError
+    gcsfs.retry.HttpError google.auth.exceptions.TransportError httpx.HTTPError httpx2.HTTPError
+    huggingface_hub.errors.HfHubHTTPError huggingface_hub.errors.LocalEntryNotFoundError
+    paramiko.ssh_exception.SSHException requests.RequestException urllib3.exceptions.HTTPError
+"""
 # and errors about names, permissions or damaged files, which are permanent.
-_OTHER_ERRORS = {
-    "botocore.exceptions": ("ClientError",),
-    "google.auth.exceptions": ("GoogleAuthError",),
-    "huggingface_hub.errors": ("HFValidationError",),
-    "datasets.exceptions": ("DatasetsError",),
-    "pyarrow": ("ArrowException",),
-}
+_OTHER_ERRORS = """
+    botocore.exceptions.ClientError datasets.exceptions.DatasetsError
+    google.auth.exceptions.GoogleAuthError huggingface_hub.errors.HFValidationError
+    pyarrow.ArrowException
+"""
 
 
 def network_errors() -> tuple[type[Exception], ...]:
@@ -144,18 +135,14 @@ def network_errors() -> tuple[type[Exception], ...]:
 
 def library_errors() -> tuple[type[Exception], ...]:
     """Return the errors besides `OSError` that imported libraries raise when reading files."""
-    return (*network_errors(), *_imported(_OTHER_ERRORS))
+    return _imported(_NETWORK_ERRORS + _OTHER_ERRORS)
 
 
-def _imported(names: Mapping[str, Sequence[str]]) -> tuple[type[Exception], ...]:
+def _imported(names: str) -> tuple[type[Exception], ...]:
     """Return the classes whose modules are imported: no other can have been raised."""
-    return tuple(
-        getattr(sys.modules[module], name)
-        for module, of_module in names.items()
-        if module in sys.modules
-        for name in of_module
-        if hasattr(sys.modules[module], name)
-    )
+    parts = (name.rpartition(".") for name in names.split())
+    classes = (getattr(sys.modules.get(module), name, None) for module, _, name in parts)
+    return tuple(one for one in classes if one is not None)
 
 
 class UnreachableError(OSError):
