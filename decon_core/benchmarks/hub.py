@@ -19,14 +19,10 @@ def read_hub_rows(
     try:
         import datasets
     except ImportError:
-        raise RecipeError(
-            Problem(
-                f"{where}.hf_path",
-                "no package 'datasets'",
-                f"'datasets' installed, to read {source.path} from the hub",
-                "pip install 'decon-assets[hub]', or download the files and use local_path.",
-            )
-        ) from None
+        expected = f"'datasets' installed, to read {source.path} from the hub"
+        remedy = "pip install 'decon-assets[hub]', or download the files and use local_path."
+        problem = Problem(f"{where}.hf_path", "no package 'datasets'", expected, remedy)
+        raise RecipeError(problem) from None
     place = f"{where}.hf_path {source.path!r}"
     try:
         with _without_retry_warnings(), naming_unreachable(place):
@@ -35,15 +31,11 @@ def read_hub_rows(
             )
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         # Raised by `datasets` if the data set, the config or the split does not exist.
-        raise RecipeError(
-            Problem(
-                where,
-                f"nothing to read on the hub ({type(error).__name__}: {error})",
-                f"hf_path {source.path!r}, hf_config {config!r}, split {split!r}, "
-                f"hf_revision {source.revision!r}",
-                "Look the names up on the data set's page.",
-            )
-        ) from error
+        found = f"nothing to read on the hub ({type(error).__name__}: {error})"
+        names = f"hf_path {source.path!r}, hf_config {config!r}, split {split!r}"
+        expected = f"{names}, hf_revision {source.revision!r}"
+        remedy = "Look the names up on the data set's page."
+        raise RecipeError(Problem(where, found, expected, remedy)) from error
     # Images and audio are never compared; decoding them would need more packages.
     with _without_retry_warnings(), naming_unreachable(place):
         yield from rows.decode(enable=False)

@@ -233,10 +233,9 @@ def _layouts(rows: Sequence[Row], texts: Sequence[Field]) -> list[tuple[str, ...
 
 def _repeats(rows: Sequence[Row], name: str, others: Collection[str]) -> bool:
     """Return whether a field contains the texts of other fields in all rows that have both."""
-    values = [dict(leaves(row)) for row in rows]
     compared = [
         text.strip() in str(row[name])
-        for row in values
+        for row in (dict(leaves(row)) for row in rows)
         if isinstance(row.get(name), str)
         for other in others
         for text in _strings(row.get(other))
@@ -319,25 +318,21 @@ def _has_usual_text(rows: Sequence[Row], usual: Source) -> bool:
 
 
 def unread_fields(source: Source, rows: Sequence[Row]) -> list[str]:
-    """Return unread fields that may contain questions or answers.
-
-    Without fields whose text is repeated in the fields that are read.
-    """
+    """Return unread fields that may hold a question or an answer that the read ones do not."""
     read = {*fields_read(source), source.id}
     unread: set[str] = set()
     for row in rows:
         document = document_of(row, 0, source)
         text = "" if isinstance(document, Unreadable) else document.text
         for path, value in leaves(row):
-            if path not in read and any(
-                _may_be_question_or_answer(path, one) and one.strip() not in text
-                for one in _strings(value)
-            ):
+            strings = _strings(value) if path not in read else ()
+            if any(_may_leak(path, one) and one.strip() not in text for one in strings):
                 unread.add(path)
     return [field.name for field in fields_of(rows) if field.name in unread]
 
 
-def _may_be_question_or_answer(path: str, text: str) -> bool:
+def _may_leak(path: str, text: str) -> bool:
+    """Return whether a text may be a question or an answer."""
     tail = _tail(path)
     if tail in _QUESTIONS or tail in _ANSWERS - _METADATA:
         return bool(text.strip())
@@ -348,11 +343,8 @@ def _strings(value: object) -> Iterator[str]:
     """Yield all strings in a value, at any depth."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
-    elif isinstance(value, dict):
-        for one in value.values():
+    elif isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
             yield from _strings(one)
 
 
@@ -376,15 +368,12 @@ def no_row_read(
     fields = [str(field) for field in fields_of(rows)]
     more = f" and {len(fields) - _N_LISTED} more" if len(fields) > _N_LISTED else ""
     listed = f"the fields {', '.join(fields[:_N_LISTED])}{more}" if fields else "no fields"
-    detected = detect_fields(rows)
-    both = f"{as_setting(detected[0])} ({as_option(detected[0])})" if detected else ""
-    return Problem(
-        str(path),
-        f"{counted(n_rows, 'row')}, none readable with {as_setting(source)} ({first}); the file "
-        f"has {listed}",
-        "documents",
-        f"{both} reads them{remedy}" if both else "leave the file out of the corpus",
-    )
+    unread = f"{counted(n_rows, 'row')}, none readable with {as_setting(source)} ({first})"
+    if detected := detect_fields(rows):
+        remedy = f"{as_setting(detected[0])} ({as_option(detected[0])}) reads them{remedy}"
+    else:
+        remedy = "leave the file out of the corpus"
+    return Problem(str(path), f"{unread}; the file has {listed}", "documents", remedy)
 
 
 def as_setting(source: Source) -> str:
