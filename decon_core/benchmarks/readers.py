@@ -22,10 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_rows(path: Path) -> Iterator[Row | Problem]:
-    """Yield the rows of a file in order, with a `Problem` in place of an unreadable row.
-
-    Raises `RecordError` if the file is damaged.
-    """
+    """Yield the rows of a file, a `Problem` for an unreadable one; `RecordError` if damaged."""
     try:
         yield from _READERS[_format_of(path)](path)
     except EOFError:

@@ -35,10 +35,7 @@ def fingerprint_of_records(table: pa.Table) -> str:
 
 
 def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
-    """Save the records of a benchmark as its current version.
-
-    `origin` is the fingerprint of the recipe and the files.
-    """
+    """Save records as the current version; `origin`: the fingerprint of recipe and files."""
     items = table.select(["split", "instance_index"]).group_by(["split", "instance_index"])
     version = Version(
         benchmark, fingerprint_of_records(table), table.num_rows, items.aggregate([]).num_rows

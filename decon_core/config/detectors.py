@@ -123,10 +123,7 @@ def get(name: str) -> Declaration:
 
 
 def find(name: str) -> Declaration | None:
-    """Return a detector, or None if there is none of this name.
-
-    For the reports of other versions, which may have detectors that this one lacks.
-    """
+    """Return a detector, or None: reports of other versions may name one that this one lacks."""
     return get(name) if name in names() else None
 
 

@@ -195,10 +195,7 @@ _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 def read_mixtures(
     value: object, *, where: str, sources: Sequence[str], detectors: Sequence[str] = BUILT_IN
 ) -> tuple[tuple[Mixture, ...], list[Problem]]:
-    """Parse the mixtures of a configuration; return them and all problems.
-
-    `value` is the parsed TOML; None (no table) gives the default mixture.
-    """
+    """Return the parsed mixtures, without any table (None) the default one, and all problems."""
     if value is None:
         return (DEFAULT,), []
     reader = _Reader(where)

@@ -281,10 +281,7 @@ class Policy:
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
-        """Return the fingerprint of what a tile depends on besides shard and benchmark.
-
-        These are the scan settings and the idf snapshot.
-        """
+        """Return the fingerprint of what a tile depends on besides shard and benchmark."""
         left_out = decision_fields() | {"detectors", *_TEXT_FIELDS}
         left_out |= {name for one in registry.declarations() for name in one.scan_settings}
         if not self.keep_question_only:

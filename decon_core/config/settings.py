@@ -134,10 +134,7 @@ def problems_of(
     place: Callable[[Sequence[str | int]], str],
     describe: Callable[[object], str] = repr,
 ) -> list[Problem]:
-    """Return the problems of a validation, one for each place.
-
-    `place` formats the path of a value, `describe` the value.
-    """
+    """Return the problems of a validation, one for each place; see `validated`."""
     schema = _adapter(model).json_schema()  # with the keys of the file
     problems: list[Problem] = []
     reported: dict[tuple[str | int, ...], int] = {}  # by path: the number of the problem
@@ -289,10 +286,7 @@ D = TypeVar("D", bound=_Named)
 
 
 def declared(what: str, tables: Iterable[D], name: str) -> D:
-    """Return the table of this name; raise `ConfigError` if there is none.
-
-    Names may come from partition keys, which may no longer be declared.
-    """
+    """Return the table of this name, which may be a partition key that is declared no longer."""
     known = {table.name: table for table in tables}
     if name not in known:
         expected = f"one of {', '.join(known) or 'none'}"

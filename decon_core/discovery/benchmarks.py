@@ -52,10 +52,7 @@ class RecipeDraft:
 
 
 def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[RecipeDraft], list[str]]:
-    """Return recipe files, recipe files to be written, and files left out.
-
-    Raises one `InputError` with all problems.
-    """
+    """Return recipe files, recipe files to write, and files left out; or raise all problems."""
     recipes: list[Path] = []
     guessed: dict[Path, list[Path]] = {}  # by folder: files without a recipe beside them
     places: list[tuple[str, list[Path]]] = []

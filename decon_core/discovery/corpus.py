@@ -61,10 +61,7 @@ class _Kind:
 
 
 def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]:
-    """Return the sources in folders, files or globs, and the files that are in none.
-
-    Raises one `CorpusError` with all problems.
-    """
+    """Return the sources in folders, files or globs, and files in none; or raise all problems."""
     remedy = (
         "run it on some downloaded files, then set `path` of the [[corpus.source]] to the URL "
         "(docs/configuration.md, URLs)"

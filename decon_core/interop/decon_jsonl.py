@@ -42,10 +42,7 @@ def write_report(
     records: Mapping[str, pa.Table],
     policy: Policy,
 ) -> None:
-    """Write the leaks of a shard. `records` has the benchmarks' record tables by name.
-
-    Reads the shard again for its texts; raises if it changed since the scan.
-    """
+    """Write the leaks of a shard, which is read again. `records`: the tables by benchmark."""
     path = folder / report_name(shard.name, policy)
     path.parent.mkdir(parents=True, exist_ok=True)
     leaks: dict[int, list[dict[str, Any]]] = {}

@@ -38,7 +38,6 @@ _STEP = 1 << 18  # fits the processor's cache together with its output
 _ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 
-
 HEAD = 16  # number of bytes that show the type of a file
 
 
@@ -66,23 +65,12 @@ def suffix_of(path: Path) -> str:
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file as uncompressed bytes. Reading damaged bytes raises one of `DAMAGE`."""
     with path.open("rb") as file:
-        yield decompressed(file, compression_of(path))
-
-
-def decompressed(file: BinaryIO, compression: str) -> BinaryIO:
-    """Return a stream of the uncompressed bytes of an open file.
-
-    A compressed file of zero bytes is truncated: even without content it would have a header.
-    """
-    raw = _raw_stream(file, compression)
-    return cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
+        raw = _raw_stream(file, compression_of(path))
+        yield cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
 
 
 def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:
-    """Yield the uncompressed bytes of an open file in chunks; the buffer is reused.
-
-    All bytes before the first damage are yielded before the error is raised.
-    """
+    """Yield the uncompressed bytes up to the first damage in chunks; the buffer is reused."""
     raw = _raw_stream(file, compression) or file
     step = memoryview(bytearray(_STEP))
     while n := raw.readinto(step):  # type: ignore[union-attr] # BinaryIO's stub lacks it
@@ -92,7 +80,7 @@ def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:
 def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase | None:
     if not compression:
         return None
-    if not file.read(1):
+    if not file.read(1):  # truncated: even without content it would have a header
         raise EOFError("the file is empty")
     file.seek(0)
     return _PACKINGS[compression].unpack(file)

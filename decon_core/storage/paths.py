@@ -286,10 +286,7 @@ def uploads_are_whole(scheme: str) -> bool:
 
 
 def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set fsspec options by scheme, for this process and the processes it starts.
-
-    Workers receive only paths, and open them with these options.
-    """
+    """Set fsspec options by scheme, for this process and its workers, which receive only paths."""
     if not options:
         return
     import fsspec

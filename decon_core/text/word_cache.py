@@ -247,10 +247,7 @@ class Encoder:
     def _split(
         self, text: Bytes, starts: Integers, stops: Integers, document: int, offsets: Integers
     ) -> int:
-        """Split texts into lower-case words, from `document` on; return the next text.
-
-        Return `document` if Python must lower-case it.
-        """
+        """Split texts from `document` on; return the next one, or itself for Python to lower."""
         n_bytes = max(int(stops[document] - starts[document]), _STRETCH_BYTES)
         capacity = word_stream.room_for(n_bytes) // 8 * 8 + 8
         if self._lowered.size < capacity:

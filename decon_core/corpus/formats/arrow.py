@@ -53,10 +53,7 @@ class Arrow(TableFormat):
 def _open(
     path: Path, wanted: set[str] | None = None
 ) -> tuple[bool, pa.Schema, Iterator[pa.RecordBatch]]:
-    """Open a file or a stream, with the wanted columns (None: all).
-
-    Return whether it is a file, its schema, and its batches.
-    """
+    """Open with the wanted columns (None: all); return whether a file, schema, and batches."""
     with path.open("rb") as file:
         is_file = file.read(len(_FILE)) == _FILE
         if not is_file:  # Arrow accepts a stream that is cut between two batches

@@ -170,10 +170,7 @@ def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
 
 
 def _exactly_parsed(line: bytes) -> tuple[object, bytes]:
-    """Return the parsed line (None if it is not JSON) and the line in UTF-8.
-
-    In both, replacement characters take the place of bytes that are not UTF-8.
-    """
+    """Return the parsed line (None: not JSON) and the line, both with invalid UTF-8 replaced."""
     value = None
     try:
         value = orjson.loads(line)
