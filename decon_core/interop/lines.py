@@ -127,17 +127,9 @@ def _pair_key(line: Line, marked: Marked) -> str:
     return pair_name(line.get("fingerprint") or "", digest_of(words))
 
 
-def pair_row(line: Line, marked: Marked) -> dict[str, Any]:
-    """Convert a line to a row of `pairs`, without marks in the benchmark's texts."""
+def pair_texts(line: Line, marked: Marked) -> dict[str, Any]:
+    """Return the texts of a row of `pairs`, without marks in those of the benchmark."""
     return {
-        "fingerprint": line.get("fingerprint") or "",
-        "benchmark": line["eval_key"],
-        "split": line.get("split") or "",
-        "instance_index": line["eval_instance_index"],
-        "row": line["training_line"],
-        "question_overlap": line.get("idf_overlap"),
-        "answer_overlap": line.get("answer_idf_overlap"),
-        "passage_overlap": line.get("passage_idf_overlap"),
         "question": line.get("eval_question_text") or line.get("eval_overlap_text"),
         "answer": line.get("eval_answer_text"),
         "passage": line.get("eval_passage_text"),

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from decon_core.errors import InputError, Problem
-from decon_core.interop.lines import Line, LineError, match_row, pair_row, parse_marks, read_line
+from decon_core.interop.lines import Line, LineError, match_row, pair_texts, parse_marks, read_line
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
 from decon_core.report.rows import ONLY_SOURCE, table_of
@@ -31,6 +31,12 @@ _BATCH_ROWS = 50_000  # matches held in memory at a time
 _MOST_LISTED = 1000
 
 _Item = tuple[str, str, int]
+
+# What a pair has of its first match.
+_OF_MATCH = (
+    *("source", "shard_name", "row", "pair", "fingerprint", "benchmark", "split"),
+    *("instance_index", "question_overlap", "answer_overlap", "passage_overlap"),
+)
 
 
 @dataclass(frozen=True)
@@ -149,10 +155,10 @@ class _Gathered:
             item["fingerprints"].setdefault(match["fingerprint"])
         pair = self._pairs.get(match["pair"])
         if pair is None:
-            place = {name: match[name] for name in ("source", "shard_name", "pair")}
+            same = {name: match[name] for name in _OF_MATCH}
             calls = {"rules": "decon", "is_by_score": True, "is_contaminated": True}
             counts = {"n_matches": 0, "score": -1.0, "documents": set()}
-            pair = {**pair_row(line, marked), **place, **calls, **counts}
+            pair = {**pair_texts(line, marked), **same, **calls, **counts}
             self._pairs[match["pair"]] = pair
         pair["n_matches"] += 1
         pair["score"] = max(pair["score"], match["score"])

@@ -8,10 +8,11 @@ tokenizer. One that joins words (tested when it is loaded) gets whole texts, whi
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -136,10 +137,7 @@ class Places:
 
 
 def _places_of_canonical(plain: Canonical) -> tuple[Integers, Integers]:
-    edges = [-1, *(at for at, char in enumerate(plain.text) if char == " ")]
-    edges.append(len(plain.text))
-    words = [(start + 1, stop) for start, stop in pairwise(edges)] if plain.text else []
-    places = [plain.original(start, stop) for start, stop in words]
+    places = [plain.original(*word.span()) for word in re.finditer("[^ ]+", plain.text)]
     both = np.array(places, np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
 
