@@ -378,10 +378,14 @@ def no_row_read(
 
 def as_setting(source: Source) -> str:
     """Format the fields of a source as in a [[corpus.source]]."""
+    names = ", ".join(map(in_toml, fields_read(source)))
     if source.messages:
-        return f"messages = {json.dumps(source.messages, ensure_ascii=False)}"
-    names = [json.dumps(name, ensure_ascii=False) for name in fields_read(source)]
-    return f"text = {names[0]}" if isinstance(source.text, str) else f"text = [{', '.join(names)}]"
+        return f"messages = {names}"
+    return f"text = {names}" if isinstance(source.text, str) else f"text = [{names}]"
+
+
+def in_toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def as_option(source: Source) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from decon_core.config.schema import SCHEMA_PATH
-from decon_core.corpus.shapes import fields_read, in_reading_order, left_out
+from decon_core.corpus.shapes import as_setting, fields_read, in_reading_order, in_toml, left_out
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.wording.counts import counted, size
 
@@ -53,7 +52,7 @@ def settings_text(
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
         "@schema@": SCHEMA_PATH.as_uri(),  # editors complete settings from it
-        "@recipes@": ", ".join(_quoted(_below(path, folder)) for path in recipes),
+        "@recipes@": ", ".join(in_toml(_below(path, folder)) for path in recipes),
         "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
@@ -86,15 +85,13 @@ def _source(one: SourceFinding, folder: Path) -> str:
     lines = [line for text in comments for line in _comment(text)]
     lines += [
         "[[corpus.source]]",
-        f"name = {_quoted(source.name)}",
-        f"path = {_quoted(_below(Path(source.path), folder))}",
+        f"name = {in_toml(source.name)}",
+        f"path = {in_toml(_below(Path(source.path), folder))}",
     ]
+    lines.append(as_setting(source))
     if source.messages:
-        lines += [f"messages = {_quoted(source.messages)}", '# roles = ["user", "assistant"]']
-    else:
-        texts = ", ".join(map(_quoted, fields_read(source)))
-        lines.append(f"text = {texts}" if isinstance(source.text, str) else f"text = [{texts}]")
-    lines.append(f"id = {_quoted(source.id)}" if source.id else '# id = "..."  # none was found')
+        lines.append('# roles = ["user", "assistant"]')
+    lines.append(f"id = {in_toml(source.id)}" if source.id else '# id = "..."  # none was found')
     return "\n".join(lines) + "\n"
 
 
@@ -123,7 +120,7 @@ def _how_to_add(one: SourceFinding, names: Sequence[str]) -> str:
     if not added or one.source.roles:
         return ""
     fields = in_reading_order((*fields_read(one.source), *added))
-    return f" To read them as well: text = [{', '.join(map(_quoted, fields))}]"
+    return f" To read them as well: text = [{', '.join(map(in_toml, fields))}]"
 
 
 def _quoted_names(names: Sequence[str]) -> str:
@@ -145,7 +142,3 @@ def _below(path: Path, folder: Path) -> str:
     """Return a path or pattern relative to the folder, if it is below it."""
     absolute = os.path.abspath(folder)  # noqa: PTH100 - a pattern must not be resolved
     return str(path).removeprefix(f"{absolute}{os.sep}")
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
