@@ -62,7 +62,22 @@ class RemotePath(PosixPath):
 
     @property
     def file_system(self) -> Any:  # fsspec has no types
-        return file_system_of(self)
+        """The file system; fsspec caches one per scheme and options."""
+        import fsspec
+
+        scheme = scheme_of(str(self))
+        try:
+            # No cached listings: files that others have just written must be visible.
+            files = fsspec.filesystem(scheme, use_listings_cache=False)
+            _try_options(files)
+            return files
+        except TypeError as error:
+            expected = "options that the file system accepts"
+            raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
+        except (ImportError, ValueError) as error:
+            remedy = "pip install 'decon-assets[s3]'" if scheme in ("s3", "s3a") else ""
+            expected = "a file system that fsspec knows, with its package installed"
+            raise ConfigError(Problem(str(self), str(error), expected, remedy)) from None
 
     @property
     def key(self) -> str:
@@ -249,28 +264,6 @@ def scheme_of(text: str) -> str:
 def is_same_system(scheme: str, other: str) -> bool:
     """Return whether two schemes name the same fsspec file system, as `gs` and `gcs` do."""
     return scheme == other or any({scheme, other} <= names for names in _ALIASES)
-
-
-_EXTRAS = {"s3": "s3", "s3a": "s3"}  # extras of this package, by scheme
-
-
-def file_system_of(path: RemotePath) -> Any:
-    """Return the file system of a URL; fsspec caches one per scheme and options."""
-    import fsspec
-
-    scheme = scheme_of(str(path))
-    try:
-        # No cached listings: files that others have just written must be visible.
-        files = fsspec.filesystem(scheme, use_listings_cache=False)
-        _try_options(files)
-        return files
-    except TypeError as error:
-        expected = "options that the file system accepts"
-        raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
-    except (ImportError, ValueError) as error:
-        remedy = f"pip install 'decon-assets[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
-        expected = "a file system that fsspec knows, with its package installed"
-        raise ConfigError(Problem(str(path), str(error), expected, remedy)) from None
 
 
 @lru_cache(maxsize=64)
