@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.benchmarks.answers import Candidate, candidates_in
 from decon_core.benchmarks.fields import FieldError, Row, describe, plain, text_of, value_at
 from decon_core.benchmarks.files import files_by_split
 from decon_core.benchmarks.hub import read_hub_rows
@@ -23,7 +22,6 @@ from decon_core.benchmarks.normalized import (
     is_record,
     read_normalized,
 )
-from decon_core.benchmarks.prompts import text_in
 from decon_core.benchmarks.readers import read_rows
 from decon_core.benchmarks.recipe import (
     ArrayAnswer,
@@ -33,6 +31,7 @@ from decon_core.benchmarks.recipe import (
     Recipe,
     TranslationPair,
 )
+from decon_core.benchmarks.texts import Candidate, candidates_in, text_in
 from decon_core.errors import Problem, RecordError
 from decon_core.schemas import RECORDS
 

@@ -1,11 +1,12 @@
-"""Look up a recipe's `answers` in a row, in all published formats, and which are correct."""
+"""Look up a recipe's texts and answers in a row, in all published formats."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from decon_core.benchmarks import recipe
 from decon_core.benchmarks.fields import (
     AbsentFieldError,
     FieldError,
@@ -16,21 +17,104 @@ from decon_core.benchmarks.fields import (
     texts_of,
     value_at,
 )
-from decon_core.benchmarks.prompts import name_of, value_in
-from decon_core.benchmarks.recipe import (
-    Answer,
-    ArrayAnswer,
-    ChoicesAnswer,
-    IndexedAnswer,
-    PlainAnswer,
-    PrefixAnswer,
-)
 from decon_core.benchmarks.transforms import apply_label_transform, apply_transforms
 
+# The two published chat formats, and the role names of the second one.
+_ROLE_KEYS = ("role", "from")
+_CONTENT_KEYS = ("content", "value")
+_ROLE_ALIASES = {"human": "user", "gpt": "assistant"}
 # `option_a`, `sol2`, but not `answer_info` or `options`.
 _SUFFIX = re.compile(r"[A-Za-z]|\d+")
 _LABEL_KEYS = ("label", "key")
 _TEXT_KEYS = ("text", "value")
+
+
+def text_in(row: Row, source: recipe.Text) -> str | None:
+    """Return a text of a row, or None if its field is empty."""
+    return text_of(value_in(row, source), name_of(source))
+
+
+def value_in(row: Row, source: recipe.Text) -> object:
+    """Return the transformed value of a text source; may be a list."""
+    match source:
+        case recipe.FieldText():
+            try:
+                value = value_at(row, source.field)
+            except AbsentFieldError:
+                if source.is_optional:
+                    return None
+                raise
+            return apply_transforms(value, source.transforms, source.field)
+        case recipe.JoinedText():
+            texts = (text_of(value_at(row, field), field) for field in source.fields)
+            return source.separator.join(text for text in texts if text is not None)
+        case recipe.MessagesText():
+            return _messages_text(row, source)
+        case recipe.LastParagraph():
+            value = value_at(row, source.field)
+            paragraphs = value.split("\n\n") if isinstance(value, str) else value
+            flat = [*_flattened(paragraphs, source.field)]
+            long_enough = (text for text in flat[::-1] if len(text.split()) >= source.min_words)
+            return next(long_enough, None)
+
+
+def name_of(source: recipe.Text) -> str:
+    return " + ".join(source.fields) if isinstance(source, recipe.JoinedText) else source.field
+
+
+def _messages_text(row: Row, source: recipe.MessagesText) -> str:
+    messages = value_at(row, source.field)
+    if not isinstance(messages, list | tuple | None):
+        raise FieldError(source.field, describe(messages), "a list of messages")
+    roles = {_role_name(role) for role in source.roles}
+    texts = []
+    for position, message in enumerate(messages or ()):
+        if not isinstance(message, Mapping):
+            expected = "a message (an object with role and content, or from and value)"
+            raise FieldError(f"{source.field}.{position}", describe(message), expected)
+        if not roles or _role_of(message, source.field) in roles:
+            texts.append(_content_of(message, source))
+    if source.append_field is not None:
+        texts.append(text_of(value_at(row, source.append_field), source.append_field))
+    return "\n".join(text for text in texts if text is not None)
+
+
+def _role_name(role: str) -> str:
+    return _ROLE_ALIASES.get(role.lower(), role.lower())
+
+
+def _role_of(message: Mapping[str, object], field: str) -> str:
+    for key in _ROLE_KEYS:
+        if isinstance(role := message.get(key), str):
+            return _role_name(role)
+    raise FieldError(field, describe(message), "a message with a role")
+
+
+def _content_of(message: Mapping[str, object], source: recipe.MessagesText) -> str | None:
+    """Return the content of a message: text, or a list of parts, some with text."""
+    keys = (source.content_field,) if source.content_field else _CONTENT_KEYS
+    key = next((key for key in keys if key in message), None)
+    if key is None:
+        expected = f"a message with {' or '.join(keys)}"
+        raise AbsentFieldError(source.field, describe(message), expected)
+    content = message[key]
+    if not isinstance(content, list | tuple):
+        return text_of(content, source.field)
+    parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+    texts = [text_of(part, source.field) for part in parts]
+    return "\n".join(text for text in texts if text is not None) or None
+
+
+def _flattened(value: object, field: str) -> Iterator[str]:
+    """Yield the texts in nested lists; papers are published as sections of paragraphs."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _flattened(item, field)
+    elif not is_empty(value):
+        yield text_of(value, field) or ""
+
+
+# Answers ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -42,7 +126,7 @@ class Candidate:
 
 
 def candidates_in(
-    row: Row, answers: Sequence[Answer], *, has_answers: bool, position: int | None = None
+    row: Row, answers: Sequence[recipe.Answer], *, has_answers: bool, position: int | None = None
 ) -> list[Candidate]:
     """Return the distinct answers of a row to one question.
 
@@ -53,14 +137,14 @@ def candidates_in(
     candidates: list[Candidate] = []
     for answer in answers:
         match answer:
-            case ChoicesAnswer() | PrefixAnswer():
+            case recipe.ChoicesAnswer() | recipe.PrefixAnswer():
                 candidates += _expand_choices(row, answer, has_answers=has_answers)
-            case PlainAnswer() if has_answers:
+            case recipe.PlainAnswer() if has_answers:
                 texts = texts_of(value_in(row, answer.text), name_of(answer.text))
                 candidates += [Candidate(text, answer.is_correct) for text in texts]
-            case IndexedAnswer() if has_answers:
+            case recipe.IndexedAnswer() if has_answers:
                 candidates += map(Candidate, _indexed(row, answer))
-            case ArrayAnswer(array=array) if has_answers:
+            case recipe.ArrayAnswer(array=array) if has_answers:
                 values = value_at(row, array)
                 if not isinstance(values, list | tuple | None):
                     raise FieldError(array, describe(values), "a list, one per question")
@@ -79,7 +163,7 @@ def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
     return list(by_text.values())
 
 
-def _indexed(row: Row, answer: IndexedAnswer) -> list[str]:
+def _indexed(row: Row, answer: recipe.IndexedAnswer) -> list[str]:
     label = value_at(row, answer.key_field)
     if _is_hidden(label):
         return []
@@ -160,7 +244,7 @@ class _Choices:
 
 
 def _expand_choices(
-    row: Row, answer: ChoicesAnswer | PrefixAnswer, *, has_answers: bool
+    row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer, *, has_answers: bool
 ) -> list[Candidate]:
     try:
         choices = _choices_in(row, answer)
@@ -176,11 +260,11 @@ def _expand_choices(
     ]
 
 
-def _choices_in(row: Row, answer: ChoicesAnswer | PrefixAnswer) -> _Choices:
-    if isinstance(answer, ChoicesAnswer) and answer.field is not None:
+def _choices_in(row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer) -> _Choices:
+    if isinstance(answer, recipe.ChoicesAnswer) and answer.field is not None:
         value = apply_transforms(value_at(row, answer.field), answer.transforms, answer.field)
         return _choices_of(value, answer.field, _labels_beside(row, answer.field))
-    if isinstance(answer, ChoicesAnswer):
+    if isinstance(answer, recipe.ChoicesAnswer):
         texts = [text_of(value_at(row, field), field) for field in answer.fields]
         return _Choices(texts, [*answer.fields], ", ".join(answer.fields))
     prefix = answer.prefix
@@ -241,11 +325,11 @@ def _labels_beside(row: Row, field: str) -> list[str] | None:
 
 
 def _correct_flags(
-    row: Row, answer: ChoicesAnswer | PrefixAnswer, choices: _Choices
+    row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer, choices: _Choices
 ) -> list[bool] | None:
     """Return whether each choice is correct, by its label, its text or its flag."""
     n = len(choices.texts)
-    if isinstance(answer, PrefixAnswer):
+    if isinstance(answer, recipe.PrefixAnswer):
         label_field = answer.suffix_match_field
     elif (field := answer.correct_text) is not None:
         correct = text_of(value_at(row, field), field)
