@@ -99,12 +99,6 @@ class PackLimits:
     pack_bytes: Bytes | None = None
     """Maximum size of a pack's files: a number, or "20 GB"."""
 
-    @property
-    def given(self) -> dict[str, int]:
-        """The limits that are set, as fields of `Packing`."""
-        limits = {"shards": self.pack_shards, "n_bytes": self.pack_bytes}
-        return {name: limit for name, limit in limits.items() if limit is not None}
-
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class SourceTable(PackLimits):
@@ -399,8 +393,11 @@ class _Reader(SettingsReader):
                 self.wrong(where, found, "either 'text' or 'messages': the field with the content")
             if table.roles and table.messages is None:
                 self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
-            limits = general.given | table.given or {"shards": _DEFAULT_PACK_SHARDS}
-            packing[table.name] = Packing(**limits)
+            n_shards = table.pack_shards or general.pack_shards
+            n_bytes = table.pack_bytes or general.pack_bytes
+            if n_shards is None and n_bytes is None:
+                n_shards = _DEFAULT_PACK_SHARDS
+            packing[table.name] = Packing(shards=n_shards, n_bytes=n_bytes)
             fields = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
             sources.append(Source(**fields))
         self.named_tables("corpus.source", [source.name for source in sources], what="source")
