@@ -333,7 +333,11 @@ def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
     ]
     depth = len(fixed_part(path).parts)
     # As in a shell: `*` does not match names that begin with a dot.
-    return sorted(f for f in files if not any(p.startswith(".") for p in f[0].parts[depth:]))
+    return sorted(
+        (found, stamp)
+        for found, stamp in files
+        if not any(part.startswith(".") for part in found.parts[depth:])
+    )
 
 
 def files_at(path: Path) -> tuple[Path, list[Path], tuple[str, ...]]:
