@@ -241,35 +241,26 @@ class _Packing(NamedTuple):
     pack: Callable[[BinaryIO], AbstractContextManager[Any]]
 
 
-_ZSTD = _Packing(
-    "a zstd file",
-    b"\x28\xb5\x2f\xfd",
-    _Zstd,
+def _in_members(start: Callable[[], Any]) -> Callable[[BinaryIO], io.RawIOBase]:
+    return partial(_Members, start=start)
+
+
+def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
+    return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+
+
+def _zstd(file: BinaryIO) -> AbstractContextManager[Any]:
     # One thread: with several the frame layout depends on the machine.
-    lambda file: zstandard.ZstdCompressor(3, write_checksum=True).stream_writer(
-        file, closefd=False
-    ),
-)
+    return zstandard.ZstdCompressor(3, write_checksum=True).stream_writer(file, closefd=False)
+
+
+_GZIP_MEMBER = partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)
+_BZ2, _XZ = partial(bz2.open, mode="wb"), partial(lzma.open, mode="wb")
 _PACKINGS = {
-    ".gz": _Packing(
-        "a gzip file",
-        b"\x1f\x8b",
-        partial(_Members, start=partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)),
-        lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
-    ),
-    ".zst": _ZSTD,
-    ".zstd": _ZSTD,
-    ".bz2": _Packing(
-        "a bzip2 file",
-        b"BZh",
-        partial(_Members, start=bz2.BZ2Decompressor),
-        partial(bz2.open, mode="wb"),
-    ),
-    ".xz": _Packing(
-        "an xz file",
-        b"\xfd7zXZ\x00",
-        partial(_Members, start=lzma.LZMADecompressor),
-        partial(lzma.open, mode="wb"),
-    ),
+    ".gz": _Packing("a gzip file", b"\x1f\x8b", _in_members(_GZIP_MEMBER), _gzip),
+    ".zst": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _zstd),
+    ".zstd": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _zstd),
+    ".bz2": _Packing("a bzip2 file", b"BZh", _in_members(bz2.BZ2Decompressor), _BZ2),
+    ".xz": _Packing("an xz file", b"\xfd7zXZ\x00", _in_members(lzma.LZMADecompressor), _XZ),
 }
 COMPRESSIONS = tuple(_PACKINGS)
