@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -103,25 +103,17 @@ def sample(path: Path) -> Sample:
 
 def fields_of(rows: Sequence[Row]) -> list[Field]:
     """Return the fields of rows in order of first appearance."""
-    kinds: dict[str, Counter[str]] = {}
-    n_characters: Counter[str] = Counter()
-    with_prose: set[str] = set()
+    values: defaultdict[str, list[object]] = defaultdict(list)
     for row in rows:
         for path, value in leaves(row):
-            kinds.setdefault(path, Counter())[kind_of(value)] += 1
-            if isinstance(value, str):
-                n_characters[path] += len(value)
-                with_prose |= {path} if is_prose(value) else set()
-    return [
-        Field(
-            path,
-            tuple(sorted(counts)),
-            counts.total(),
-            n_characters[path] // max(counts["text"], 1),
-            path in with_prose,
-        )
-        for path, counts in kinds.items()
-    ]
+            values[path].append(value)
+    fields = []
+    for path, of_path in values.items():
+        kinds = tuple(sorted(set(map(kind_of, of_path))))
+        texts = [value for value in of_path if isinstance(value, str)]
+        n_characters = sum(map(len, texts)) // max(len(texts), 1)
+        fields.append(Field(path, kinds, len(of_path), n_characters, any(map(is_prose, texts))))
+    return fields
 
 
 def is_prose(text: str) -> bool:
