@@ -53,12 +53,6 @@ class Batch:
             invalid=[document.invalid for document in documents if document.invalid],
         )
 
-    @staticmethod
-    def empty(reread: Reread) -> Batch:
-        """Return a batch without rows."""
-        none = np.empty(0, np.int64)
-        return Batch(np.empty(0, np.uint8), none, none, none, 0, [], reread)
-
 
 @dataclass(frozen=True, eq=False)
 class Block:

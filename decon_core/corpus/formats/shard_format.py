@@ -58,7 +58,9 @@ class Part(ABC):
 
     def batch(self, source: Source) -> Batch:
         """Read all rows as one batch. Formats override this with something faster."""
-        return Batch.empty(partial(self.document, source=source)).with_rows(self.documents(source))
+        none, reread = np.empty(0, np.int64), partial(self.document, source=source)
+        empty = Batch(np.empty(0, np.uint8), none, none, none, 0, [], reread)
+        return empty.with_rows(self.documents(source))
 
     @abstractmethod
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
