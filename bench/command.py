@@ -87,7 +87,7 @@ _REPORT = """\
 Made by `python -m bench --report`. From tiles, ledgers and records to the whole database,
 without texts of the corpus, of which there is none; then every view, all of its rows. Peak memory
 is that of the process; workers that read tiles are gone when it gets there."""
-_RULES = ("decon", "ratcliff", "longest_match", "exact")
+_DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
 _LARGE_SHARD_BYTES = 1_000_000_000  # of text
@@ -212,8 +212,10 @@ class _Work:
             rate = n_bytes / 1e6 / stages["seconds"][name]
             page.ours.append(Line(name=what, mb_per_second=rate, seconds=stages["seconds"][name]))
         one = self._scan(page, job, 1, n_bytes)
-        all_rules = self._scan(page, {**job, "detectors": _RULES}, 1, n_bytes)
-        page.ratios.append((f"time with {', '.join(_RULES)} over decon alone", one / all_rules))
+        all_detectors = self._scan(page, {**job, "detectors": _DETECTORS}, 1, n_bytes)
+        page.ratios.append(
+            (f"time with {', '.join(_DETECTORS)} over decon alone", one / all_detectors)
+        )
         page.ratios.append(("two workers over one", self._scan(page, job, 2, n_bytes) / one))
         page.ratios.append((_CONTROL, self._two_alone(job, sum(stages["seconds"].values()))))
         page.ours += self._one_shard_lines(job, corpus, n_bytes)
@@ -290,7 +292,7 @@ class _Work:
         found = self._median("scan", {**job, "workers": workers}, "seconds", cores=workers)
         plural = f"{workers} workers" if workers > 1 else "1 worker"
         if "detectors" in job:
-            plural += f", {len(job['detectors'])} rules"
+            plural += f", {len(job['detectors'])} detectors"
         whole = Line(
             name=f"whole scan, {plural}",
             mb_per_second=n_bytes / 1e6 / found["seconds"],

@@ -32,7 +32,7 @@ from decon_assets.resources import Decon
 from decon_core.config.load import Config
 from decon_core.errors import DeconError, format_problems
 from decon_core.inventory import input_files, list_packs
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every requested run: the state of the files at that time

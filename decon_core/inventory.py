@@ -38,7 +38,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store, read_json, write_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 # Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md,
 # in SQLite or in batches in Postgres; one by one, Postgres takes more than three times as long.

@@ -107,8 +107,10 @@ MATCHES = pa.schema(
         _required("shard", pa.string(), "fingerprint of the shard"),
         _required("row", pa.int64(), "row of the document in the shard"),
         _field("doc_id", pa.string(), "the document's own id, if it has one"),
-        _required("detector", pa.string(), "the rule that found it"),
-        _required("detector_fingerprint", pa.string(), "of the rule's settings, and of frozen idf"),
+        _required("detector", pa.string(), "the detector that found it"),
+        _required(
+            "detector_fingerprint", pa.string(), "of the detector's settings, and of frozen idf"
+        ),
         _required("benchmark", pa.string(), "name of the benchmark"),
         _field("config", pa.string(), "part of the benchmark"),
         _required("split", pa.string(), "split of the item"),
@@ -122,7 +124,9 @@ MATCHES = pa.schema(
             "fingerprint and the canonical words of the spans",
         ),
         _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
-        _required("base_score", pa.float64(), "the rule's score; decon: before the length penalty"),
+        _required(
+            "base_score", pa.float64(), "the detector's score; decon: before the length penalty"
+        ),
         _field(
             "question_overlap",
             pa.float64(),
@@ -207,7 +211,7 @@ REMOVED = pa.schema(
             pa.string(),
             "leak, question only, license, control, no leak, unreadable, invalid_utf8",
         ),
-        _field("detector", pa.string(), "leak, question only: the rule that found it"),
+        _field("detector", pa.string(), "leak, question only: the detector that found it"),
         _field("benchmark", pa.string(), "leak, question only: name of the benchmark"),
         _field("split", pa.string(), "leak, question only: split of the item"),
         _field("instance_index", pa.int64(), "leak, question only: row of the item in its split"),
@@ -284,8 +288,8 @@ INDEXABILITY = pa.schema(
         _field("config", pa.string(), "part of the benchmark"),
         _required("split", pa.string(), "split of the item"),
         _required("instance_index", pa.int64(), "row of the item within its split"),
-        _required("rule", pa.string(), "one of the rules that the policy chooses"),
-        _required("is_visible", pa.bool_(), "whether the rule sees one of the item's records"),
+        _required("detector", pa.string(), "one of the detectors that the policy chooses"),
+        _required("is_visible", pa.bool_(), "whether the detector sees one of the item's records"),
         _field("reason", pa.string(), "why it sees none of them; null: it sees one"),
         _required("n_records", pa.int64(), "records of the item"),
         _field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),

@@ -32,24 +32,24 @@ SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks
 FROM documents_with_many_items LIMIT 20;
 
 -- 7. What if the threshold were another one? Every fifth step.
-SELECT rule, threshold, sum(n_leaked)::BIGINT AS n_leaked
+SELECT detector, threshold, sum(n_leaked)::BIGINT AS n_leaked
 FROM threshold_sweep WHERE threshold * 20 = round(threshold * 20)
-GROUP BY rule, threshold ORDER BY rule, threshold;
+GROUP BY detector, threshold ORDER BY detector, threshold;
 
 -- 8. What was nearly a leak? These decide whether a threshold is right.
-SELECT m.benchmark, m.detector AS rule, round(m.score, 3) AS score, m.source, m.shard_name, m.row,
+SELECT m.benchmark, m.detector, round(m.score, 3) AS score, m.source, m.shard_name, m.row,
        left(p.question, 60) AS question
 FROM matches m JOIN pairs p USING (pair) JOIN runs r ON true
 WHERE NOT m.is_contaminated AND m.score > (r.thresholds ->> m.detector)::DOUBLE - 0.05
 ORDER BY m.score DESC, m.source, m.shard_name, m.row LIMIT 20;
 
--- 9. Do the rules agree?
+-- 9. Do the detectors agree?
 FROM agreement;
 
--- 10. What can no rule see? Of these items nothing is known.
-SELECT benchmark, rule, n_items - n_visible AS n_unseen, round(1 - share, 4) AS share_unseen,
+-- 10. What can no detector see? Of these items nothing is known.
+SELECT benchmark, detector, n_items - n_visible AS n_unseen, round(1 - share, 4) AS share_unseen,
        most_common_reason
-FROM indexability_by_rule WHERE n_visible < n_items ORDER BY share_unseen DESC;
+FROM indexability_by_detector WHERE n_visible < n_items ORDER BY share_unseen DESC;
 
 -- 11. What did each mixture lose, and why? A document that holds several benchmarks is in each row.
 SELECT mixture, source, what, why, benchmark, n_documents, n_tokens

@@ -15,10 +15,11 @@ from dagster import DagsterInstance
 from hypothesis import HealthCheck, settings
 
 from decon_assets.assets.registration import Registration
-from decon_assets.runner.pipeline import Pipeline
+from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.config.load import load_config
 from decon_core.storage.store import Store, read_parquet
 from tests.compiled_kernels import compile_kernels
+from tests.finished_world import remove_finished_world
 from tests.first_runs import empty, run_or_copy
 
 # A property holds however long an example takes: the first one compiles kernels for half a minute,
@@ -36,6 +37,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         hasattr(session.config, "workerinput") or os.environ.get("NUMBA_DISABLE_JIT")
     ):
         compile_kernels()
+
+
+def pytest_sessionfinish() -> None:
+    remove_finished_world()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -135,13 +140,22 @@ class World:
         return pipeline.run(refreeze=refreeze, may_retire=may_retire)
 
     def start(self) -> Registration:
-        """Run for the first time, or copy what the same world's first run left in another test."""
+        """Run for the first time, or copy what the same world's first run left in another test.
+
+        A run that fails does so in the copy, too.
+        """
         self.write_config()
-        found: tuple[Registration, list[str]] = run_or_copy(
-            lambda: (self.run(), [*self.said]), [self.folder], self.instance
-        )
-        registered, self.said[:] = found
-        return registered
+        result, self.said[:] = run_or_copy(self._first_run, [self.folder], self.instance)
+        if isinstance(result, PipelineError):
+            raise result
+        return result
+
+    def _first_run(self) -> tuple[Registration | PipelineError, list[str]]:
+        try:
+            result: Registration | PipelineError = self.run()
+        except PipelineError as error:
+            result = error
+        return result, [*self.said]
 
     def policy_in_force(self) -> Any:
         return load_config(self.config_path).policy

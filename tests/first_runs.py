@@ -7,6 +7,7 @@ run does, or of code that it replaces before, calls `World.run` itself.
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import sqlite3
@@ -68,12 +69,15 @@ def run_command(folder: Path) -> None:
     def run() -> int:
         return main(["run", "--config", str(folder / "decon.toml")])
 
-    assert run_or_copy(run, [folder, Path(os.environ["DAGSTER_HOME"])]) == 0
+    home = os.environ["DAGSTER_HOME"]
+    with DagsterInstance.from_config(home) as instance:
+        in_memory = instance if instance.is_ephemeral else None
+    assert run_or_copy(run, [folder, Path(home)], in_memory) == 0
 
 
 def run_or_copy(run: Any, folders: list[Path], instance: DagsterInstance | None = None) -> Any:
     """The result of a run that changes folders and a history in memory, made or copied."""
-    key = _digest(folders)
+    key = _digest(folders) + ("" if instance is None else "-in-memory")
     if instance is not None and instance.get_runs(limit=1):
         raise AssertionError("this is not the first run of the history")
     kept = _KEPT.get(key)
@@ -118,9 +122,18 @@ def _copied(source: sqlite3.Connection, target: sqlite3.Connection) -> sqlite3.C
 
 
 def _forget() -> None:
-    """Empty the caches of the product: another world stands where the last one stood."""
+    """Empty the caches that depend on files, and those that hold that something was done once.
+
+    Another world stands where the last one stood. Patterns, models and templates stay as they are.
+    """
     for name, module in [*sys.modules.items()]:
         if name.startswith(("decon_core", "decon_assets")):
             for value in [*vars(module).values()]:
-                if hasattr(value, "cache_clear") and getattr(value, "__module__", "") == name:
+                if hasattr(value, "cache_clear") and _is_of_files(value):
                     value.cache_clear()
+
+
+def _is_of_files(cached: Any) -> bool:
+    signature = inspect.signature(cached)
+    takes = {str(one.annotation) for one in signature.parameters.values()}
+    return bool({"Path", "str"} & takes) or signature.return_annotation in (None, "None")

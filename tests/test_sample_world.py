@@ -23,9 +23,9 @@ from decon_core.config.load import load_config
 from decon_core.inventory import blender_of
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import verify
-from decon_core.quality.truth import compare
 from decon_core.report.score_gap.account import score_gap
 from decon_core.report.score_gap.page import line
+from decon_core.report.truth import compare
 from decon_core.storage.store import Store, read_json
 
 DATA = Path(__file__).parents[1] / "data"

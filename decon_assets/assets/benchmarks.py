@@ -31,11 +31,10 @@ from decon_core.plan import (
     needs_snapshot,
     outdated_in_snapshot,
 )
-from decon_core.quality.requirements import required_shortfalls
-from decon_core.quality.visibility import visibilities
+from decon_core.quality.visibility import required_shortfalls, visibilities
 from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 GROUP = "benchmarks"
 

@@ -31,7 +31,7 @@ def inspect_canaries(config: Config, store: Store) -> AssetCheckResult:
     if versions and not canaries.planted:
         found = "no item that any detector can find"
         problems.append(Problem("all benchmarks", found, "at least one item"))
-    blind = [{"benchmark": name, "rule": detector} for name, detector in canaries.blind]
+    blind = [{"benchmark": name, "detector": detector} for name, detector in canaries.blind]
     return result_of(
         problems,
         planted=len(canaries.planted),

@@ -56,15 +56,15 @@ def _rate_row(row: Mapping[str, Any], at: int, most: float) -> list[str]:
 def scores(bins: Sequence[Mapping[str, Any]], thresholds: Mapping[str, float]) -> MetadataValue:
     """Plot a histogram of match scores for each detector, with its threshold; leaks are red.
 
-    Bins have `rule` (the detector), `score_from`, `n_matches` and `n_contaminated`.
+    Bins have `detector`, `score_from`, `n_matches` and `n_contaminated`.
     """
-    detectors = [name for name in thresholds if any(one["rule"] == name for one in bins)]
+    detectors = [name for name in thresholds if any(one["detector"] == name for one in bins)]
     if not detectors:
         return MetadataValue.md("*no matches*")
     parts: list[str] = []
     for number, name in enumerate(detectors):
         of_detector = sorted(
-            (one for one in bins if one["rule"] == name), key=lambda one: one["score_from"]
+            (one for one in bins if one["detector"] == name), key=lambda one: one["score_from"]
         )
         top = _TOP + number * (_HEIGHT + _FOOT + _TOP)
         parts += _histogram(name, of_detector, thresholds[name], top)

@@ -66,7 +66,7 @@ from decon_core.report.tables import TABLES
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import BLENDED, RECORDS, REMOVED
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 GROUP = "products"
 
@@ -391,7 +391,7 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
 def report_page(context: AssetExecutionContext, _: Config, store: Store) -> Metadata:
     """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page
-    from decon_core.report.publish.files import CARD, SUMMARY, write_published
+    from decon_core.report.publish.card import CARD, SUMMARY, write_published
     from decon_core.report.publish.summary import summary_of
 
     folder = store.report.parent

@@ -42,7 +42,7 @@ from decon_core.scan.tiles import (
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 GROUP = "scan"
 

@@ -98,7 +98,7 @@ def plant_and_scan(context: OpExecutionContext, decon: Decon, config: ScorecardC
             AssetMaterialization(
                 "scorecard",
                 metadata={
-                    "rules": _totals(card.marks),
+                    "detectors": _totals(card.marks),
                     "recall": MetadataValue.md(recall_table(card.marks, has_intervals=False)),
                     "plot": MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
                     "planted": card.corpus.n_documents - card.corpus.n_background,
@@ -118,7 +118,7 @@ def _totals(marks: "Marks") -> MetadataValue:
     return preview(
         [
             {
-                "rule": row["rule"],
+                "detector": row["detector"],
                 "recall": row["recall"],
                 "precision": row["precision"],
                 "false alarms": f"{row['n_false_alarms']} of {row['n_negatives']}",

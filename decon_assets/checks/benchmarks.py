@@ -11,8 +11,8 @@ from decon_core.errors import Problem
 from decon_core.index.idf import outdated_members
 from decon_core.index.parts import has_part, index_fingerprint, open_part
 from decon_core.inventory import benchmarks_of
-from decon_core.quality.requirements import shortfalls, visibilities_of
 from decon_core.quality.store_faults import changed_faults_of_records
+from decon_core.quality.visibility import shortfalls, visibilities_of
 
 
 @asset_check(asset=records, blocking=True)

@@ -17,7 +17,7 @@ from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report
 from decon_core.scan.tiles import gaps_of, scan_fingerprint
 from decon_core.storage.store import Store, read_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 
 @asset_check(asset=mixture, blocking=True)

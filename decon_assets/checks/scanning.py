@@ -7,7 +7,7 @@ from decon_assets.assets.inspections import inspect_canaries, inspect_ledgers
 from decon_assets.assets.scanning import scan
 from decon_assets.resources import Decon
 from decon_core.inventory import list_packs
-from decon_core.quality.store_faults import changed_invalid_rows, changed_unread_rows
+from decon_core.quality.store_faults import changed_rows
 from decon_core.scan.tiles import scan_fingerprint
 
 
@@ -33,7 +33,7 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
     """
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
-        inspection = changed_unread_rows(store, list_packs(store), fingerprint)
+        inspection = changed_rows(store, list_packs(store), fingerprint, what="rows")
         return result_of_inspection(inspection, is_warning=config.policy.unreadable == "drop")
 
 
@@ -42,5 +42,5 @@ def text_is_utf8(decon: Decon) -> AssetCheckResult:
     """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
-        inspection = changed_invalid_rows(store, list_packs(store), fingerprint)
+        inspection = changed_rows(store, list_packs(store), fingerprint, what="utf8")
         return result_of_inspection(inspection, is_warning=config.policy.invalid_utf8 != "block")

@@ -13,7 +13,7 @@ from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.partitions import MOST_CELLS
 from decon_core.config.load import load_config
 from decon_core.errors import ConfigError, Problem
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
 

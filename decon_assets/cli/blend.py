@@ -24,7 +24,7 @@ from decon_core.inventory import blender_of
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import read_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 blend_group = command_group()
 

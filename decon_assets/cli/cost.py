@@ -23,7 +23,7 @@ from decon_core.inventory import (
 )
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 Choose = Callable[[str, Collection[str]], set[str]]
 _Missing = Mapping[str, Sequence[tuple[str, Shard]]]  # by benchmark: packs, and shards to read

@@ -10,7 +10,7 @@ from typing import TypeVar
 from decon_assets.cli.terminal.output import say, warn
 from decon_assets.runner.active_run import active_run
 from decon_core.errors import ConfigError, Problem, format_problems
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 Product = TypeVar("Product")
 

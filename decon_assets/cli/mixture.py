@@ -22,7 +22,7 @@ from decon_core.mixtures.verify import MixtureVerification, verify
 from decon_core.scan.tiles import refused
 from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import read_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 mixture_group = command_group()
 

@@ -23,11 +23,11 @@ from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
-    from decon_core.quality.truth import BenchmarkScore, PhenomenonScore
+    from decon_core.report.truth import BenchmarkScore, PhenomenonScore
 
 _NAME = "decon-assets"
 _BENCHMARK_LEGEND = """\
@@ -155,7 +155,7 @@ def demo(
     Examples:
       decon-assets demo --config data/decon.toml
     """
-    from decon_core.quality.truth import compare
+    from decon_core.report.truth import compare
 
     started = time.monotonic()
     truth = truth or config.parent / "truth.jsonl"

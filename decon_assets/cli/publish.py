@@ -43,8 +43,7 @@ def card(
     Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still
     building it, 2 an input is wrong.
     """
-    from decon_core.report.publish.card import card_from
-    from decon_core.report.publish.files import CARD, SUMMARY, write_published
+    from decon_core.report.publish.card import CARD, SUMMARY, card_from, write_published
 
     summary = _summary(report, config)
     if not report and not is_report_current(load_config(config)):
@@ -181,7 +180,7 @@ _HEADS = (
 
 
 def _row(case: Case) -> Sequence[object]:
-    from decon_core.wording.counts import percent
+    from decon_core.wording import percent
 
     has_numbers = case.n_leaked is not None
     return (
@@ -207,6 +206,6 @@ def _as_json(cases: Sequence[Case], limits: Limits, summary: Summary) -> dict[st
         "cases": [{**asdict(case), "is_passed": case.is_passed} for case in cases],
         "report": {
             name: summary[name]
-            for name in ("made_by", "state", "scan_fingerprint", "rules", "is_complete")
+            for name in ("made_by", "state", "scan_fingerprint", "detectors", "is_complete")
         },
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from decon_assets.cli.options import argument, option, repeatable
 from decon_assets.cli.terminal.output import say, warn
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")
 

@@ -22,7 +22,7 @@ from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detectors as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.errors import InputError, Problem, format_problems
-from decon_core.wording.counts import counted, have, hold, size
+from decon_core.wording import counted, have, hold, size
 
 if TYPE_CHECKING:
     from decon_core.decisions.verdicts import Verdicts
@@ -183,7 +183,7 @@ def detectors_in(text: str) -> tuple[str, ...]:
 
 def _say_table(outcome: Outcome) -> None:
     """Print leaked items per benchmark, by each detector and by all, and question-only items."""
-    detectors = [*outcome.benchmarks[0].n_items_by_rule] if outcome.benchmarks else []
+    detectors = [*outcome.benchmarks[0].n_items_by_detector] if outcome.benchmarks else []
     if len(detectors) < 2:
         detectors = []
     by_detector = (*detectors, "all of them") if detectors else ()
@@ -194,7 +194,7 @@ def _say_table(outcome: Outcome) -> None:
                 count.benchmark,
                 count.n_items,
                 count.n_leaked_items,
-                *(count.n_items_by_rule[name] for name in detectors),
+                *(count.n_items_by_detector[name] for name in detectors),
                 *([count.n_items_by_all] if detectors else []),
                 count.n_question_only_items,
                 count.n_leaks,

@@ -157,7 +157,7 @@ def _say_marks(marks: Marks) -> None:
         ),
         [
             (
-                row["rule"],
+                row["detector"],
                 _percent(row["recall"]),
                 _percent(row["precision"]),
                 row["average_precision"],
@@ -177,7 +177,7 @@ def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[obj
     for row in table.iter_rows(named=True):
         key = tuple(row[name] for name in keys)
         rows.setdefault(key, [row["n"]]).append(_percent(row[share]))
-        if registry.get(row["rule"]).finds_question_only:
+        if registry.get(row["detector"]).finds_question_only:
             question_only[key] = _percent(row["n_question_only"] / row["n"])
     return [(*key, *cells, question_only.get(key)) for key, cells in rows.items()]
 

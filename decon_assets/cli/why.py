@@ -16,7 +16,7 @@ from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.errors import Problem
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance

@@ -15,7 +15,6 @@ from typing import Any
 import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
 
-from decon_assets.instance.sqlite_history import make_history, needs_history, storage_settings
 from decon_core.storage.store import atomic_path
 
 HOME_VARIABLE = "DAGSTER_HOME"
@@ -77,6 +76,9 @@ def ensure_home(home: Path) -> Path:
 
 def ensure_history(home: Path) -> None:
     """Create the history of a home if there is none, or if its creation was interrupted."""
+    # Imported late: it loads SQLAlchemy, which the code location does not need.
+    from decon_assets.instance.sqlite_history import make_history, needs_history, storage_settings
+
     if storage_settings(home) != {} or not needs_history(home):
         return  # in a storage of its own, unreadable settings, or complete
     with _locked(home):

@@ -19,7 +19,7 @@ from decon_core.benchmarks.recipe import HubSource
 from decon_core.errors import Problem, RecipeError, RecordError
 from decon_core.storage.compression import COMPRESSIONS, DAMAGE, open_bytes
 from decon_core.storage.paths import RemotePath, naming_unreachable
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _BOM = b"\xef\xbb\xbf"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from decon_core.mixtures.card import size_of
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 Value = Mapping[str, Any]
 

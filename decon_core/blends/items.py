@@ -16,7 +16,7 @@ from decon_core.config.blends import Contamination
 from decon_core.errors import ConfigError, Problem
 from decon_core.seeding import numbers, shuffled
 from decon_core.storage.store import Store
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _COLUMNS = [
     *("benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct"),

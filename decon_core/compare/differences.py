@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,27 +39,29 @@ def compare(first: Path, second: Path, *, most: int) -> Comparison:
         raise InputError(Problem(str(second), "the same file as the first", "another report"))
     with duckdb.connect() as connection:
         for name, report in (("one", first), ("two", second)):
-            connection.execute(f"ATTACH '{_quoted(report)}' AS {name} (READ_ONLY)")
+            quoted = str(report).replace("'", "''")
+            connection.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         connection.execute(_SCRIPT.read_text(encoding="utf-8"))
-        return _comparison(connection, most)
-
-
-def _comparison(connection: duckdb.DuckDBPyConnection, most: int) -> Comparison:
-    n_calls = _counts(connection, "SELECT kind, count(*) FROM calls GROUP BY kind")
-    shards = "SELECT standing, count(*) FROM shard_pairs GROUP BY standing"
-    comparison: Comparison = {
-        "schema": SCHEMA,
-        "settings": _settings(connection),
-        "benchmarks": rows_of(connection, "FROM rates"),
-        "n_shards": _counts(connection, shards),
-        "shards": rows_of(connection, _QUERIES["shards"], [most]),
-        "n_calls": n_calls,
-        "calls": {kind: rows_of(connection, _QUERIES["calls"], [kind, most]) for kind in KINDS},
-        "not_comparable": rows_of(connection, _QUERIES["not_comparable"]),
-        "statuses": rows_of(connection, _QUERIES["statuses"]),
-        "items": rows_of(connection, _QUERIES["items"], [most]),
-    }
+        rows = partial(_rows, connection)
+        comparison: Comparison = {
+            "schema": SCHEMA,
+            "settings": _settings(connection),
+            "benchmarks": rows("rates"),
+            "n_shards": {row["standing"]: row["n"] for row in rows("n_shards")},
+            "shards": rows("shards", most),
+            "n_calls": {row["kind"]: row["n"] for row in rows("n_calls")},
+            "calls": {kind: rows("calls", kind, most) for kind in KINDS},
+            "not_comparable": rows("not_comparable"),
+            "statuses": rows("statuses"),
+            "items": rows("items", most),
+        }
     return {**comparison, "is_same": _is_same(comparison)}
+
+
+def _rows(
+    connection: duckdb.DuckDBPyConnection, query: str, *values: object
+) -> list[dict[str, Any]]:
+    return rows_of(connection, _QUERIES[query], values)
 
 
 def _is_same(comparison: Comparison) -> bool:
@@ -73,12 +76,9 @@ def _is_same(comparison: Comparison) -> bool:
 
 def _is_same_benchmark(one: dict[str, Any]) -> bool:
     """Compare version and number of items, if both reports have them."""
-    known = (
-        (one[f"{name}_of_first"], one[f"{name}_of_second"])
-        for name in ("version", "n_items")
-        if one[f"{name}_of_first"] is not None and one[f"{name}_of_second"] is not None
-    )
-    return one["is_in_first"] == one["is_in_second"] and all(a == b for a, b in known)
+    pairs = [(one[f"{name}_of_first"], one[f"{name}_of_second"]) for name in ("version", "n_items")]
+    is_same = all(first == second for first, second in pairs if None not in (first, second))
+    return is_same and one["is_in_first"] == one["is_in_second"]
 
 
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
@@ -104,22 +104,10 @@ def _run(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, Any]:
 
 def _flat(run: dict[str, Any]) -> dict[str, Any]:
     """Flatten a run's settings to one dotted name per value."""
-    thresholds = {f"threshold of {name}": value for name, value in run.pop("thresholds").items()}
-    policy = run.pop("policy")
-    if isinstance(policy, dict):
-        by_benchmark = {
-            f"policy.benchmark.{benchmark}.{name}": value
-            for benchmark, table in (policy.pop("benchmark", None) or {}).items()
-            for name, value in table.items()
-        }
-        general = {f"policy.{name}": value for name, value in policy.items()}
-        return run | general | by_benchmark | thresholds
-    return run | {"policy": policy} | thresholds
-
-
-def _counts(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, int]:
-    return dict(sorted(connection.execute(query).fetchall()))
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
+    policy, thresholds = run.pop("policy"), run.pop("thresholds")
+    run |= {f"threshold of {name}": value for name, value in thresholds.items()}
+    if not isinstance(policy, dict):
+        return run | {"policy": policy}
+    for benchmark, table in (policy.pop("benchmark", None) or {}).items():
+        run |= {f"policy.benchmark.{benchmark}.{name}": value for name, value in table.items()}
+    return run | {f"policy.{name}": value for name, value in policy.items()}

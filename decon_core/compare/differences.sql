@@ -101,7 +101,7 @@ WITH joined AS (
     SELECT number, row, benchmark, split, instance_index,
            coalesce(a.doc_id, b.doc_id) AS doc_id,
            a.score AS score_of_first, b.score AS score_of_second,
-           a.rules AS rules_of_first, b.rules AS rules_of_second,
+           a.detectors AS detectors_of_first, b.detectors AS detectors_of_second,
            a.verdict AS verdict_of_first, b.verdict AS verdict_of_second,
            coalesce(a.is_contaminated, false) AS is_in_first,
            coalesce(b.is_contaminated, false) AS is_in_second,
@@ -138,7 +138,7 @@ SELECT *,
             WHEN NOT is_in_second THEN 'only in first'
             WHEN NOT is_in_first THEN 'only in second'
             WHEN abs(score_of_first - score_of_second) > 1e-9
-              OR rules_of_first IS DISTINCT FROM rules_of_second
+              OR detectors_of_first IS DISTINCT FROM detectors_of_second
               OR verdict_of_first IS DISTINCT FROM verdict_of_second THEN 'changed'
             ELSE 'same' END AS kind
 FROM placed;

@@ -1,8 +1,17 @@
 -- The rows of a comparison, from the tables of differences.sql.
 
+-- name: rates
+FROM rates
+
+-- name: n_shards
+SELECT standing, count(*) AS n FROM shard_pairs GROUP BY standing ORDER BY standing
+
+-- name: n_calls
+SELECT kind, count(*) AS n FROM calls GROUP BY kind ORDER BY kind
+
 -- name: calls
 SELECT source, shard_name, row, doc_id, benchmark, split, instance_index,
-       score_of_first, score_of_second, rules_of_first, rules_of_second,
+       score_of_first, score_of_second, detectors_of_first, detectors_of_second,
        verdict_of_first, verdict_of_second, class_of_first, class_of_second
 FROM calls WHERE kind = ?
 ORDER BY source, shard_name, row, benchmark, split, instance_index LIMIT ?

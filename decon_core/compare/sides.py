@@ -18,7 +18,7 @@ from decon_core.inventory import benchmarks_of, list_packs, stale_benchmarks, ve
 from decon_core.mixtures.build import Builder
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches
-from decon_core.scan.tiles import Gap, gaps_of, missing_tiles, scan_fingerprint
+from decon_core.scan.tiles import gaps_of, missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
 _NO_TEXTS = Showing(snippets=False)
@@ -55,10 +55,9 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     policy = policy_in(other, like=config.policy)
     builder, notes = _scanned(config, Store(config.store))
     if not builder.packs:
-        expected = "a scanned corpus"
-        raise MissingError(Problem(str(config_path), "no pack", expected, "`decon-assets run`"))
-    problems = [*unknown_benchmarks(policy, benchmarks_of(config))]
-    if problems:
+        where, remedy = str(config_path), "`decon-assets run`"
+        raise MissingError(Problem(where, "no pack", "a scanned corpus", remedy))
+    if problems := [*unknown_benchmarks(policy, benchmarks_of(config))]:
         raise ConfigError(problems)
     _require_same_scan(builder, policy, other)
     gaps = gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
@@ -69,7 +68,11 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     if policy == config.policy:
         notes.append(f"{other} changes no setting of the policy of {config_path}")
     for one, work in zip((config.policy, policy), works, strict=True):
-        _judge(replace(builder, policy=one), work, gaps)
+        reader, packs = replace(builder, policy=one).reader, builder.packs
+        run = run_table(reader, _NO_TEXTS, "", gaps)
+        matches = write_matches(reader, packs, work.with_suffix(".matches"), gaps)
+        tables = {**small_tables(reader, packs, gaps), "runs": run}
+        write_database(work, tables, {"matches": matches})
     return notes
 
 
@@ -83,7 +86,6 @@ def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
     packs = tuple(list_packs(store))
     n_shards = sum(len(pack.shards) for pack in packs)
     for name in benchmarks_of(config):
-        why = ""
         if not store.current_records(name).is_file():
             why = "not normalized yet"
         elif name in stale:
@@ -93,17 +95,14 @@ def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
             n_missing = len(missing_tiles(store, packs, [version], scan))
             if has_part(store, version, index) and n_missing < n_shards:
                 versions.append(version)
-            else:
-                why = "not scanned yet"
-        if why:
-            notes.append(f"left out: benchmark {name}: {why}; `decon-assets run`")
+                continue
+            why = "not scanned yet"
+        notes.append(f"left out: benchmark {name}: {why}; `decon-assets run`")
     if not versions:
-        problem = Problem(str(config.path), "no scanned benchmark", "at least one")
-        raise MissingError(replace(problem, remedy="`decon-assets run`"))
-    verdicts = verdicts_of(config)
-    return Builder(
-        store, packs, tuple(versions), config.policy, config.mixtures, verdicts=verdicts
-    ), notes
+        found, remedy = "no scanned benchmark", "`decon-assets run`"
+        raise MissingError(Problem(str(config.path), found, "at least one", remedy))
+    inputs = (tuple(versions), config.policy, config.mixtures)
+    return Builder(store, packs, *inputs, verdicts=verdicts_of(config)), notes
 
 
 def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
@@ -125,10 +124,3 @@ def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:
             "compare the two configurations",
         )
     )
-
-
-def _judge(builder: Builder, database: Path, gaps: Sequence[Gap]) -> None:
-    reader, packs = builder.reader, builder.packs
-    tables = {**small_tables(reader, packs, gaps), "runs": run_table(reader, _NO_TEXTS, "", gaps)}
-    matches = write_matches(reader, packs, database.with_suffix(".matches"), gaps)
-    write_database(database, tables, {"matches": matches})

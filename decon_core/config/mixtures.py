@@ -27,7 +27,7 @@ from decon_core.config.settings import (
 )
 from decon_core.config.verdicts import LEAK
 from decon_core.errors import Problem
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]

@@ -22,7 +22,7 @@ from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats import format_of
 from decon_core.errors import Problem
 from decon_core.storage.compression import DAMAGE
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 Row = Mapping[str, Any]
 

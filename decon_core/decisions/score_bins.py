@@ -27,8 +27,8 @@ def score_bins(
     entries = [table for _, _, table in reader.iter_entries(packs, versions)]
     frame = pl.DataFrame(pa.concat_tables([ENTRIES.empty_table(), *entries]))
     number = (pl.col("score") * _BINS + TOLERANCE).floor().clip(upper_bound=_BINS - 1)
-    grouped = frame.group_by(pl.col("detector").alias("rule"), (number / _BINS).alias("score_from"))
+    grouped = frame.group_by("detector", (number / _BINS).alias("score_from"))
     bins = grouped.agg(
         pl.len().alias("n_matches"), pl.col("is_contaminated").sum().alias("n_contaminated")
     )
-    return bins.sort("rule", "score_from").to_dicts()
+    return bins.sort("detector", "score_from").to_dicts()

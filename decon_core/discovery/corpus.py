@@ -27,7 +27,7 @@ from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
 from decon_core.storage.paths import files_at, is_hidden, is_url
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True)

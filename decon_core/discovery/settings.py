@@ -12,7 +12,7 @@ from textwrap import wrap
 from decon_core.config.schema import SCHEMA_PATH
 from decon_core.corpus.shapes import as_setting, fields_read, in_reading_order, in_toml, left_out
 from decon_core.discovery.corpus import SourceFinding
-from decon_core.wording.counts import counted, size
+from decon_core.wording import counted, size
 
 _CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be added
 _BENCHMARKS_EXPECTED = 20

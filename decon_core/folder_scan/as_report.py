@@ -24,7 +24,7 @@ from decon_core.folder_scan.results import (
     SUMMARY_FILE,
 )
 from decon_core.report.database import write_database
-from decon_core.report.rows import ONLY_SOURCE, filled, table_of
+from decon_core.report.tables import ONLY_SOURCE, filled, table_of
 from decon_core.storage.store import read_plain_json
 
 _FILES = (MATCHES_FILE, LEDGER_FILE, INDEXABILITY_FILE, SUMMARY_FILE)

@@ -34,11 +34,11 @@ from decon_core.decisions.verdicts import Verdicts
 from decon_core.errors import Problem
 from decon_core.folder_scan.corpus import UnreadNames
 from decon_core.mixtures.clean_evals import LeakedItems
-from decon_core.report.rows import ONLY_SOURCE
+from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.paths import parse_path
 from decon_core.storage.store import Store, atomic_path, read_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
@@ -65,7 +65,7 @@ class BenchmarkCount:
     n_documents: int = 0  # with a leak
     n_question_only_items: int = 0  # not leaked anywhere, but question-only somewhere
     n_question_only_documents: int = 0  # with a question of it, and no leak of any benchmark
-    n_items_by_rule: dict[str, int] = field(default_factory=dict)  # leaked items by detector
+    n_items_by_detector: dict[str, int] = field(default_factory=dict)  # leaked items by detector
     n_items_by_all: int = 0  # leaked by every detector
 
 
@@ -271,7 +271,7 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
         one.benchmark: BenchmarkCount(
             n_items=one.n_items,
             n_records=one.n_records,
-            n_items_by_rule=dict.fromkeys(detectors, 0),
+            n_items_by_detector=dict.fromkeys(detectors, 0),
             **found.get(one.benchmark, {"benchmark": one.benchmark}),
         )
         for one in scanned.versions
@@ -280,7 +280,7 @@ def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome)
         count = counts[row["benchmark"]]
         count.n_items_by_all += row["n"] if len(row["detectors"]) == len(detectors) else 0
         for detector in row["detectors"]:
-            count.n_items_by_rule[detector] += row["n"]
+            count.n_items_by_detector[detector] += row["n"]
     outcome.benchmarks = [*counts.values()]
     outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
 

@@ -49,13 +49,13 @@ from decon_core.interop.decon_jsonl import write_report
 from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
 from decon_core.quality.integrity import remove_damaged
 from decon_core.quality.visibility import indexability
-from decon_core.report.rows import ONLY_SOURCE
+from decon_core.report.tables import ONLY_SOURCE
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.store import Store, atomic_path, write_parquet, write_plain_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +202,7 @@ def _scan_folder(
         n_bytes_skipped=corpus.n_bytes_of_others,
         n_set_aside=corpus.n_set_aside,
         n_common=_write_common(out, scanned),
-        n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["rule"].to_pylist()),
+        n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
     )
     leaked = write_matches(out, scanned, outcome)
     _write_optional(request, scanned, outcome, leaked)

@@ -24,7 +24,7 @@ from decon_core.index.ngram_counts import KINDS, Counted, Counts, gram_sizes, no
 from decon_core.schemas import FREQUENCIES
 from decon_core.storage.store import Array, Store, map_arrays, read_json, write_arrays, write_json
 from decon_core.text.tokenizers import load_tokenizer
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.interop.lines import Line, LineError, match_row, pair_texts, parse_marks, read_line
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
-from decon_core.report.rows import ONLY_SOURCE, table_of
-from decon_core.report.tables import TABLES
+from decon_core.report.tables import ONLY_SOURCE, TABLES, table_of
 from decon_core.storage.store import read_json
 
 MADE_BY = "reference implementation: only what leaked is known"
@@ -156,7 +155,7 @@ class _Gathered:
         pair = self._pairs.get(match["pair"])
         if pair is None:
             same = {name: match[name] for name in _OF_MATCH}
-            calls = {"rules": "decon", "is_by_score": True, "is_contaminated": True}
+            calls = {"detectors": "decon", "is_by_score": True, "is_contaminated": True}
             counts = {"n_matches": 0, "score": -1.0, "documents": set()}
             pair = {**pair_texts(line, marked), **same, **calls, **counts}
             self._pairs[match["pair"]] = pair

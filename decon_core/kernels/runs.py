@@ -2,7 +2,7 @@
 
 All results are exact. The common case (few shared n-grams) follows each hit. In repetitive text the
 number of hits grows with the product of the lengths; there a suffix automaton of one side is used,
-with work that grows with the sum. Reference implementations: `tests/oracle/rules.py`.
+with work that grows with the sum. Reference implementations: `tests/oracle/other_detectors.py`.
 """
 
 from __future__ import annotations

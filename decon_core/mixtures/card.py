@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from decon_core.storage.store import read_parquet
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 CARD = "README.md"
 DATA = "data"  # folder in a pack that holds only documents

@@ -137,13 +137,13 @@ def write_clean_evals(
         draft.mkdir(parents=True)
         benchmarks = {
             version.benchmark: {
-                "rules": policy.for_benchmark(version.benchmark).thresholds,
+                "detectors": policy.for_benchmark(version.benchmark).thresholds,
                 **_write_records(draft, store, version, leaked),
             }
             for version in versions
         }
         manifest = {
-            "rules": policy.thresholds,
+            "detectors": policy.thresholds,
             **unseen,
             "benchmarks": benchmarks,
             FILES: hashes_below(draft),
@@ -234,7 +234,7 @@ def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
         files = hashes_below(draft)
         manifest = {
             "fingerprint": _fingerprint(builder, version),
-            "rules": builder.policy.for_benchmark(version.benchmark).thresholds,
+            "detectors": builder.policy.for_benchmark(version.benchmark).thresholds,
             "n_unreadable_rows": n_unreadable,
             **written,
             "sizes": {name: (draft / name).stat().st_size for name in files},

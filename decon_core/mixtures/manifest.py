@@ -24,7 +24,7 @@ from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, read_json, read_parquet
 from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 MANIFEST = "_manifest.json"  # of mixtures and blends
 REMOVED_FILE = "_removed.parquet"  # of a mixture

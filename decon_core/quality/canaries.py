@@ -24,18 +24,17 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, shard_at
-from decon_core.decisions.leaks import entries_of
-from decon_core.decisions.verdicts import NO_VERDICTS
+from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.quality.visibility import indexability
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.compression import create
-from decon_core.storage.store import Store, draft_folder, read_parquet
+from decon_core.storage.store import Store, draft_folder
 
 # Canaries per benchmark and detector. One could be found by luck; more add little.
-PER_RULE = 2
+PER_DETECTOR = 2
 
 _LINES, _TABLE = "canaries.jsonl.zst", "canaries.parquet"
 _SHARED = ("records", "idf", "index", "search")  # folders of the store that a scan reads
@@ -51,7 +50,7 @@ class Canary(NamedTuple):
     """An item, and the detector that must find it."""
 
     benchmark: str
-    rule: str
+    detector: str
     split: str
     instance_index: int
 
@@ -76,16 +75,16 @@ def run_canaries(
     canaries, blind = _choose(store, whole, policy)
     if not canaries:
         return CanaryResult((), blind, 0, tuple(broken))
+    lost: list[Problem] = []
     with draft_folder(store.drafts, "canaries") as folder:
         documents = list(_documents(store, whole, canaries))
         pack = _write_pack(folder / "shards", documents)
         scratch = _linked_store(store, folder / "store")
         scan_packs(scratch, [pack], whole, policy, workers=workers)
-        lost = [
-            problem
-            for shard in pack.shards
-            for problem in _lost(store, scratch, shard, whole, policy, canaries)
-        ]
+        reader = MatchReader(scratch, tuple(whole), policy, scan_fingerprint(store, policy))
+        for shard in pack.shards:
+            entries = reader.entries(shard, whole, source=pack.source.name)
+            lost += _lost(entries, shard, canaries)
     return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
 
 
@@ -108,15 +107,14 @@ def _choose(
     }
     table = indexability(store, versions, policy)
     for row in table.filter(table["is_visible"]).select(Canary._fields).to_pylist():
-        seen[row["benchmark"], row["rule"]].append(Canary(**row))
-    chosen = [one for found in seen.values() for one in sorted(found, key=_draw_key)[:PER_RULE]]
+        seen[row["benchmark"], row["detector"]].append(Canary(**row))
+
+    def draw(canary: Canary) -> bytes:  # by the item alone, so that most detectors get the same
+        item = f"{canary.benchmark}\n{canary.split}\n{canary.instance_index}"
+        return sha256(item.encode()).digest()
+
+    chosen = [one for found in seen.values() for one in sorted(found, key=draw)[:PER_DETECTOR]]
     return tuple(sorted(chosen)), tuple(sorted(key for key, found in seen.items() if not found))
-
-
-def _draw_key(canary: Canary) -> bytes:
-    """Return a sort key of the item alone, so that most detectors get the same items."""
-    item = f"{canary.benchmark}\n{canary.split}\n{canary.instance_index}"
-    return sha256(item.encode()).digest()
 
 
 def _documents(
@@ -160,21 +158,8 @@ def _linked_store(store: Store, root: Path) -> Store:
     return Store(root)
 
 
-def _lost(
-    store: Store,
-    scratch: Store,
-    shard: Shard,
-    versions: Sequence[Version],
-    policy: Policy,
-    canaries: Sequence[Canary],
-) -> Iterator[Problem]:
+def _lost(entries: pa.Table, shard: Shard, canaries: Sequence[Canary]) -> Iterator[Problem]:
     """Yield the canaries whose best match in a shard is not a leak."""
-    scan = scan_fingerprint(store, policy)
-    tiles = (
-        (version, read_parquet(scratch.tile(scan, shard.fingerprint, version.fingerprint)))
-        for version in versions
-    )
-    entries = entries_of(store, tiles, policy, scan, source=shard.source, verdicts=NO_VERDICTS)
     best: dict[tuple[object, ...], tuple[bool, float]] = {}
     for entry in entries.to_pylist():
         item = entry["benchmark"], entry["detector"], entry["split"], entry["instance_index"]
@@ -183,7 +168,7 @@ def _lost(
     for canary in canaries:
         is_leak, score = best.get(canary, (False, None))
         if not is_leak:
-            where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.rule}"
+            where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.detector}"
             text = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
             expected = f"the planted item ({shard.name.partition('.')[2]})"
             yield Problem(where, text, expected, _REMEDY)

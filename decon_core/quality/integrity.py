@@ -7,6 +7,7 @@ mixture, have theirs in the manifest of their folder.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from decon_core.corpus.packs import hash_file
@@ -58,28 +59,19 @@ def to_remove(store: Store, damaged_files: Iterable[Path]) -> list[Path]:
 
 
 def _removed_with(store: Store, path: Path) -> list[Path]:
-    """Return what to remove so that a file is rebuilt."""
     kind, *rest = path.relative_to(store.root).parts
     if kind in _WITH_MANIFEST and path.name != CARD:
         depth, _ = _WITH_MANIFEST[kind]
         return [store.root.joinpath(kind, *rest[:depth])]
     if kind == "common":
         return [path, store.current_common]
-    if kind == "idf" and _can_be_counted_again(store, path):
-        return [store.current_snapshot]  # a first freeze then replaces the damaged file
+    if kind == "idf":
+        # Only if the current records give the same counts: else weights would change silently,
+        # which only `--refreeze` may do.
+        with suppress(DeconError):
+            if path.stem == current_snapshot_fingerprint(store) and not outdated_members(store):
+                return [store.current_snapshot]  # a first freeze then replaces the damaged file
     return [path]
-
-
-def _can_be_counted_again(store: Store, path: Path) -> bool:
-    """Return whether a snapshot is current and the current records give the same counts.
-
-    If they do not, weights would change silently; only `--refreeze` may do that.
-    """
-    try:
-        is_current = path.stem == current_snapshot_fingerprint(store)
-        return is_current and not outdated_members(store)
-    except DeconError:
-        return False
 
 
 def _files(folder: Path) -> list[Path]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
+from functools import reduce
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +20,10 @@ from decon_core.benchmarks.records import Version, current_version, fingerprint_
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import DamagedError, DeconError, Problem
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
+from decon_core.storage import verification
 from decon_core.storage.checksums import map_verified
 from decon_core.storage.store import Store, has_no_rows, no_rows, read_json, write_json
-from decon_core.storage.verification import (
-    FORM,
-    Inspection,
-    Stamp,
-    digest_of_files,
-    inspect_changed,
-    read_note,
-    stamp_of_files,
-)
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _AGAIN = "delete it, and `decon-assets run` rebuilds it"
 _SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
@@ -39,18 +32,16 @@ _TEXTS = ("question", "answer", "passage")
 _MAX_LISTED = 3
 
 
-# Records ------------------------------------------------------------------------------------------
-
-
-def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> Inspection:
+def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> verification.Inspection:
     """Inspect the records of benchmarks that changed since the last inspection."""
-    paths = {name: store.current_records(name) for name in benchmarks}
     stamps = {
-        name: stamp_of_files(path.parent, path.name)
-        for name, path in paths.items()
-        if path.is_file()
+        name: verification.stamp_of_files(path.parent, path.name)
+        for name in benchmarks
+        if (path := store.current_records(name)).is_file()
     }
-    return inspect_changed(store, "records", stamps, lambda name: faults_of_records(store, name))
+    return verification.inspect_changed(
+        store, "records", stamps, lambda name: faults_of_records(store, name)
+    )
 
 
 def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
@@ -65,7 +56,13 @@ def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
     if isinstance(table, Problem):
         yield table
         return
-    yield from _miscounted(path, version, table)
+    items = table.group_by(["split", "instance_index"]).aggregate([])
+    n_found = table.num_rows, items.num_rows
+    if n_found != (version.n_records, version.n_items):
+        expected = f"{version.n_records} and {version.n_items}, as saved"
+        yield Problem(str(path), "{} records of {} items".format(*n_found), expected, _AGAIN)
+    if others := sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark}):
+        yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
     yield from _records_without_text(path, table)
     yield from _duplicate_numbers(path, table)
     content = fingerprint_of_records(table)
@@ -74,24 +71,10 @@ def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
         yield Problem(str(path), found, f"those of version {version.fingerprint}", _AGAIN)
 
 
-def _miscounted(path: Path, version: Version, table: pa.Table) -> Iterator[Problem]:
-    items = table.group_by(["split", "instance_index"]).aggregate([])
-    found = table.num_rows, items.num_rows
-    if found != (version.n_records, version.n_items):
-        expected = f"{version.n_records} and {version.n_items}, as saved"
-        yield Problem(str(path), "{} records of {} items".format(*found), expected, _AGAIN)
-    others = sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark})
-    if others:
-        yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
-
-
 def _records_without_text(path: Path, table: pa.Table) -> Iterator[Problem]:
-    is_blank = np.ones(table.num_rows, np.bool_)
-    for name in _TEXTS:
-        text = pc.utf8_trim_whitespace(pc.fill_null(table[name], ""))
-        is_blank &= np.asarray(pc.equal(text, ""))
-    rows = np.flatnonzero(is_blank).tolist()
-    if rows:
+    texts = (pc.utf8_trim_whitespace(pc.fill_null(table[name], "")) for name in _TEXTS)
+    is_blank = reduce(pc.and_, (pc.equal(text, "") for text in texts))
+    if rows := np.flatnonzero(is_blank).tolist():
         some = ", ".join(map(str, rows[:_MAX_LISTED]))
         more = " and others" if len(rows) > _MAX_LISTED else ""
         found = f"{counted(len(rows), 'record')} without any text: rows {some}{more}"
@@ -102,18 +85,14 @@ def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
     """Yield items whose records are not consecutive: two items have the same number."""
     names = zip(table["split"].to_pylist(), table["instance_index"].to_pylist(), strict=True)
     n_runs = Counter(name for name, _ in groupby(names))
-    twice = [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]
-    if twice:
+    if twice := [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]:
         found = f"{counted(len(twice), 'item number')} used twice: {', '.join(twice[:_MAX_LISTED])}"
         yield Problem(str(path), found, "a unique number for each item", _AGAIN)
 
 
-# What was scanned ---------------------------------------------------------------------------------
-
-
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
-) -> Inspection:
+) -> verification.Inspection:
     """Inspect the tiles of shards that are new or changed since the last inspection.
 
     The number of matches of each tile is noted when it is first found intact, because missing rows
@@ -122,23 +101,22 @@ def changed_faults_of_scan(
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
     asked = [scan, *sorted(version.fingerprint for version in versions)]
     digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
-    folders = {name: store.ledger(scan, name).parent for name in shards}
     stamps = {
-        name: [digest, digest_of_files(folder)]
-        for name, folder in folders.items()
-        if folder.is_dir()
+        name: [digest, verification.digest_of_files(folder)]
+        for name in shards
+        if (folder := store.ledger(scan, name).parent).is_dir()
     }
     note = store.verification_note(f"matches-{scan}")
-    first = read_note(note)
+    first = verification.read_note(note)
     before = deepcopy(first)
 
     def faults(name: str) -> Iterator[Problem]:
         return faults_of_scan(store, shards[name], versions, scan, first.setdefault(name, {}))
 
-    found = inspect_changed(store, "tiles", stamps, faults)
+    found = verification.inspect_changed(store, "tiles", stamps, faults)
     first = {name: tiles for name, tiles in first.items() if tiles}
     if first != before:
-        write_json(note, {"form": FORM, "right": first})
+        write_json(note, {"form": verification.FORM, "right": first})
     return found
 
 
@@ -164,47 +142,36 @@ def faults_of_scan(
                 yield fault
 
 
-def changed_unread_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Inspect new and faulty ledgers for rows that could not be read."""
-    return _changed_rows(
-        store, packs, scan, "rows", "unreadable", lambda row: (row["reason"], "a document")
-    )
+# Rows that a ledger lists, by the name of the inspection: its field, what was found, and expected.
+_LISTED_ROWS = {
+    "rows": ("unreadable", "{reason}", "a document"),
+    "utf8": ("invalid_utf8", "bytes that are not UTF-8 ({detail})", "UTF-8"),
+}
 
 
-def changed_invalid_rows(store: Store, packs: Sequence[Pack], scan: str) -> Inspection:
-    """Inspect new and faulty ledgers for rows with bytes that are not UTF-8."""
-    found = "bytes that are not UTF-8 ({detail})"
-    return _changed_rows(
-        store, packs, scan, "utf8", "invalid_utf8", lambda row: (found.format_map(row), "UTF-8")
-    )
-
-
-def _changed_rows(
-    store: Store,
-    packs: Sequence[Pack],
-    scan: str,
-    what: str,
-    field: str,
-    described: Callable[[Mapping[str, Any]], tuple[str, str]],
-) -> Inspection:
-    """Inspect the rows that a field of a ledger lists. `described`: what was found and expected.
+def changed_rows(
+    store: Store, packs: Sequence[Pack], scan: str, *, what: Literal["rows", "utf8"]
+) -> verification.Inspection:
+    """Inspect new and faulty ledgers for rows that could not be read, or not as UTF-8.
 
     A backfill calls this after each run, when few of its 5,000 ledgers are new.
     """
+    field, found, expected = _LISTED_ROWS[what]
     shards = {f"{pack.name}/{shard.name}": shard for pack in packs for shard in pack.shards}
     ledgers = {name: store.ledger(scan, one.fingerprint) for name, one in shards.items()}
-    stamps = {name: _stamp_of_ledger(path) for name, path in ledgers.items() if path.is_file()}
+    stamps: dict[str, verification.Stamp] = {}
+    for name, path in ledgers.items():
+        if path.is_file():
+            status = path.stat()
+            of_scan_and_shard = path.parts[-3:-1]
+            stamps[name] = [*of_scan_and_shard, status.st_size, status.st_mtime_ns]
 
     def faults(name: str) -> Iterator[Problem]:
         for row in read_json(ledgers[name])[field]:
-            yield Problem(f"{shards[name].name}: row {row['row']}", *described(row))
+            where = f"{shards[name].name}: row {row['row']}"
+            yield Problem(where, found.format_map(row), expected)
 
-    return inspect_changed(store, what, stamps, faults)
-
-
-def _stamp_of_ledger(path: Path) -> Stamp:
-    status = path.stat()
-    return [*path.parts[-3:-1], status.st_size, status.st_mtime_ns]  # parts: scan and shard
+    return verification.inspect_changed(store, what, stamps, faults)
 
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:
@@ -223,29 +190,26 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
     if name != shard.fingerprint:
         yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
     if n_rows != n_documents + n_unreadable:
-        found = (
-            f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')} and "
-            f"{n_unreadable} unreadable"
-        )
+        found = f"{counted(n_rows, 'row')}, of them {counted(n_documents, 'document')}"
+        found += f" and {n_unreadable} unreadable"
         yield Problem(str(path), found, "rows = documents + unreadable", _SCAN_AGAIN)
-    documents = _read(store.documents(scan, shard.fingerprint), DOCUMENTS, columns=["row"])
+    path = store.documents(scan, shard.fingerprint)
+    documents = _read(path, DOCUMENTS, columns=["row"])
     if isinstance(documents, Problem):
         yield documents
     elif documents.num_rows != n_documents:
         found = counted(documents.num_rows, "document")
-        where = str(store.documents(scan, shard.fingerprint))
-        yield Problem(where, found, f"{n_documents}, as in the ledger", _SCAN_AGAIN)
+        yield Problem(str(path), found, f"{n_documents}, as in the ledger", _SCAN_AGAIN)
 
 
 def _faults_of_tile(
     path: Path, shard: Shard, version: Version, first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
-    columns = ["shard", "benchmark", "record"]
-    table = _read(path, MATCHES, columns=columns)
+    table = _read(path, MATCHES, columns=["shard", "benchmark", "record"])
     if isinstance(table, Problem):
         yield table
         return
-    problems = [*_foreign_matches(path, table, shard, version)]
+    problems = [*_foreign_matches(path, table, shard, version)] if table.num_rows else []
     yield from problems
     known = first.get(version.fingerprint, table.num_rows)
     if table.num_rows != known:
@@ -258,12 +222,9 @@ def _faults_of_tile(
 def _foreign_matches(
     path: Path, table: pa.Table, shard: Shard, version: Version
 ) -> Iterator[Problem]:
-    if not table.num_rows:
-        return
     expected = {"shard": shard.fingerprint, "benchmark": version.benchmark}
     for name, value in expected.items():
-        others = sorted({*table[name].unique().to_pylist()} - {value})
-        if others:
+        if others := sorted({*table[name].unique().to_pylist()} - {value}):
             yield Problem(str(path), f"matches of {name} {others[0]}", value, _SCAN_AGAIN)
     if pc.max(table["record"]).as_py() >= version.n_records:
         found = "matches of records that the benchmark does not have"
@@ -282,18 +243,12 @@ def _read(
         with pq.ParquetFile(pa.BufferReader(map_verified(path))) as file:
             found = file.schema_arrow
             if not found.equals(schema):
-                return Problem(
-                    str(path), f"other columns: {_differing_columns(found, schema)}", "the schema"
-                )
+                names = [field.name for field in schema if field not in list(found)]
+                names += [name for name in found.names if name not in schema.names]
+                return Problem(str(path), f"other columns: {', '.join(names)}", "the schema")
             return file.read(columns=None if columns is None else [*columns])
     except DamagedError as error:
         return error.problems[0]
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         return Problem(str(path), f"an unreadable file ({reason})", "a readable one", _AGAIN)
-
-
-def _differing_columns(found: pa.Schema, schema: pa.Schema) -> str:
-    """Return the names of the columns that differ between two schemas."""
-    differing = [field.name for field in schema if field not in list(found)]
-    return ", ".join([*differing, *(name for name in found.names if name not in schema.names)])

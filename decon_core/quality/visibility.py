@@ -8,22 +8,26 @@ documents or on the other benchmarks of a scan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, load_records
+from decon_core.benchmarks.records import Version, current_version, load_records
+from decon_core.config.comparison import reaches
+from decon_core.config.load import Config
 from decon_core.config.policy import Policy
 from decon_core.detectors.detector import detector
 from decon_core.detectors.visibility import Integers, RecordTexts, TextUse, Unmet
-from decon_core.index.parts import index_fingerprint, open_part
+from decon_core.errors import Problem
+from decon_core.index.parts import has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
 from decon_core.index.verbatim import Verbatim, open_verbatim
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.schemas import INDEXABILITY
 from decon_core.storage.store import Store
+from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")
 _ABSENT = -1
@@ -55,7 +59,7 @@ class Visibility:
         """The row of a metadata table."""
         return {
             "benchmark": self.benchmark,
-            "rule": self.detector,
+            "detector": self.detector,
             "items": self.n_items,
             "visible": self.n_visible,
             "why not": "; ".join(f"{reason}: {n}" for reason, n in self.why_not.items()),
@@ -68,42 +72,47 @@ def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> l
     return [_visibility(*one) for one in _unmet(store, versions, policy)]
 
 
-def visible_items(
-    store: Store, versions: Sequence[Version], policy: Policy
-) -> dict[tuple[str, str], int]:
-    """Return the number of visible items by benchmark and detector."""
-    return {
-        (one.benchmark, one.detector): one.n_visible
-        for one in visibilities(store, versions, policy)
-    }
+def required_shortfalls(config: Config, store: Store) -> list[Problem]:
+    """Return the required benchmarks of which a detector sees too few items."""
+    return shortfalls(config, visibilities_of(config, store, config.required))
 
 
-@dataclass(frozen=True, eq=False)
-class _Texts:
-    """The text index, and the text of each of its uses."""
+def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
+    return [
+        Problem(
+            f"{one.benchmark}, {one.detector}",
+            f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
+            f"a share of at least {config.least_indexable_share}",
+        )
+        for one in seen
+        if not reaches(one.share, config.least_indexable_share)
+    ]
 
-    verbatim: Verbatim
-    of_use: Integers
 
-    @staticmethod
-    def of(verbatim: Verbatim) -> _Texts:
-        n_uses = np.diff(verbatim.use_offsets)
-        return _Texts(verbatim, np.repeat(np.arange(verbatim.n_rows), n_uses))
+def visibilities_of(config: Config, store: Store, names: Iterable[str]) -> list[Visibility]:
+    """Return what each detector sees of those benchmarks that have an index."""
+    index = index_fingerprint(store, config.policy)
+    versions = [
+        current_version(store, name) for name in names if store.current_records(name).is_file()
+    ]
+    with_index = [version for version in versions if has_part(store, version, index)]
+    return visibilities(store, with_index, config.policy)
 
-    def used_by(self, part: int, n_records: int) -> Mapping[int, TextUse]:
-        """Return the texts of one benchmark's records, by kind of text."""
-        return {kind: self._use(part, kind, n_records) for kind in range(len(NAMES))}
 
-    def _use(self, part: int, kind: int, n_records: int) -> TextUse:
-        verbatim = self.verbatim
+def _texts_of(
+    verbatim: Verbatim, text_of_use: Integers, part: int, n_records: int
+) -> Mapping[int, TextUse]:
+    """Return the texts of one benchmark's records, by kind of text."""
+    texts = {}
+    for kind in range(len(NAMES)):
         uses = np.flatnonzero((verbatim.use_part == part) & (verbatim.use_kind == kind))
         records = verbatim.use_record[uses]
         text = np.full(n_records, _ABSENT)
-        text[records] = self.of_use[uses]
+        text[records] = text_of_use[uses]
         weight = np.zeros(n_records)
         weight[records] = verbatim.use_weight[uses]
         # An absent text (-1) takes the last element, appended for it.
-        return TextUse(
+        texts[kind] = TextUse(
             has_text=text != _ABSENT,
             n_tokens=np.append(np.diff(verbatim.aligned.offsets), 0)[text],
             n_canonical=np.append(np.diff(verbatim.canonical.offsets), 0)[text],
@@ -111,6 +120,7 @@ class _Texts:
             is_whole=np.append(verbatim.is_whole, 0)[text].astype(np.bool_),
             weight=weight,
         )
+    return texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,21 +146,19 @@ def _benchmarks(store: Store, versions: Sequence[Version], policy: Policy) -> It
     index = index_fingerprint(store, policy)
     ordered = sorted(versions, key=lambda version: version.benchmark)  # the order in a scan of all
     parts = [open_part(store, version, index) for version in ordered]
-    texts = None
+    verbatim = None
     if policy.needs_texts and parts:
         ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
-        scan = scan_fingerprint(store, policy)
-        texts = _Texts.of(open_verbatim(store, ordered, ids, policy, scan=scan))
+        verbatim = open_verbatim(store, ordered, ids, policy, scan=scan_fingerprint(store, policy))
+        text_of_use = np.repeat(np.arange(verbatim.n_rows), np.diff(verbatim.use_offsets))
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
         records = load_records(store, version, columns=[*_ITEM, "config", "fingerprint"])
-        uses = texts.used_by(number, records.num_rows) if texts else {}
-        yield _Benchmark(version.benchmark, _items(records), RecordTexts(records, part, uses))
-
-
-def _items(records: pa.Table) -> Integers:
-    numbers: dict[tuple[str, int], int] = {}
-    names = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+        n = records.num_rows
+        uses = _texts_of(verbatim, text_of_use, number, n) if verbatim else {}
+        numbers: dict[tuple[str, int], int] = {}
+        names = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
+        item_of = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+        yield _Benchmark(version.benchmark, item_of, RecordTexts(records, part, uses))
 
 
 def _visibility(benchmark: _Benchmark, name: str, unmet: Unmet) -> Visibility:
@@ -175,7 +183,7 @@ def _table(benchmark: _Benchmark, name: str, unmet: Unmet) -> pa.Table:
     places = unmet.places[deciding]
     columns = {
         "benchmark": pa.repeat(pa.scalar(benchmark.name), n_records.size),
-        "rule": pa.repeat(pa.scalar(name), n_records.size),
+        "detector": pa.repeat(pa.scalar(name), n_records.size),
         "is_visible": pa.array(places == 0),
         "reason": pa.array(unmet.reasons, pa.string()).take(pa.array(places)),
         "n_records": pa.array(n_records),

@@ -76,28 +76,29 @@ def build_report(
 
     Raise MissingError if no pack is registered or nothing was scanned.
     """
-    builder = Builder(
-        store, tuple(packs), tuple(versions), policy, tuple(mixtures), verdicts=verdicts
-    )
+    inputs = (tuple(packs), tuple(versions), policy, tuple(mixtures))
+    builder = Builder(store, *inputs, verdicts=verdicts)
     blender = Blender(builder, tuple(blends))
-    if not builder.packs:
-        raise MissingError(
-            Problem("corpus", "no registered pack", "at least one", "`decon-assets register`")
-        )
+    if not packs:
+        remedy = "`decon-assets register`"
+        raise MissingError(Problem("corpus", "no registered pack", "at least one", remedy))
     reader = builder.reader
     gaps = _gaps(builder)
-    _require_any_scanned(builder, gaps)
+    n_shards = sum(len(pack.shards) for pack in packs)
+    if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
+        for pack in packs:  # an empty report would look clean
+            require_scanned(reader, pack, builder.versions)
     products, n_without_mixture = product_tables(blender, showing)
     tables = {**small_tables(reader, builder.packs, gaps), **products}
     tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps), gaps)
-    report, drafts = builder.store.report, builder.store.drafts
+    report, drafts = store.report, store.drafts
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
         matches = write_matches(reader, builder.packs, folder / "matches", gaps)
         tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
         # The page of the previous report may show texts that this report must not contain.
-        for path in builder.store.report_files:
+        for path in store.report_files:
             remove(path)
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
@@ -107,14 +108,6 @@ def build_report(
 
 def _gaps(builder: Builder) -> list[Gap]:
     return gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
-
-
-def _require_any_scanned(builder: Builder, gaps: Sequence[Gap]) -> None:
-    """Raise if no shard was scanned: an empty report would look clean."""
-    n_shards = sum(len(pack.shards) for pack in builder.packs)
-    if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
-        for pack in builder.packs:
-            require_scanned(builder.reader, pack, builder.versions)
 
 
 def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:

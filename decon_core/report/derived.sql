@@ -1,13 +1,14 @@
--- What follows from the matches, kept because most questions begin with it. Run once, by database.py.
+-- Tables derived from the matches, stored because most queries use them. Run once, by database.py.
 
--- What was found of an answer, in words. database.py defines answer_threshold().
+-- Describe how much of an answer was found. database.py defines answer_threshold().
 CREATE MACRO answer_in_words(overlap) AS CASE
     WHEN overlap >= answer_threshold() THEN 'with its answer'
     WHEN overlap > 0 THEN 'with part of its answer'
     WHEN overlap IS NOT NULL THEN 'without its answer' END;
 
--- The match that speaks for a document and an item: one that counts before one that would by its
--- score alone, then the best. Whoever clears the one that made a leak is not asked about another.
+-- The decisive match (`best`) of a document and an item: leaks come first, then question-only matches,
+-- then matches that reach a threshold, then the highest score. So a reviewer who clears the match that
+-- made the leak does not have to review another one.
 CREATE TABLE decisions AS
 SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_question_only),
        answer_overlap, answer_in_words(answer_overlap) AS answer_found,
@@ -16,11 +17,11 @@ SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_questio
 FROM (
     SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
            benchmark, any_value(config) AS config, split, instance_index,
-           list_sort(list_distinct(list(detector) FILTER (is_contaminated))) AS rules,
-           list_sort(list_distinct(list(detector) FILTER (is_by_score))) AS rules_by_score,
+           list_sort(list_distinct(list(detector) FILTER (is_contaminated))) AS detectors,
+           list_sort(list_distinct(list(detector) FILTER (is_by_score))) AS detectors_by_score,
            count(*) AS n_matches,
-           -- A wrong choice does not give the answer away; where none is known to be right, any may.
-           -- The other texts that `exact` looks for have the answer in them.
+           -- A choice that is known to be wrong does not reveal the answer. The texts that `exact`
+           -- searches for contain the answer, except for `question`.
            CASE WHEN bool_or(is_contaminated) THEN
                 coalesce(max(CASE WHEN looked_for <> 'question' THEN 1
                                   WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END)
@@ -35,32 +36,31 @@ FROM (
 )
 ORDER BY source, shard_name, row, benchmark, split, instance_index;
 COMMENT ON TABLE decisions IS
-    'One row per document and item that was found in it: whether it counts as a leak, by which rules, or by whom; or whether it is question-only';
+    'One row per document and item that was found in it: whether it is a leak, by which detectors or by which verdict, or whether it is question-only';
 COMMENT ON COLUMN decisions.source IS 'name of the source';
-COMMENT ON COLUMN decisions.pack IS 'the shards that are scanned together';
+COMMENT ON COLUMN decisions.pack IS 'pack of the shard: shards that are scanned together';
 COMMENT ON COLUMN decisions.shard_name IS 'name of the shard within its source';
-COMMENT ON COLUMN decisions.row IS 'row of the document in the shard';
-COMMENT ON COLUMN decisions.doc_id IS 'its own id, if it has one';
+COMMENT ON COLUMN decisions.row IS 'row of the document in its shard';
+COMMENT ON COLUMN decisions.doc_id IS 'id of the document, if it has one';
 COMMENT ON COLUMN decisions.benchmark IS 'name of the benchmark';
-COMMENT ON COLUMN decisions.config IS 'part of the benchmark';
+COMMENT ON COLUMN decisions.config IS 'subset of the benchmark';
 COMMENT ON COLUMN decisions.split IS 'split of the item';
 COMMENT ON COLUMN decisions.instance_index IS 'row of the item within its split';
-COMMENT ON COLUMN decisions.n_matches IS 'rows of `matches`';
-COMMENT ON COLUMN decisions.rules IS 'the rules by which it counts as a leak';
-COMMENT ON COLUMN decisions.rules_by_score IS
-    'the rules whose score alone makes it a leak, whatever people said';
-COMMENT ON COLUMN decisions.score IS 'that of the match that speaks for it';
+COMMENT ON COLUMN decisions.n_matches IS 'number of rows in `matches`';
+COMMENT ON COLUMN decisions.detectors IS 'detectors with a match that is a leak, by score or by verdict';
+COMMENT ON COLUMN decisions.detectors_by_score IS
+    'detectors whose score reaches the threshold, whatever the verdict';
+COMMENT ON COLUMN decisions.score IS 'score of the decisive match';
 COMMENT ON COLUMN decisions.answer_overlap IS
-    'of a leak: the largest share of the answer that was found there; 0: nothing; null: no leak';
+    'for a leak, the largest share of the answer that was found in the document; 0 if none of it was found; null if it is no leak';
 COMMENT ON COLUMN decisions.answer_found IS
-    'of a leak: with its answer (answer_overlap >= 0.5), with part of its answer, or without its answer; null: no leak';
-COMMENT ON COLUMN decisions.pair IS 'what was found there, by the match that speaks for it';
-COMMENT ON COLUMN decisions.verdict IS 'what a person said of that pair; null: nobody did';
-COMMENT ON COLUMN decisions.is_by_score IS 'whether a score alone makes it a leak';
-COMMENT ON COLUMN decisions.is_contaminated IS
-    'whether it counts as a leak: by its score, or by what a person said';
+    'for a leak: with its answer (answer_overlap >= 0.5), with part of its answer, or without its answer; null if it is no leak';
+COMMENT ON COLUMN decisions.pair IS 'pair of the decisive match';
+COMMENT ON COLUMN decisions.verdict IS 'verdict of a reviewer on that pair; null if there is none';
+COMMENT ON COLUMN decisions.is_by_score IS 'whether a score reaches its threshold';
+COMMENT ON COLUMN decisions.is_contaminated IS 'whether it is a leak: by score or by verdict';
 COMMENT ON COLUMN decisions.is_question_only IS
-    'no leak, but the question stands there verbatim or nearly so, without its answer';
+    'whether it is no leak, but the document contains the question, verbatim or nearly so, without its answer';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
@@ -75,24 +75,25 @@ FROM decisions
 GROUP BY source, pack, shard_name, row
 ORDER BY source, shard_name, row;
 COMMENT ON TABLE documents IS
-    'One row per document in which anything was found: how many items, and how many of them count as leaks';
+    'One row per document in which an item was found: number of items, and number of leaks';
 COMMENT ON COLUMN documents.source IS 'name of the source';
-COMMENT ON COLUMN documents.pack IS 'the shards that are scanned together';
+COMMENT ON COLUMN documents.pack IS 'pack of the shard: shards that are scanned together';
 COMMENT ON COLUMN documents.shard_name IS 'name of the shard within its source';
-COMMENT ON COLUMN documents.row IS 'row of the document in the shard';
-COMMENT ON COLUMN documents.doc_id IS 'its own id, if it has one';
-COMMENT ON COLUMN documents.n_leaked_items IS 'items that count as leaks here';
-COMMENT ON COLUMN documents.n_benchmarks IS 'benchmarks that these are of';
+COMMENT ON COLUMN documents.row IS 'row of the document in its shard';
+COMMENT ON COLUMN documents.doc_id IS 'id of the document, if it has one';
+COMMENT ON COLUMN documents.n_leaked_items IS 'number of items that leaked into the document';
+COMMENT ON COLUMN documents.n_benchmarks IS 'number of benchmarks of these items';
 COMMENT ON COLUMN documents.n_question_only_items IS
-    'items of which the question stands here without its answer';
-COMMENT ON COLUMN documents.n_found_items IS 'items of which anything was found, down to the floor';
-COMMENT ON COLUMN documents.best_score IS 'of what speaks for these items, the best';
-COMMENT ON COLUMN documents.is_contaminated IS 'whether any of them counts as a leak';
+    'number of items whose question the document contains without the answer';
+COMMENT ON COLUMN documents.n_found_items IS
+    'number of items with a match, down to the evidence floor';
+COMMENT ON COLUMN documents.best_score IS 'highest score of the decisive matches';
+COMMENT ON COLUMN documents.is_contaminated IS 'whether any item leaked into the document';
 COMMENT ON COLUMN documents.is_question_only IS
-    'no leak, but the question of an item stands here without its answer; such a document is not clean';
+    'whether no item leaked, but the document contains the question of one without its answer; such a document is not clean';
 
-CREATE TABLE item_rules AS
-SELECT benchmark, split, instance_index, detector AS rule,
+CREATE TABLE item_detectors AS
+SELECT benchmark, split, instance_index, detector,
        count(DISTINCT (source, shard_name, row)) FILTER (is_contaminated) AS n_documents,
        max(score) FILTER (is_contaminated) AS best_score,
        count(DISTINCT (source, shard_name, row)) FILTER (is_question_only)
@@ -102,16 +103,18 @@ SELECT benchmark, split, instance_index, detector AS rule,
 FROM matches
 GROUP BY benchmark, split, instance_index, detector
 ORDER BY benchmark, split, instance_index, detector;
-COMMENT ON TABLE item_rules IS
-    'One row per item and rule that found anything of it: in how many documents it leaked, and up to which threshold it would';
-COMMENT ON COLUMN item_rules.benchmark IS 'name of the benchmark';
-COMMENT ON COLUMN item_rules.split IS 'split of the item';
-COMMENT ON COLUMN item_rules.instance_index IS 'row of the item within its split';
-COMMENT ON COLUMN item_rules.rule IS 'the rule that found it';
-COMMENT ON COLUMN item_rules.n_documents IS 'documents in which it counts as a leak by this rule';
-COMMENT ON COLUMN item_rules.best_score IS 'the best score among these; null: there is none';
-COMMENT ON COLUMN item_rules.n_question_only_documents IS
-    'documents in which the rule found its question without its answer';
-COMMENT ON COLUMN item_rules.best_found IS 'the best score of all that the rule found of it';
-COMMENT ON COLUMN item_rules.holds_to IS
-    'the highest threshold of the sweep at which the item would still count as leaked, by score alone';
+COMMENT ON TABLE item_detectors IS
+    'One row per item and detector with a match: number of documents in which it leaked, and the highest threshold at which it would leak';
+COMMENT ON COLUMN item_detectors.benchmark IS 'name of the benchmark';
+COMMENT ON COLUMN item_detectors.split IS 'split of the item';
+COMMENT ON COLUMN item_detectors.instance_index IS 'row of the item within its split';
+COMMENT ON COLUMN item_detectors.detector IS 'name of the detector';
+COMMENT ON COLUMN item_detectors.n_documents IS
+    'number of documents in which it is a leak by this detector';
+COMMENT ON COLUMN item_detectors.best_score IS
+    'highest score of these leaks; null if there is none';
+COMMENT ON COLUMN item_detectors.n_question_only_documents IS
+    'number of documents in which the detector found its question without the answer';
+COMMENT ON COLUMN item_detectors.best_found IS 'highest score of all matches of the detector';
+COMMENT ON COLUMN item_detectors.holds_to IS
+    'highest threshold of the sweep at which the item would leak, by score alone';

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
@@ -24,8 +24,7 @@ _WORD_BEGINS = re.compile(r"\s\S")
 _LONGEST_WORD = 40
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A span of characters that both texts share."""
 
     start: int
@@ -46,6 +45,7 @@ class Excerpt:
     record_marks: dict[str, list[Mark]]  # by part of the record
 
 
+_Words = Sequence[tuple[str, int, int]]  # with the characters where each begins and ends
 Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
 
 
@@ -79,30 +79,23 @@ def mark_shared(first: str, second: str, part: str, *, form: Form) -> tuple[list
     size = min(_RUN, len(a), len(b))
     if not size:
         return [], []
-    runs = [_runs([word for word, _, _ in words], size) for words in (a, b)]
-    common = runs[0].keys() & runs[1].keys()
-    return _marks(a, runs[0], common, size, part), _marks(b, runs[1], common, size, part)
+    runs_a, runs_b = _runs(a, size), _runs(b, size)
+    return _marks(a, runs_a, {*runs_b}, part), _marks(b, runs_b, {*runs_a}, part)
 
 
-def _runs(words: Sequence[str], size: int) -> dict[tuple[str, ...], list[int]]:
-    """Return the positions of every run of `size` words."""
-    runs: dict[tuple[str, ...], list[int]] = {}
-    for at in range(len(words) - size + 1):
-        runs.setdefault(tuple(words[at : at + size]), []).append(at)
-    return runs
+def _runs(words: _Words, size: int) -> list[tuple[str, ...]]:
+    """Return the run of `size` words at each position."""
+    plain = [word for word, _, _ in words]
+    return [tuple(plain[at : at + size]) for at in range(len(plain) - size + 1)]
 
 
 def _marks(
-    words: Sequence[tuple[str, int, int]],
-    runs: Mapping[tuple[str, ...], list[int]],
-    common: set[tuple[str, ...]],
-    size: int,
-    part: str,
+    words: _Words, runs: Sequence[tuple[str, ...]], others: set[tuple[str, ...]], part: str
 ) -> list[Mark]:
     is_shared = [False] * len(words)
-    for run in common:
-        for at in runs[run]:
-            is_shared[at : at + size] = [True] * size
+    for at, run in enumerate(runs):
+        if run in others:
+            is_shared[at : at + len(run)] = [True] * len(run)
     edges = [0, *(n for n in range(1, len(words)) if is_shared[n] != is_shared[n - 1]), len(words)]
     return [
         Mark(words[first][1], words[last - 1][2], part)
@@ -147,5 +140,4 @@ def _cut(
             if mark.start < stop and mark.stop > start
         ]
         joined += text[start:stop]
-    in_order = sorted(moved, key=lambda mark: (mark.start, mark.stop, mark.part))
-    return joined, pieces[0][0] if pieces else 0, in_order
+    return joined, pieces[0][0] if pieces else 0, sorted(moved)

@@ -59,16 +59,16 @@ def small_tables(
     common = COMMON.empty_table()
     if has_common(store, packs, versions, reader.policy, reader.scan, missing_by_shard(gaps)):
         common = current_common(store, reader.scan, reader.policy)[1]
-    shards, unreadable, invalid = _shards(store, packs, reader.scan, _unread(gaps))
+    rows = {
+        "benchmarks": _benchmarks(reader, gaps),
+        "not_scanned": [_gap_row(gap) for gap in gaps],
+        **_shards(store, packs, reader.scan, _unread(gaps)),
+    }
     return {
-        "benchmarks": _table("benchmarks", _benchmarks(reader, gaps)),
         "items": _items(store, versions, visible),
         "indexability": visible,
         "common_ngrams": common,
-        "shards": _table("shards", shards),
-        "unreadable": _table("unreadable", unreadable),
-        "invalid_utf8": _table("invalid_utf8", invalid),
-        "not_scanned": _table("not_scanned", [_gap_row(gap) for gap in gaps]),
+        **{name: _table(name, some) for name, some in rows.items()},
     }
 
 
@@ -97,22 +97,19 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
     n_not_scanned = Counter(name for gap in gaps for name in gap.lacking)
     members = read_current(reader.store)["members"]
     index = index_fingerprint(reader.store, reader.policy)
-    rows = []
-    for version in reader.versions:
-        part = open_part(reader.store, version, index)
-        rows.append(
-            {
-                "benchmark": version.benchmark,
-                "version": version.fingerprint,
-                "n_items": version.n_items,
-                "n_records": version.n_records,
-                "n_indexed_records": int(part.entries.records.size),
-                "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
-                "thresholds": json.dumps(reader.policy.for_benchmark(version.benchmark).thresholds),
-                "n_shards_not_scanned": n_not_scanned[version.benchmark],
-            }
-        )
-    return rows
+    return [
+        {
+            "benchmark": one.benchmark,
+            "version": one.fingerprint,
+            "n_items": one.n_items,
+            "n_records": one.n_records,
+            "n_indexed_records": int(open_part(reader.store, one, index).entries.records.size),
+            "is_in_idf_snapshot": members.get(one.benchmark) == one.fingerprint,
+            "thresholds": json.dumps(reader.policy.for_benchmark(one.benchmark).thresholds),
+            "n_shards_not_scanned": n_not_scanned[one.benchmark],
+        }
+        for one in reader.versions
+    ]
 
 
 def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.Table:
@@ -145,24 +142,21 @@ def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.T
 
 def _shards(
     store: Store, packs: Iterable[Pack], scan: str, unread: Collection[tuple[str, str]]
-) -> tuple[list[Row], list[Row], list[Row]]:
+) -> dict[str, list[Row]]:
     """Return one row per shard, per unreadable row, and per document with invalid UTF-8."""
-    shards, unreadable, invalid = [], [], []
+    rows: dict[str, list[Row]] = {"shards": [], "unreadable": [], "invalid_utf8": []}
     for pack in packs:
         for shard in pack.shards:
             if (pack.name, shard.name) in unread:
                 continue
             ledger = read_json(store.ledger(scan, shard.fingerprint))
             place = {"source": pack.source.name, "shard_name": shard.name}
-            about = {"pack": pack.name, "path": shard.path, "shard": shard.fingerprint}
-            n_bad = {f"n_{name}": len(ledger[name]) for name in ("unreadable", "invalid_utf8")}
-            shards.append({**ledger, **place, **about, **n_bad})
-            unreadable += [{**place, **row} for row in ledger["unreadable"]]
-            invalid += [{**place, **row} for row in ledger["invalid_utf8"]]
-    return shards, unreadable, invalid
-
-
-# Matches ------------------------------------------------------------------------------------------
+            about: Row = {"pack": pack.name, "path": shard.path, "shard": shard.fingerprint}
+            for name in ("unreadable", "invalid_utf8"):
+                rows[name] += [{**place, **row} for row in ledger[name]]
+                about[f"n_{name}"] = len(ledger[name])
+            rows["shards"].append({**ledger, **place, **about})
+    return rows
 
 
 @dataclass(frozen=True)
@@ -233,37 +227,23 @@ def _write(job: _Job) -> None:
     pq.write_table(named.to_arrow().cast(schema), job.path, compression="zstd")
 
 
-# Products -----------------------------------------------------------------------------------------
-
-
 def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], int]:
     """Return the tables of mixtures and blends, and the number of shards without current mixtures.
 
     The second counts all shards of every pack for which any mixture is missing or out of date.
     """
-    accounts, removed, n_without_mixture = _mixtures(blender.builder)
+    tables, n_without_mixture = _mixtures(blender.builder)
     if not showing.snippets:
-        removed = _without_fields(removed)
-    blends, sources, items = _blends(blender)
-    tables = {
-        "mixtures": _table("mixtures", accounts),
-        "removed": removed,
-        "blends": _table("blends", blends),
-        "blend_sources": _table("blend_sources", sources),
-        "blend_items": items,
-    }
-    return tables, n_without_mixture
+        # A detail may quote a field of the row: a license may be any text.
+        removed = tables["removed"]
+        at = removed.schema.get_field_index("detail")
+        is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
+        detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
+        tables["removed"] = removed.set_column(at, removed.schema.field(at), detail)
+    return {**tables, **_blends(blender)}, n_without_mixture
 
 
-def _without_fields(removed: pa.Table) -> pa.Table:
-    """Clear details that quote a field of a row: a license may be any text."""
-    at = removed.schema.get_field_index("detail")
-    is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
-    detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
-    return removed.set_column(at, removed.schema.field(at), detail)
-
-
-def _mixtures(builder: Builder) -> tuple[list[Row], pa.Table, int]:
+def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
     accounts: list[Row] = []
     removed = [TABLES["removed"].schema.empty_table()]
     n_without_mixture = 0
@@ -281,10 +261,11 @@ def _mixtures(builder: Builder) -> tuple[list[Row], pa.Table, int]:
             ]
             rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED)
             removed.append(_beside("removed", place, rows))
-    return accounts, pa.concat_tables(removed), n_without_mixture
+    tables = {"mixtures": _table("mixtures", accounts), "removed": pa.concat_tables(removed)}
+    return tables, n_without_mixture
 
 
-def _blends(blender: Blender) -> tuple[list[Row], list[Row], pa.Table]:
+def _blends(blender: Blender) -> dict[str, pa.Table]:
     """Return totals, counts by source, and test items of every blend that was built."""
     totals: list[Row] = []
     sources: list[Row] = []
@@ -304,7 +285,11 @@ def _blends(blender: Blender) -> tuple[list[Row], list[Row], pa.Table]:
         ]
         rows = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS)
         items.append(_beside("blend_items", named, rows))
-    return totals, sources, pa.concat_tables(items)
+    return {
+        "blends": _table("blends", totals),
+        "blend_sources": _table("blend_sources", sources),
+        "blend_items": pa.concat_tables(items),
+    }
 
 
 def _beside(name: str, values: Mapping[str, object], rows: pa.Table) -> pa.Table:
@@ -317,15 +302,8 @@ def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     """Return the verdicts, and whether this scan found their pairs."""
     found = {*pairs["pair"].to_pylist()}
     rows = [
-        {
-            "pair": one.pair,
-            "verdict": one.verdict,
-            "note": one.note,
-            "said_by": one.by,
-            "said_at": one.at,
-            "is_found": one.pair in found,
-        }
-        for _, one in sorted(verdicts.by_pair.items())
+        {**asdict(one), "said_by": one.by, "said_at": one.at, "is_found": pair in found}
+        for pair, one in sorted(verdicts.by_pair.items())
     ]
     return _table("verdicts", rows)
 

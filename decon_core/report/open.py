@@ -12,7 +12,7 @@ import duckdb
 
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.storage.checksums import require_undamaged_database
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 Row = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ _REMEDY = "Run `decon-assets run` to build it"
 _CLOSE = "Close that program: a `duckdb` shell locks the file unless opened with -readonly"
 
 # The newest columns of a report: a database that has these has all others.
-_SIGNS = "SELECT made_by, thresholds, n_shards_not_scanned FROM runs LIMIT 0"
+_SIGNS = "SELECT n_shards_not_scanned, detector FROM runs, item_detectors LIMIT 0"
 
 
 def require_report(path: Path) -> None:
@@ -43,17 +43,15 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(_SIGNS)
             yield connection
     except duckdb.Error as error:
-        raise StaleError(_unusable(path, error)) from None
-
-
-def _unusable(path: Path, error: duckdb.Error) -> Problem:
-    message = str(error).splitlines()[0]
-    if "lock" in message.lower():
-        found = f"a database that another program has locked ({message})"
-        return Problem(str(path), found, "a readable database", _CLOSE)
-    found = f"a database that cannot be queried ({message})"
-    expected = "a report of this version that no other program has locked"
-    return Problem(str(path), found, expected, _REMEDY)
+        message = str(error).splitlines()[0]
+        if "lock" in message.lower():
+            found = f"a database that another program has locked ({message})"
+            problem = Problem(str(path), found, "a readable database", _CLOSE)
+        else:
+            found = f"a database that cannot be queried ({message})"
+            expected = "a report of this version that no other program has locked"
+            problem = Problem(str(path), found, expected, _REMEDY)
+        raise StaleError(problem) from None
 
 
 def rows_of(
@@ -73,13 +71,9 @@ def queries_in(path: Path) -> dict[str, str]:
     return {name: query for name, _, query in (part.partition("\n") for part in parts)}
 
 
-# Incomplete reports -------------------------------------------------------------------------------
-
-_N_SHARDS = """
-    SELECT count(*) AS n FROM (
-        SELECT source, pack, shard_name FROM shards
-        UNION SELECT source, pack, shard_name FROM not_scanned
-    )
+_SHARDS = """
+    SELECT source, pack, shard_name FROM shards
+    UNION SELECT source, pack, shard_name FROM not_scanned
 """
 _NOT_SCANNED = """
     SELECT source, pack, shard_name AS shard, path, benchmarks, reason, remedy
@@ -100,13 +94,11 @@ class Coverage:
 
     @property
     def notice(self) -> str:
-        """The notice of `incomplete_notice`."""
         return incomplete_notice(len(self.not_scanned), self.n_shards)
 
 
 def coverage_in(connection: duckdb.DuckDBPyConnection) -> Coverage:
-    (total,) = rows_of(connection, _N_SHARDS)
-    return Coverage(rows_of(connection, _NOT_SCANNED), total["n"])
+    return Coverage(rows_of(connection, _NOT_SCANNED), len(connection.sql(_SHARDS)))
 
 
 def coverage_of(report: Path) -> Coverage:

@@ -7,9 +7,10 @@ shown is that of the first document, read from its shard or reused from the prev
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,7 @@ from decon_core.corpus.shards import values_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DeconError
 from decon_core.report.evidence import MOST_OF_PART, PARTS, make_excerpt, spans_of
-from decon_core.report.rows import filled
-from decon_core.report.tables import TABLES
+from decon_core.report.tables import TABLES, filled
 from decon_core.scan.workers import run_jobs, useful_workers, wanted_workers
 from decon_core.text.characters import Form
 
@@ -84,15 +84,10 @@ def _with_records(reader: MatchReader, chosen: pa.Table) -> list[Row]:
         records = load_records(reader.store, version, columns=list(PARTS))
         texts = records.take(pa.array([row["record"] for row in pairs], pa.int64())).to_pylist()
         for row, text in zip(pairs, texts, strict=True):
-            row |= {part: _truncated(text[part]) for part in PARTS}
+            for part, whole in text.items():
+                is_long = whole and len(whole) > MOST_OF_PART
+                row[part] = f"{whole[:MOST_OF_PART]} […]" if is_long else whole
     return rows
-
-
-def _truncated(text: str | None) -> str | None:
-    return f"{text[:MOST_OF_PART]} […]" if text and len(text) > MOST_OF_PART else text
-
-
-# Texts --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -113,14 +108,15 @@ def _add_texts(
         for row in rows:
             row["why_no_text"] = _OFF
         return
+    earlier_texts = _read_earlier(earlier)
+    by_pair: dict[str, Row] = {}  # those without a text
     for row in rows:
         row["evidence"] = _evidence(row, showing, reader.policy.form)
-    earlier_texts = _read_earlier(earlier)
-    without_text = [row for row in rows if row["evidence"] not in earlier_texts]
-    for row in rows:
-        row.update(earlier_texts.get(row["evidence"], {}))
-    by_pair = {row["pair"]: row for row in without_text}
-    jobs = [*_jobs(packs, without_text, showing, reader.policy.form)]
+        if row["evidence"] in earlier_texts:
+            row.update(earlier_texts[row["evidence"]])
+        else:
+            by_pair[row["pair"]] = row
+    jobs = [*_jobs(packs, [*by_pair.values()], showing, reader.policy.form)]
     workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
     for _, future in run_jobs(_read_texts, jobs, workers=workers, on_advance=lambda _: None):
         for pair, texts in future.result().items():
@@ -154,20 +150,14 @@ def _jobs(
         for pack in packs
         for shard in pack.shards
     }
-    in_order = sorted(rows, key=lambda row: (*_shard_of(row), row["row"]))
-    for place, group in groupby(in_order, key=_shard_of):
+    in_order = sorted(rows, key=itemgetter("source", "shard_name", "row"))
+    for place, group in groupby(in_order, itemgetter("source", "shard_name")):
         yield _Job(*shards[place], tuple(group), showing.context, form)
-
-
-def _shard_of(row: Row) -> tuple[str, str]:
-    return row["source"], row["shard_name"]
 
 
 def _read_texts(job: _Job) -> dict[str, Row]:
     """Return texts and marks by pair, or why there are none."""
-    by_row: dict[int, list[Row]] = {}
-    for row in job.rows:
-        by_row.setdefault(row["row"], []).append(row)
+    by_row = {number: [*rows] for number, rows in groupby(job.rows, itemgetter("row"))}
     texts: dict[str, Row] = {row["pair"]: {"why_no_text": _GONE} for row in job.rows}
     try:
         for number, value in values_of(job.shard, job.source, by_row):
@@ -187,7 +177,10 @@ def _texts(document: object, row: Row, job: _Job) -> Row:
     return {
         "text": excerpt.text,
         "text_start": excerpt.start,
-        "text_marks": [asdict(mark) for mark in excerpt.text_marks],
-        **{f"{part}_marks": [*map(asdict, excerpt.record_marks[part])] for part in PARTS},
+        "text_marks": [mark._asdict() for mark in excerpt.text_marks],
+        **{
+            f"{part}_marks": [mark._asdict() for mark in excerpt.record_marks[part]]
+            for part in PARTS
+        },
         "why_no_text": None,
     }

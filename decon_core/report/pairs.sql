@@ -2,7 +2,7 @@
 WITH matched AS (FROM read_parquet(?)),
 totals AS (
     SELECT pair,
-           string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
+           string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
            max(score) AS score,
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,
@@ -14,12 +14,15 @@ totals AS (
 ranked AS (
     SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
            source, shard_name, shard, row, doc_id, question_part AS text_part,
-           question_overlap, answer_overlap, passage_overlap, question_char_start, question_char_stop, answer_char_start, answer_char_stop, passage_char_start, passage_char_stop,
+           question_overlap, answer_overlap, passage_overlap,
+           question_char_start, question_char_stop, answer_char_start, answer_char_stop,
+           passage_char_start, passage_char_stop,
            row_number() OVER (
                PARTITION BY pair
                ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, source,
                         shard_name, row, detector, benchmark, split, instance_index,
-                        question_char_start, question_char_stop, answer_char_start, answer_char_stop, passage_char_start, passage_char_stop
+                        question_char_start, question_char_stop, answer_char_start,
+                        answer_char_stop, passage_char_start, passage_char_stop
            ) AS rank
     FROM matched
 )

@@ -7,14 +7,15 @@ comments in the database; a change to one rebuilds the report.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from decon_core.schemas import BLEND_ITEMS, COMMON, ENTRIES, INDEXABILITY, REMOVED
+
+ONLY_SOURCE = "corpus"  # source name in reports made without a decon.toml
 
 _MARK = pa.struct([("start", pa.int64()), ("stop", pa.int64()), ("part", pa.string())])
 _KINDS = {
@@ -36,8 +37,7 @@ _STORED: Mapping[str, Iterable[pa.Field]] = {
 }
 
 
-@dataclass(frozen=True)
-class ReportTable:
+class ReportTable(NamedTuple):
     """What a table contains, and its columns."""
 
     about: str
@@ -54,3 +54,30 @@ def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TABLES: Mapping[str, ReportTable] = {name: _declared(name, one) for name, one in _TABLES.items()}
+
+
+def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table; missing columns get null, or what is empty if not nullable."""
+    schema = TABLES[name].schema
+    defaults = {field.name: _default_of(field) for field in schema}
+    return pa.Table.from_pylist([{**defaults, **row} for row in rows], schema=schema)
+
+
+def filled(name: str, known: pa.Table) -> pa.Table:
+    """Return a table with all declared columns; missing ones are filled."""
+    columns = [
+        known[field.name].cast(field.type)
+        if field.name in known.column_names
+        else pa.repeat(pa.scalar(_default_of(field), field.type), known.num_rows)
+        for field in TABLES[name].schema
+    ]
+    return pa.table(columns, schema=TABLES[name].schema)
+
+
+def _default_of(field: pa.Field) -> Any:
+    """Return the value for unknown cells: null, or an empty or zero value if not nullable."""
+    if field.nullable:
+        return None
+    if pa.types.is_string(field.type):
+        return ""
+    return False if pa.types.is_boolean(field.type) else 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,13 @@ from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
 from decon_core.scan.tiles import gaps_of
 from decon_core.storage.store import read_json, read_parquet
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _REBUILD = "Run `decon-assets run` to materialize `report` again"
 _DAMAGED = "Delete the report and run `decon-assets run`"
 _BUILD = "Run `decon-assets run` to build it"
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
-_COUNTED = ("n_matches", "n_pairs", "n_leaks")
 _SETTINGS = {
     "scan_fingerprint": "the scan's settings or the idf snapshot",
     "thresholds": "the thresholds",
@@ -44,10 +45,8 @@ def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, A
 def faults_of_report(builder: Builder) -> Iterator[Problem]:
     """Yield where the report differs from the store, and where its tables contradict each other."""
     with opened(builder.store.report) as connection:
-        yield from _compare_items(builder, connection)
-        yield from _compare_shards(builder, connection)
-        yield from _compare_mixtures(builder, connection)
-        yield from _compare_removed(builder, connection)
+        for compare in (_compare_items, _compare_shards, _compare_mixtures, _compare_removed):
+            yield from compare(builder, connection)
         yield from _compare_matches(connection)
 
 
@@ -55,20 +54,17 @@ def moved_since_report(blender: Blender, showing: Showing) -> Iterator[Problem]:
     """Yield the inputs and products that changed since the report was built."""
     if is_current(blender, showing):
         return
-    changes = [*_changes(blender, showing)]
-    yield from changes
-    if not changes:
-        path = str(blender.builder.store.report)
-        yield Problem(path, "other products or tables", "those of current settings", _REBUILD)
-
-
-def _changes(blender: Blender, showing: Showing) -> Iterator[Problem]:
     builder = blender.builder
     with opened(builder.store.report) as connection:
-        yield from _changed_settings(builder, showing, connection)
-        yield from _compare_items(builder, connection)
-        yield from _compare_shards(builder, connection)
-        yield from _changed_products(blender, connection)
+        changes = [
+            *_changed_settings(builder, showing, connection),
+            *_compare_items(builder, connection),
+            *_compare_shards(builder, connection),
+            *_changed_products(blender, connection),
+        ]
+    path = str(builder.store.report)
+    other = Problem(path, "other products or tables", "those of current settings", _REBUILD)
+    yield from changes or [other]
 
 
 def _changed_settings(
@@ -91,9 +87,9 @@ def _changed_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -
     current |= {("blend", one.name, None): blender.is_current(one) for one in blender.blends}
     for row in _rows(connection, "is_current"):
         name = row["what"], row["name"], row["pack"]
-        if row["is_current"] != current.get(name, False):
-            states = (_STATES[row["is_current"]], _STATES[current.get(name, False)])
-            yield Problem(" ".join(filter(None, name)), *states, _REBUILD)
+        found, expected = _STATES[row["is_current"]], _STATES[current.get(name, False)]
+        if found != expected:
+            yield Problem(" ".join(filter(None, name)), found, expected, _REBUILD)
 
 
 def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
@@ -153,11 +149,10 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
 
 def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
     """Return name, documents in and documents out of each shard, from the manifests."""
-    counts = "n_documents_in", "n_documents_out"
+    columns = "shard", "n_documents_in", "n_documents_out"
     return {
         (one.name, pack.name): sorted(
-            [shard["shard"], *(str(shard[name]) for name in counts)]
-            for shard in read_json(path)["shards"]
+            [str(shard[name]) for name in columns] for shard in read_json(path)["shards"]
         )
         for one in builder.mixtures
         for pack in builder.packs
@@ -170,34 +165,25 @@ def _compare_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) ->
         (row["mixture"], row["source"]): counted(row["n"], "row")
         for row in _rows(connection, "removed")
     }
-    counts: dict[tuple[str, ...], int] = {}
-    for one in builder.mixtures:
-        for pack in builder.packs:
-            path = builder.store.mixture(one.name, pack.name) / REMOVED_FILE
-            name = one.name, pack.source.name
-            n_rows = read_parquet(path, columns=["row"]).num_rows if path.is_file() else 0
-            counts[name] = counts.get(name, 0) + n_rows
+    counts: Counter[tuple[str, ...]] = Counter()
+    for one, pack in product(builder.mixtures, builder.packs):
+        path = builder.store.mixture(one.name, pack.name) / REMOVED_FILE
+        if path.is_file():
+            counts[one.name, pack.source.name] += read_parquet(path, columns=["row"]).num_rows
     in_store: ByName = {name: counted(n, "row") for name, n in counts.items() if n}
     yield from _differences("removed", in_report, in_store)
 
 
 def _compare_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     """Compare the tables derived from `matches` with `matches` and with each other."""
-    matches, decided = (_counts(connection, name) for name in ("matches", "decisions"))
-    yield from _differences("matches", matches, decided, remedy=_DAMAGED)
+    counts: list[ByName] = [
+        {(row["benchmark"],): row["counts"] for row in _rows(connection, name)}
+        for name in ("matches", "decisions")
+    ]
+    yield from _differences("matches", *counts, remedy=_DAMAGED)
     (row,) = _rows(connection, "documents")
-    found, expected = (row["n_found"], row["n_leaks"]), (row["n_pairs"], row["n_decided"])
-    if found != expected:
-        first, second = ("{} pairs, {} leaks".format(*one) for one in (found, expected))
-        yield Problem("documents", first, second, _DAMAGED)
-
-
-def _counts(connection: duckdb.DuckDBPyConnection, name: str) -> ByName:
-    text = "{} matches, {} pairs, {} leaks"
-    return {
-        (row["benchmark"],): text.format(*(row[name] for name in _COUNTED))
-        for row in _rows(connection, name)
-    }
+    if row["found"] != row["expected"]:
+        yield Problem("documents", row["found"], row["expected"], _DAMAGED)
 
 
 def _differences(

@@ -1,4 +1,4 @@
--- What a report is compared with the store by.
+-- Queries of a report whose results verify.py compares with the store.
 
 -- name: items
 SELECT benchmark, any_value(b.version) AS version, any_value(b.n_items) AS n_declared,
@@ -20,8 +20,8 @@ FROM mixtures GROUP BY mixture, pack
 SELECT mixture, source, count(*) AS n FROM removed GROUP BY mixture, source
 
 -- name: matches
-SELECT benchmark, sum(n)::BIGINT AS n_matches, count(*) AS n_pairs,
-       count(*) FILTER (is_leak) AS n_leaks
+SELECT benchmark, format('{} matches, {} pairs, {} leaks', sum(n)::BIGINT, count(*),
+                         count(*) FILTER (is_leak)) AS counts
 FROM (
     SELECT benchmark, count(*) AS n, bool_or(is_contaminated) AS is_leak FROM matches
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
@@ -29,15 +29,15 @@ FROM (
 GROUP BY benchmark
 
 -- name: decisions
-SELECT benchmark, sum(n_matches)::BIGINT AS n_matches, count(*) AS n_pairs,
-       count(*) FILTER (is_contaminated) AS n_leaks
+SELECT benchmark, format('{} matches, {} pairs, {} leaks', sum(n_matches)::BIGINT, count(*),
+                         count(*) FILTER (is_contaminated)) AS counts
 FROM decisions GROUP BY benchmark
 
 -- name: documents
-SELECT coalesce(sum(n_found_items), 0)::BIGINT AS n_found,
-       coalesce(sum(n_leaked_items), 0)::BIGINT AS n_leaks,
-       (SELECT count(*) FROM decisions) AS n_pairs,
-       (SELECT count(*) FROM decisions WHERE is_contaminated) AS n_decided
+SELECT format('{} pairs, {} leaks', coalesce(sum(n_found_items), 0)::BIGINT,
+              coalesce(sum(n_leaked_items), 0)::BIGINT) AS found,
+       (SELECT format('{} pairs, {} leaks', count(*), count(*) FILTER (is_contaminated))
+        FROM decisions) AS expected
 FROM documents
 
 -- name: is_current

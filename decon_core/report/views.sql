@@ -1,6 +1,6 @@
--- The report's views: what people ask of it. Run once, into a new database, by database.py.
+-- The report's views. Run once, into a new database, by database.py.
 
--- Wilson's score interval, 95 %, of k among n; of an n that nobody knows there is none.
+-- Wilson's 95 % score interval for k of n; null if n is unknown.
 CREATE MACRO wilson_low(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
     greatest(0, (k + 1.9207 - 1.96 * sqrt(k * (n - k) / n + 0.9604)) / (n + 3.8415)) END;
 CREATE MACRO wilson_high(k, n) AS CASE WHEN n > 0 AND k IS NOT NULL THEN
@@ -30,25 +30,25 @@ LEFT JOIN (
            count(*) FILTER (is_question_only) AS n_question_only_documents,
            max(score) FILTER (is_contaminated) AS best_score,
            array_to_string(list_sort(list_distinct(flatten(
-               list(rules) FILTER (is_contaminated)))), ', ') AS found_by,
+               list(detectors) FILTER (is_contaminated)))), ', ') AS found_by,
            max(answer_overlap) FILTER (is_contaminated) AS answer_overlap
     FROM decisions WHERE is_contaminated OR is_question_only
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with its class: leaked (by any rule), question-only (in no document a leak, but in some its question without its answer), clean, not indexable (by none), or not fully scanned (nothing found, and shards are missing)';
-COMMENT ON COLUMN item_status.n_documents IS 'documents in which it counts as a leak';
+    'Every benchmark item with its class: leaked (by any detector), question-only (no leak, but its question was found without the answer), clean, not indexable (by no detector), or not fully scanned (no match, but shards are missing)';
+COMMENT ON COLUMN item_status.n_documents IS 'number of documents in which it leaked';
 COMMENT ON COLUMN item_status.is_question_only IS
-    'status is question-only: in no document a leak, but in some its question stands verbatim or nearly so, without its answer';
+    'whether it did not leak, but a document contains its question, verbatim or nearly so, without the answer';
 COMMENT ON COLUMN item_status.n_question_only_documents IS
-    'documents in which its question stands without its answer; of a leaked item as well';
+    'number of documents with its question and without its answer; also counted for leaked items';
 COMMENT ON COLUMN item_status.answer_overlap IS
-    'of a leaked item: the largest share of its answer that a document has in which it leaked; null: it has no answer';
+    'for a leaked item, the largest share of its answer in a document in which it leaked; null if it has no answer';
 COMMENT ON COLUMN item_status.what_leaked IS
-    'of a leaked item: with its answer (answer_overlap >= 0.5), with part of its answer, without its answer, or has no answer: there is none to leak';
+    'for a leaked item: with its answer (answer_overlap >= 0.5), with part of its answer, without its answer, or has no answer';
 
--- A report that was read from another program's names what leaked and nothing else: then nobody
--- knows how many items there are, and there are no shares.
+-- A report imported from another program lists only what leaked. Then the number of items is unknown,
+-- and there are no shares.
 CREATE VIEW by_benchmark AS
 SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
        n_leaked,
@@ -71,11 +71,12 @@ FROM (
 )
 ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
-    'Per benchmark and split: items, how many leaked, with a 95 % interval; n_leaks counts pairs of item and document';
-COMMENT ON COLUMN by_benchmark.n_items IS 'null: not known, and neither is a share';
+    'Per benchmark and split: number of items, number and share of leaked items with a 95 % interval; n_leaks counts pairs of item and document';
+COMMENT ON COLUMN by_benchmark.n_items IS 'null if unknown; then the shares are null, too';
 COMMENT ON COLUMN by_benchmark.n_question_only IS
-    'items that leaked nowhere, but whose question stands in a document without its answer';
-COMMENT ON COLUMN by_benchmark.question_only_rate IS 'share of such items; they are not in leak_rate';
+    'number of items that did not leak, but whose question was found without the answer';
+COMMENT ON COLUMN by_benchmark.question_only_rate IS
+    'share of question-only items; they are not part of leak_rate';
 
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,
@@ -91,14 +92,15 @@ FROM item_status s
 GROUP BY s.benchmark, s.split
 ORDER BY s.benchmark, s.split;
 COMMENT ON VIEW flow IS
-    'Per benchmark and split: items that are clean, question-only or not indexable; and of those that leaked, what was found of their answer';
-COMMENT ON COLUMN flow.n_items IS 'of those that the report knows';
-COMMENT ON COLUMN flow.n_question_only IS 'not among the leaked';
+    'Per benchmark and split: number of clean, question-only and not indexable items, and of leaked items by how much of the answer was found';
+COMMENT ON COLUMN flow.n_items IS 'number of items in this report';
+COMMENT ON COLUMN flow.n_question_only IS 'not counted as leaked';
 COMMENT ON COLUMN flow.n_with_answer IS
-    'leaked: at least half of the answer stands in a document in which the item leaked';
-COMMENT ON COLUMN flow.n_with_part_of_answer IS 'leaked: less than half of the answer, but something';
-COMMENT ON COLUMN flow.n_without_answer IS 'leaked: nothing of the answer was found';
-COMMENT ON COLUMN flow.n_leaked_without_having_one IS 'leaked: the item has no answer';
+    'leaked items with at least half of the answer in a document in which they leaked';
+COMMENT ON COLUMN flow.n_with_part_of_answer IS
+    'leaked items with less than half of the answer, but some of it';
+COMMENT ON COLUMN flow.n_without_answer IS 'leaked items of whose answer nothing was found';
+COMMENT ON COLUMN flow.n_leaked_without_having_one IS 'leaked items that have no answer';
 
 CREATE VIEW top_items AS
 SELECT benchmark, split, instance_index, n_documents, best_score, found_by, what_leaked, question
@@ -106,7 +108,7 @@ FROM item_status
 WHERE status = 'leaked'
 ORDER BY n_documents DESC, best_score DESC, benchmark, split, instance_index
 LIMIT 1000;
-COMMENT ON VIEW top_items IS 'The thousand leaked items that stand in most documents';
+COMMENT ON VIEW top_items IS 'The 1,000 leaked items that occur in the most documents';
 
 CREATE VIEW question_only_items AS
 SELECT benchmark, split, instance_index, n_question_only_documents AS n_documents, question
@@ -114,11 +116,11 @@ FROM item_status
 WHERE status = 'question-only'
 ORDER BY n_documents DESC, benchmark, split, instance_index;
 COMMENT ON VIEW question_only_items IS
-    'Items that leaked nowhere, but whose question stands in documents without its answer';
+    'Items that did not leak, but whose question was found in documents without the answer';
 
 CREATE VIEW pair_documents AS
 SELECT pair, source, shard_name, row, any_value(doc_id) AS doc_id,
-       string_agg(DISTINCT detector, ', ' ORDER BY detector) AS rules,
+       string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
        max(score) AS score,
        bool_or(is_contaminated) AS is_contaminated,
        bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only
@@ -126,7 +128,7 @@ FROM matches
 GROUP BY pair, source, shard_name, row
 ORDER BY pair, source, shard_name, row;
 COMMENT ON VIEW pair_documents IS
-    'Per pair every document in which it stands, with its place and its own id';
+    'Per pair: every document that contains it, with its position and id';
 
 CREATE VIEW by_source AS
 SELECT s.source, s.n_documents, s.n_unreadable,
@@ -156,9 +158,9 @@ LEFT JOIN (
 ) i USING (source)
 ORDER BY s.source;
 COMMENT ON VIEW by_source IS
-    'Per source: documents read; documents that hold a leak, with a 95 % interval of their share, and items that leaked from there; documents that hold a question without its answer';
+    'Per source: number of documents; number and share of documents with a leak, with a 95 % interval; number of items that leaked; number and share of question-only documents';
 COMMENT ON COLUMN by_source.n_question_only_documents IS
-    'documents that hold no leak, but a question without its answer';
+    'number of documents without a leak, but with a question without its answer';
 
 CREATE VIEW by_shard AS
 SELECT s.source, s.pack, s.shard_name, s.n_documents, s.n_unreadable,
@@ -177,7 +179,7 @@ LEFT JOIN (
 ) f USING (source, shard_name)
 ORDER BY s.source, s.shard_name;
 COMMENT ON VIEW by_shard IS
-    'Per shard: documents read, documents that hold a leak or only a question; n_leaks counts pairs of item and document';
+    'Per shard: number of documents, of documents with a leak, and of question-only documents; n_leaks counts pairs of item and document';
 
 CREATE VIEW by_benchmark_and_source AS
 SELECT benchmark, source,
@@ -190,9 +192,9 @@ WHERE is_contaminated OR is_question_only
 GROUP BY benchmark, source
 ORDER BY benchmark, source;
 COMMENT ON VIEW by_benchmark_and_source IS
-    'Per benchmark and source: leaked items and the documents they leaked into; items whose question stands in documents there without its answer';
+    'Per benchmark and source: number of leaked items and of documents with a leak; number of question-only items and documents';
 COMMENT ON COLUMN by_benchmark_and_source.n_question_only IS
-    'they may have leaked elsewhere, or in another document of the source';
+    'these items may also have leaked, in other documents';
 
 CREATE VIEW documents_with_many_items AS
 SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks, best_score
@@ -200,11 +202,11 @@ FROM documents
 WHERE n_leaked_items > 1
 ORDER BY n_leaked_items DESC, source, shard_name, row;
 COMMENT ON VIEW documents_with_many_items IS
-    'Documents in which several items leaked: copies of a benchmark, exercise books, answer keys';
+    'Documents into which several items leaked: often copies of a benchmark, exercise books or answer keys';
 
 -- 1e-9 as in policy.py: a score of 0.7 + 0.1 equals 0.8 and belongs to the bin from 0.8 on.
 CREATE VIEW score_histogram AS
-SELECT benchmark, detector AS rule, least(floor(score * 50 + 1e-9), 49)::INTEGER AS bin,
+SELECT benchmark, detector, least(floor(score * 50 + 1e-9), 49)::INTEGER AS bin,
        least(floor(score * 50 + 1e-9), 49) / 50 AS score_from,
        count(*) AS n_matches,
        count(*) FILTER (is_by_score) AS n_by_score,
@@ -212,55 +214,55 @@ SELECT benchmark, detector AS rule, least(floor(score * 50 + 1e-9), 49)::INTEGER
        count(*) FILTER (is_question_only) AS n_question_only
 FROM matches
 GROUP BY ALL
-ORDER BY benchmark, rule, bin;
+ORDER BY benchmark, detector, bin;
 COMMENT ON VIEW score_histogram IS
-    'Per benchmark and rule: matches by score in steps of 0.02, and how many of them count as leaks or are question-only';
+    'Per benchmark and detector: number of matches by score in steps of 0.02, and how many of them are leaks or question-only';
 
--- Every benchmark at every step, so that sums over benchmarks are right.
+-- With every benchmark at every step, so that sums over benchmarks are correct.
 CREATE VIEW threshold_sweep AS
 WITH ending AS (
-    SELECT benchmark, rule, holds_to, count(*) AS n
-    FROM item_rules WHERE holds_to IS NOT NULL
-    GROUP BY benchmark, rule, holds_to
+    SELECT benchmark, detector, holds_to, count(*) AS n
+    FROM item_detectors WHERE holds_to IS NOT NULL
+    GROUP BY benchmark, detector, holds_to
 ), steps AS (
-    SELECT DISTINCT rule, holds_to AS threshold FROM ending
+    SELECT DISTINCT detector, holds_to AS threshold FROM ending
     UNION
-    SELECT rule, unnest(range((lowest * 100)::INTEGER, 101)) / 100
-    FROM (SELECT rule, min(holds_to) AS lowest FROM ending GROUP BY rule)
+    SELECT detector, unnest(range((lowest * 100)::INTEGER, 101)) / 100
+    FROM (SELECT detector, min(holds_to) AS lowest FROM ending GROUP BY detector)
     WHERE lowest <= 1
 )
-SELECT b.benchmark, s.rule, s.threshold,
+SELECT b.benchmark, s.detector, s.threshold,
        coalesce(sum(e.n) FILTER (e.holds_to >= s.threshold), 0)::BIGINT AS n_leaked
 FROM steps s
-JOIN (SELECT DISTINCT benchmark, rule FROM item_rules) b USING (rule)
-LEFT JOIN ending e USING (benchmark, rule)
-GROUP BY b.benchmark, s.rule, s.threshold
-ORDER BY b.benchmark, s.rule, s.threshold;
+JOIN (SELECT DISTINCT benchmark, detector FROM item_detectors) b USING (detector)
+LEFT JOIN ending e USING (benchmark, detector)
+GROUP BY b.benchmark, s.detector, s.threshold
+ORDER BY b.benchmark, s.detector, s.threshold;
 COMMENT ON VIEW threshold_sweep IS
-    'Per benchmark, rule and threshold (of ngram_any: length): how many items would count as leaked, by score alone';
+    'Per benchmark, detector and threshold (for ngram_any, a length): number of items that would leak, by score alone';
 
 CREATE VIEW agreement AS
 WITH leaked AS (
-    SELECT benchmark, split, instance_index, rule FROM item_rules WHERE n_documents > 0
-), of_rule AS (
-    SELECT benchmark, rule, count(*) AS n FROM leaked GROUP BY benchmark, rule
+    SELECT benchmark, split, instance_index, detector FROM item_detectors WHERE n_documents > 0
+), of_detector AS (
+    SELECT benchmark, detector, count(*) AS n FROM leaked GROUP BY benchmark, detector
 ), of_both AS (
-    SELECT benchmark, a.rule, b.rule AS other, count(*) AS n
+    SELECT benchmark, a.detector, b.detector AS other, count(*) AS n
     FROM leaked a JOIN leaked b USING (benchmark, split, instance_index)
-    WHERE a.rule < b.rule
-    GROUP BY benchmark, a.rule, b.rule
+    WHERE a.detector < b.detector
+    GROUP BY benchmark, a.detector, b.detector
 )
-SELECT x.benchmark, x.rule, y.rule AS other,
+SELECT x.benchmark, x.detector, y.detector AS other,
        coalesce(p.n, 0) AS n_both,
-       x.n - coalesce(p.n, 0) AS n_rule_only,
+       x.n - coalesce(p.n, 0) AS n_detector_only,
        y.n - coalesce(p.n, 0) AS n_other_only,
        coalesce(p.n, 0) / (x.n + y.n - coalesce(p.n, 0)) AS jaccard
-FROM of_rule x
-JOIN of_rule y ON x.benchmark = y.benchmark AND x.rule < y.rule
-LEFT JOIN of_both p ON (p.benchmark, p.rule, p.other) = (x.benchmark, x.rule, y.rule)
-ORDER BY x.benchmark, x.rule, y.rule;
+FROM of_detector x
+JOIN of_detector y ON x.benchmark = y.benchmark AND x.detector < y.detector
+LEFT JOIN of_both p ON (p.benchmark, p.detector, p.other) = (x.benchmark, x.detector, y.detector)
+ORDER BY x.benchmark, x.detector, y.detector;
 COMMENT ON VIEW agreement IS
-    'Per benchmark and two rules: items that both call leaked, that one of them does, and the share of both among either (jaccard)';
+    'Per benchmark and two detectors: number of items that both call leaked and that only one does, and the Jaccard index';
 
 CREATE VIEW by_mixture AS
 SELECT mixture, bool_and(is_current) AS is_current, count(*) AS n_shards,
@@ -274,7 +276,7 @@ FROM mixtures
 GROUP BY mixture
 ORDER BY mixture;
 COMMENT ON VIEW by_mixture IS
-    'Per mixture: documents and tokens that went in and came out, over all shards';
+    'Per mixture: number of documents and tokens before and after filtering, over all shards';
 
 CREATE VIEW removed_by_mixture AS
 SELECT mixture, source, what, why, benchmark,
@@ -290,10 +292,10 @@ FROM (
 GROUP BY mixture, source, what, why, benchmark
 ORDER BY mixture, source, what, why, benchmark;
 COMMENT ON VIEW removed_by_mixture IS
-    'Per mixture that is today''s, source and reason: documents that went or were cut, and their tokens; a document with several reasons is in each';
+    'Per current mixture, source and reason: number of documents removed or cut, and their tokens; a document with several reasons is counted under each';
 
-CREATE VIEW items_by_rule AS
-SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
+CREATE VIEW items_by_detector AS
+SELECT i.benchmark, i.config, i.split, i.instance_index, i.detector,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
             WHEN f.n_question_only_documents > 0 THEN 'question-only'
             WHEN NOT i.is_visible THEN 'not indexable'
@@ -305,41 +307,41 @@ SELECT i.benchmark, i.config, i.split, i.instance_index, i.rule,
        coalesce(f.n_question_only_documents, 0) AS n_question_only_documents
 FROM indexability i
 LEFT JOIN benchmarks b USING (benchmark)
-LEFT JOIN item_rules f USING (benchmark, split, instance_index, rule);
-COMMENT ON VIEW items_by_rule IS
-    'Every benchmark item with its class by each chosen rule (leaked, question-only, clean, not indexable), and why a rule cannot see it';
+LEFT JOIN item_detectors f USING (benchmark, split, instance_index, detector);
+COMMENT ON VIEW items_by_detector IS
+    'Every benchmark item with its class by each chosen detector (leaked, question-only, clean, not indexable, not fully scanned), and why a detector cannot find it';
 
-CREATE VIEW by_rule AS
-SELECT i.benchmark, i.rule,
+CREATE VIEW by_detector AS
+SELECT i.benchmark, i.detector,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
        coalesce(any_value(f.n_documents), 0) AS n_documents,
-       count(*) FILTER (i.status = 'leaked' AND s.found_by = i.rule) AS n_leaked_by_it_alone,
+       count(*) FILTER (i.status = 'leaked' AND s.found_by = i.detector) AS n_leaked_by_it_alone,
        count(*) FILTER (i.status = 'question-only') AS n_question_only
-FROM items_by_rule i
+FROM items_by_detector i
 JOIN item_status s USING (benchmark, split, instance_index)
 LEFT JOIN (
-    SELECT benchmark, detector AS rule, count(DISTINCT (shard_name, source, row)) AS n_documents
+    SELECT benchmark, detector, count(DISTINCT (shard_name, source, row)) AS n_documents
     FROM matches WHERE is_contaminated
     GROUP BY ALL
-) f ON (f.benchmark, f.rule) = (i.benchmark, i.rule)
-GROUP BY i.benchmark, i.rule
-ORDER BY i.benchmark, i.rule;
-COMMENT ON VIEW by_rule IS
-    'Per benchmark and chosen rule: items that leaked, documents they leaked into, items that only this rule finds, items of which it finds only the question';
+) f ON (f.benchmark, f.detector) = (i.benchmark, i.detector)
+GROUP BY i.benchmark, i.detector
+ORDER BY i.benchmark, i.detector;
+COMMENT ON VIEW by_detector IS
+    'Per benchmark and chosen detector: number of leaked items, of documents with a leak, of leaked items that only this detector finds, and of question-only items';
 
-CREATE VIEW indexability_by_rule AS
-SELECT benchmark, rule, count(*) AS n_items,
+CREATE VIEW indexability_by_detector AS
+SELECT benchmark, detector, count(*) AS n_items,
        count(*) FILTER (is_visible) AS n_visible,
        count(*) FILTER (is_visible) / count(*) AS share,
        mode(reason ORDER BY reason) AS most_common_reason
 FROM indexability
-GROUP BY benchmark, rule
-ORDER BY benchmark, rule;
-COMMENT ON VIEW indexability_by_rule IS
-    'Per benchmark and chosen rule: items that the rule can see, and why most of the others not';
+GROUP BY benchmark, detector
+ORDER BY benchmark, detector;
+COMMENT ON VIEW indexability_by_detector IS
+    'Per benchmark and chosen detector: number and share of items that the detector can find, and the most common reason for the others';
 
--- The texts of an item overlap (its question with the answer behind it holds the question), so a
--- document counts with the one that stands there most often.
+-- The texts of an item overlap (question and answer together contain the question), so the occurrences
+-- in a document are those of the most frequent text.
 CREATE VIEW exact_by_item AS
 SELECT benchmark, config, split, instance_index, source,
        sum(n_occurrences)::BIGINT AS n_occurrences,
@@ -361,7 +363,7 @@ JOIN items USING (benchmark, split, instance_index)
 GROUP BY benchmark, config, split, instance_index, source
 ORDER BY benchmark, split, instance_index, source;
 COMMENT ON VIEW exact_by_item IS
-    'exact, per item that leaked and source: how often it stands there, in how many documents, and as which text';
+    'exact, per leaked item and source: number of occurrences and documents, and occurrences by the text that was found';
 
 CREATE VIEW exact_by_subset AS
 SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
@@ -369,31 +371,31 @@ SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
        count(*) FILTER (i.status = 'not indexable') AS n_not_indexable,
        count(*) FILTER (i.status = 'leaked') / count(*) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
-FROM items_by_rule i
+FROM items_by_detector i
 LEFT JOIN (
     SELECT benchmark, split, instance_index, sum(n_occurrences)::BIGINT AS n_occurrences
     FROM exact_by_item
     GROUP BY ALL
 ) f USING (benchmark, split, instance_index)
-WHERE i.rule = 'exact'
+WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.config, i.split
 ORDER BY i.benchmark, i.config, i.split;
 COMMENT ON VIEW exact_by_subset IS
-    'exact, per benchmark, subset (config) and split: items that leaked, and how often the median one of them occurs';
+    'exact, per benchmark, subset (config) and split: number and share of leaked items, and the median number of their occurrences';
 
 CREATE VIEW exact_by_source AS
 SELECT i.benchmark, i.split, s.source, count(*) AS n_items,
        count(f.n_occurrences) AS n_leaked,
        count(f.n_occurrences) / count(*) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
-FROM items_by_rule i
+FROM items_by_detector i
 CROSS JOIN (SELECT DISTINCT source FROM shards) s
 LEFT JOIN exact_by_item f USING (benchmark, split, instance_index, source)
-WHERE i.rule = 'exact'
+WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.split, s.source
 ORDER BY i.benchmark, i.split, s.source;
 COMMENT ON VIEW exact_by_source IS
-    'exact, per benchmark, split and source: items that leaked from there, and how often the median one of them occurs';
+    'exact, per benchmark, split and source: number and share of items that leaked, and the median number of their occurrences';
 
 CREATE VIEW exact_too_common AS
 SELECT m.benchmark, i.config, m.split, m.instance_index, m.looked_for,
@@ -407,7 +409,7 @@ WHERE m.detector = 'exact' AND NOT m.is_contaminated
 GROUP BY ALL
 ORDER BY n_documents DESC, m.benchmark, m.split, m.instance_index, m.looked_for;
 COMMENT ON VIEW exact_too_common IS
-    'exact, per item and text of it that was found and is too common to say anything: how often it stands there';
+    'exact, per item and text that was found but is too common to be a leak: number of occurrences and documents';
 
 CREATE VIEW longest_match_by_item AS
 SELECT i.benchmark, i.config, i.split, i.instance_index,
@@ -436,10 +438,10 @@ LEFT JOIN (
     FROM matches WHERE detector = 'longest_match'
     GROUP BY ALL
 ) f USING (benchmark, split, instance_index)
-WHERE i.rule = 'longest_match'
+WHERE i.detector = 'longest_match'
 ORDER BY i.benchmark, i.split, i.instance_index;
 COMMENT ON VIEW longest_match_by_item IS
-    'longest_match, per item: which field leaked, and both scores (source: question, target: answer) of every item that was found at all';
+    'longest_match, per item: which field leaked, and both scores (source: question, target: answer) if there is a match';
 
 CREATE VIEW longest_match_by_benchmark AS
 SELECT benchmark, split, count(*) AS n_items,
@@ -453,4 +455,4 @@ FROM longest_match_by_item
 GROUP BY benchmark, split
 ORDER BY benchmark, split;
 COMMENT ON VIEW longest_match_by_benchmark IS
-    'longest_match, per benchmark and split: items by the field that leaked';
+    'longest_match, per benchmark and split: number of items by the field that leaked';

@@ -7,9 +7,8 @@ Everything is read from ledgers, tiles, and the lists of mixtures and blends; no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow.compute as pc
@@ -36,6 +35,8 @@ from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
 
 SCHEMA = "decon-assets/why/1"
 
+_STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
+
 _TILES_AT_ONCE = 500  # held in memory
 _ENTRY_COLUMNS = (
     *("is_contaminated", "is_question_only", "is_by_score", "detector", "benchmark", "config"),
@@ -46,16 +47,12 @@ _ENTRY_COLUMNS = (
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The position of a document in the corpus."""
 
     pack: Pack
     shard: Shard
     row: int
-
-
-# Which document -----------------------------------------------------------------------------------
 
 
 def places_of(
@@ -78,21 +75,13 @@ def places_of(
     if not shards:
         found = repr(shard) if shard else "no registered shard"
         raise InputError(Problem("shard", found, "the name of a registered shard", _STATUS))
-    named = _by_row(shards, document)
-    if named:
-        return named
+    name, _, row = document.rpartition(":")
+    if row.isdecimal():
+        named = [(pack, one) for pack, one in shards if name in (one.name, one.path)]
+        if named:
+            return [Place(pack, one, int(row)) for pack, one in named]
     known = [] if is_everywhere else list(_by_known_id(builder, shards, document))
     return known or list(_by_reading(shards, document, on_unread))
-
-
-_STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
-
-
-def _by_row(shards: Sequence[tuple[Pack, Shard]], document: str) -> list[Place]:
-    name, _, row = document.rpartition(":")
-    if not row.isdecimal():
-        return []
-    return [Place(pack, one, int(row)) for pack, one in shards if name in (one.name, one.path)]
 
 
 def _by_known_id(
@@ -100,8 +89,8 @@ def _by_known_id(
 ) -> Iterator[Place]:
     """Yield the documents of this id that have matches or are in a mixture's list."""
     has_id = pl.col("doc_id") == document
-    matched = [*_rows_where(builder, shards, has_id, ["shard", "row"])]
-    listed = {pack.name: [*_rows_removed(builder, pack, document)] for pack, _ in shards}
+    matched = {*_rows_where(builder, shards, has_id, ["shard", "row"])}
+    listed = {pack.name: {*_rows_removed(builder, pack, document)} for pack, _ in shards}
     for pack, shard in shards:
         rows = {row for fingerprint, row in matched if fingerprint == shard.fingerprint}
         rows |= {row for name, row in listed[pack.name] if name == shard.name}
@@ -115,22 +104,15 @@ def _rows_where(
     columns: Sequence[str],
 ) -> Iterator[tuple[Any, ...]]:
     """Yield distinct values of columns for the matches of these shards that meet a condition."""
-    tiles = [*_tiles(builder, shards)]
+    tile, scan = builder.store.tile, builder.reader.scan
+    fingerprints = dict.fromkeys(shard.fingerprint for _, shard in shards)
+    paths = [tile(scan, one, v.fingerprint) for one in fingerprints for v in builder.versions]
+    tiles = [path for path in paths if path.is_file()]
     for first in range(0, len(tiles), _TILES_AT_ONCE):
         contents = tiles_with_rows(tiles[first : first + _TILES_AT_ONCE], MATCHES)
         if contents:
             frame = pl.scan_parquet(contents).filter(condition)
             yield from frame.select(columns).unique().collect().iter_rows()
-
-
-def _tiles(builder: Builder, shards: Iterable[tuple[Pack, Shard]]) -> Iterator[Path]:
-    """Yield the existing tiles of these shards and all benchmarks."""
-    reader = builder.reader
-    for fingerprint in dict.fromkeys(shard.fingerprint for _, shard in shards):
-        for version in builder.versions:
-            path = reader.store.tile(reader.scan, fingerprint, version.fingerprint)
-            if path.is_file():
-                yield path
 
 
 def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple[str, int]]:
@@ -139,8 +121,8 @@ def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple
         path = folder / REMOVED_FILE
         if path.is_file():
             table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
-            rows = table.filter(pc.field("doc_id") == document).to_pylist()
-            yield from ((row["shard"], row["row"]) for row in rows)
+            for row in table.filter(pc.field("doc_id") == document).to_pylist():
+                yield row["shard"], row["row"]
 
 
 def _by_reading(
@@ -168,9 +150,6 @@ def _row_at(place: Place) -> Document | str | None:
     return f"{row.reason} ({row.detail})" if isinstance(row, Unreadable) else row
 
 
-# Matches, mixtures and blends ---------------------------------------------------------------------
-
-
 def account(
     builder: Builder,
     place: Place,
@@ -182,15 +161,20 @@ def account(
     """Return everything the store knows about a document, as a JSON object."""
     row, scanned = _row_at(place), _scanned(builder, place)
     text = row.text if showing.snippets and isinstance(row, Document) else None
-    found = [_entry(builder, place, *one, text, showing) for one in _matches(builder, place)]
+    found = [
+        _entry(builder, place, *one, text, showing) for one in _matches(builder, place, scanned)
+    ]
     documents = documents_of(builder, [entry["pair"] for entry in found])
     policy = builder.policy
+    of_shard = replace(place.pack, shards=(place.shard,))
+    gaps = gaps_of(builder.store, [of_shard], builder.versions, builder.reader.scan)
+    why = (gaps[0].reason, gaps[0].cause.remedy) if gaps else ()
     return {
         "schema": SCHEMA,
         "document": _document(builder, place, row),
-        "scanned_against": [one.benchmark for one in builder.versions if one in scanned],
+        "scanned_against": [one.benchmark for one in scanned],
         "not_scanned_against": [one.benchmark for one in builder.versions if one not in scanned],
-        "why_not_scanned": _why_not_scanned(builder, place),
+        "why_not_scanned": ". ".join(filter(None, why)) if why else None,
         "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
         "mixtures": [_in_mixture(builder, place, mixture) for mixture in mixtures],
         "blends": [_in_blend(builder, place, blend) for blend in blends],
@@ -230,17 +214,6 @@ def _n_tokens(builder: Builder, place: Place) -> int | None:
     return int(sizes.n_tokens[at]) if is_there else None
 
 
-def _why_not_scanned(builder: Builder, place: Place) -> str | None:
-    """Return reason and remedy; None if the shard was scanned against all benchmarks."""
-    gaps = gaps_of(
-        builder.store,
-        [replace(place.pack, shards=(place.shard,))],
-        builder.versions,
-        builder.reader.scan,
-    )
-    return ". ".join(filter(None, (gaps[0].reason, gaps[0].cause.remedy))) if gaps else None
-
-
 def _scanned(builder: Builder, place: Place) -> list[Version]:
     store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
     if not store.ledger(scan, shard).is_file():
@@ -248,15 +221,20 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
     return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
 
 
-def _matches(builder: Builder, place: Place) -> Iterator[tuple[Json, Version]]:
+def _matches(
+    builder: Builder, place: Place, scanned: Sequence[Version]
+) -> Iterator[tuple[Json, Version]]:
     """Yield the matches: leaks first, then question-only, then the rest by score."""
-    versions = {version.benchmark: version for version in _scanned(builder, place)}
-    source = place.pack.source.name
-    entries = builder.reader.entries(place.shard, [*versions.values()], source=source)
+    versions = {version.benchmark: version for version in scanned}
+    entries = builder.reader.entries(place.shard, scanned, source=place.pack.source.name)
     found = entries.filter(pc.field("row") == place.row).to_pylist()
-    found.sort(key=lambda one: (-one["score"], one["benchmark"]))
-    found.sort(key=lambda one: (not one["is_contaminated"], not one["is_question_only"]))
-    yield from ((one, versions[one["benchmark"]]) for one in found)
+    for one in sorted(found, key=_order):
+        yield one, versions[one["benchmark"]]
+
+
+def _order(entry: Json) -> tuple[object, ...]:
+    is_leak, is_question_only = entry["is_contaminated"], entry["is_question_only"]
+    return not is_leak, not is_question_only, -entry["score"], entry["benchmark"]
 
 
 def _entry(
@@ -310,9 +288,6 @@ def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]
     return documents
 
 
-# Near misses --------------------------------------------------------------------------------------
-
-
 def missing(entry: Mapping[str, Any], policy: Policy, *, record: Mapping[str, Any]) -> list[str]:
     """Return the conditions that an entry fails to be a leak by score; empty if it is one."""
     if entry["is_by_score"]:
@@ -329,29 +304,24 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
         why_not = "not built" if is_taken else "not taken"
         return {**state, "state": why_not, "is_todays": None, "made": None}
     manifest = read_json(folder / MANIFEST)
-    reasons = _reasons(folder / REMOVED_FILE, place)
+    if (folder / REMOVED_FILE).is_file():
+        is_here = _of_row("shard", "row", place)
+        rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED, filters=is_here)
+        for row in rows.drop_columns(["shard", "row", "doc_id"]).to_pylist():
+            reason = {name: value for name, value in row.items() if value is not None}
+            state["reasons"].append(reason)
     if place.shard.name not in {one["shard"] for one in manifest["shards"]}:
         state["state"] = "not there when it was built"
-    elif any(reason["what"] == "document" for reason in reasons):
-        state["state"] = "removed"
-    elif reasons:
-        state["state"] = "cut"
+    elif state["reasons"]:
+        is_removed = any(reason["what"] == "document" for reason in state["reasons"])
+        state["state"] = "removed" if is_removed else "cut"
     inputs = ("fingerprint", "scan", "idf_snapshot", "benchmarks")
     return {
         **state,
-        "reasons": reasons,
         "is_todays": builder.is_current(mixture, place.pack),
         **{name: manifest[name] for name in inputs},
         "made": str(folder / MANIFEST),
     }
-
-
-def _reasons(path: Path, place: Place) -> list[Json]:
-    if not path.is_file():
-        return []
-    rows = read_parquet(path, schema=REMOVED, filters=_of_row("shard", "row", place))
-    reasons = rows.drop_columns(["shard", "row", "doc_id"]).to_pylist()
-    return [{name: value for name, value in row.items() if value is not None} for row in reasons]
 
 
 def _of_row(shard: str, row: str, place: Place) -> Any:

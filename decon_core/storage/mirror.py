@@ -25,7 +25,7 @@ from decon_core.storage.paths import (
     uploads_are_whole,
 )
 from decon_core.storage.store import atomic_path, read_json, write_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"

@@ -61,7 +61,7 @@ def test_a_first_run_finds_every_leak_and_nothing_else(world):
 
 
 def test_every_cell_of_the_grid_is_materialized_in_the_history(world):
-    world.run()
+    world.start()
     materialized = world.instance.get_materialized_partitions(AssetKey("scan"))
     wanted = {
         cell(pack=f"web-{number:04}", benchmark=benchmark)
@@ -217,7 +217,7 @@ def test_a_project_that_moved_goes_on_where_it_was(world, tmp_path_factory):
 
 
 def test_a_second_run_materializes_nothing_that_is_there(world):
-    world.run()
+    world.start()
     world.run()
     assert [line for line in world.said if not line.startswith(" ")] == [
         f"{asset}: up to date" for asset in [stage.name for stage in GRAPH.stages]
@@ -446,7 +446,7 @@ def test_a_cut_off_shard_fails_its_own_cells_and_no_others(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*damaged or cut off"):
-        world.run()
+        world.start()
     shards = {path.split("/")[1] for path in world.tiles()}
     assert len(shards) == 2
 

@@ -153,7 +153,7 @@ def demand(world, *settings):
 
 
 def test_indexability_check_fails_when_a_rule_sees_too_little_of_a_required_benchmark(half_blind):
-    half_blind.run()
+    half_blind.start()
     demand(half_blind, 'required = ["short"]')
     result = run_check(enough_is_indexable, half_blind)
     assert (result.passed, result.severity.value) == (False, "ERROR")
@@ -166,7 +166,7 @@ def test_indexability_check_fails_when_a_rule_sees_too_little_of_a_required_benc
 
 def test_indexability_check_asks_for_the_share_that_the_settings_demand(half_blind):
     half_blind.policy = {"detectors": ["ngram_any"]}
-    half_blind.run()
+    half_blind.start()
     for share, is_enough in ((0.5, True), (0.51, False), (1, False), (0, True)):
         half_blind.write_config()
         demand(half_blind, 'required = ["short"]', f"least_indexable_share = {share}")
@@ -174,7 +174,7 @@ def test_indexability_check_asks_for_the_share_that_the_settings_demand(half_bli
 
 
 def test_indexability_check_only_warns_of_a_benchmark_that_is_not_required(half_blind):
-    half_blind.run()
+    half_blind.start()
     demand(half_blind, 'required = ["harbor", "ledger"]')
     result = run_check(enough_is_indexable, half_blind)
     assert (result.passed, result.severity.value) == (False, "WARN")
@@ -228,7 +228,7 @@ def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: line 13: found not JSON"):
-        world.run()
+        world.start()
     for _ in range(2):  # told until it is mended, and the others are not read again for it
         result = run_check(every_row_was_read, world)
         assert not result.passed
@@ -313,7 +313,7 @@ def test_canary_check_fails_when_the_settings_find_nothing(world):
 
 
 def test_canary_check_says_of_which_benchmark_nothing_can_be_planted_and_passes(half_blind):
-    half_blind.run()
+    half_blind.start()
     result = run_check(canaries_are_found, half_blind)
     assert result.passed
     assert result.metadata["nothing_to_plant"].value.splitlines()[2:] == ["| short | decon |"]
@@ -695,7 +695,7 @@ def test_scores_of_cells_are_those_that_the_report_counts(world):
     of_report = bins_of_report(world.store.report)
     assert {one.pop("n_question_only") for one in of_report} == {0}
     assert bins == of_report
-    assert {one["rule"] for one in bins} == {"decon", "ratcliff"}
+    assert {one["detector"] for one in bins} == {"decon", "ratcliff"}
     assert any(one["n_matches"] > one["n_contaminated"] for one in bins)
 
 

@@ -28,6 +28,7 @@ _HEAVY = (
     "pandas",
     "plotly",
     "splintr",
+    "sqlalchemy",
     "tokenizers",
 )
 _LOADED = """

@@ -92,10 +92,10 @@ def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monk
 
 @pytest.fixture
 def blind(world):
-    """A benchmark that no rule can see, in a world that ran before it was demanded to be seen."""
+    """A benchmark that no detector can see, in a world that ran before the policy required it."""
     world.benchmarks["short"] = [{"question": f"what is {n} ?", "answer": "even"} for n in range(3)]
     world.write_benchmarks()
-    world.run()
+    world.start()
     return world
 
 

@@ -33,7 +33,7 @@ def incomplete(world):
     """Three shards, one of them cut off, after a run."""
     cut_off(world)
     with pytest.raises(PipelineError, match=CUT_OFF):
-        world.run()
+        world.start()
     return world
 
 
@@ -52,8 +52,10 @@ def test_one_truncated_shard_leaves_a_report_of_the_others(incomplete):
 def test_an_item_without_a_finding_is_not_called_clean_while_a_shard_is_missing(incomplete):
     counts = dict(asked(incomplete, "SELECT status, count(*) FROM item_status GROUP BY ALL"))
     assert counts == {"leaked": 4, "not fully scanned": 6}
-    rules = dict(asked(incomplete, "SELECT status, count(*) FROM items_by_rule GROUP BY ALL"))
-    assert rules == counts
+    detectors = dict(
+        asked(incomplete, "SELECT status, count(*) FROM items_by_detector GROUP BY ALL")
+    )
+    assert detectors == counts
     flow = asked(incomplete, "SELECT sum(n_clean), sum(n_not_fully_scanned) FROM flow")
     assert flow == [(0, 6)]
 

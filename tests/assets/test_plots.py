@@ -62,9 +62,9 @@ def test_benchmarks_of_which_nothing_leaked_have_bars_without_length():
 
 def test_scores_are_drawn_rule_by_rule_with_the_threshold_where_it_is():
     bins = [
-        {"rule": "decon", "score_from": 0.6, "n_matches": 8, "n_contaminated": 0},
-        {"rule": "decon", "score_from": 0.98, "n_matches": 4, "n_contaminated": 4},
-        {"rule": "exact", "score_from": 0.5, "n_matches": 1, "n_contaminated": 1},
+        {"detector": "decon", "score_from": 0.6, "n_matches": 8, "n_contaminated": 0},
+        {"detector": "decon", "score_from": 0.98, "n_matches": 4, "n_contaminated": 4},
+        {"detector": "exact", "score_from": 0.5, "n_matches": 1, "n_contaminated": 1},
     ]
     picture = drawn(scores(bins, {"decon": 0.8, "ratcliff": 0.5, "exact": 0.5}))
     assert [text for text in texts(picture) if "matches" in text] == [

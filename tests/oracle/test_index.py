@@ -132,11 +132,11 @@ def test_a_record_without_a_question_is_dropped(question: str) -> None:
 
 
 def test_the_rules_apply_in_their_order() -> None:
-    # 3 tokens, 1 different word, no question: the first rule names it
+    # 3 tokens, 1 different word, no question: the first detector names it
     assert reason(record("", "a a a", fingerprint="f")) == "too few tokens"
     # 20 tokens, 1 different word, no question: the second
     assert reason(record("", "a " * 20, fingerprint="f")) == "too few different words"
-    # a repeat without a question: first the fourth rule, then the third
+    # a repeat without a question: first the fourth detector, then the third
     seen: set[tuple[str, str]] = set()
     nameless = record("", words(20), fingerprint="f")
     assert reason(nameless, seen=seen) == "empty question"

@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Error, Page, Request, expect, sync_play
 from decon_assets.instance.home import ensure_home
 from decon_core.config.load import Config, load_config
 from decon_core.storage.store import Store
+from tests.finished_world import copy_finished_world
 
 DATA = Path(__file__).parents[2] / "data"
 BIN = Path(sys.executable).parent
@@ -76,18 +77,9 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """`decon-assets run`, then `decon-assets dev`, on a copy of the sample world."""
+    """The finished sample world, and `decon-assets dev` on it."""
     folder = tmp_path_factory.mktemp("site")
-    config_path = copy_of_the_world(folder)
-    ran = subprocess.run(
-        [BIN / "decon-assets", "run"],
-        env=environment_of(folder, config_path),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    config_path = copy_finished_world(folder)
     with served(folder, config_path) as site:
         yield site
 

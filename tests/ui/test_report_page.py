@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from decon_core.report.html import write_page
 from decon_core.storage.store import Store
 from tests.core.report.report_worlds import RUN, write_world
 from tests.core.report.reports import write_report
+from tests.finished_world import copy_finished_world
 
 pytestmark = pytest.mark.browser
 
@@ -128,7 +128,7 @@ def test_one_benchmark_can_be_looked_at_alone(show, report):
     total = drawn.evaluate(heights)
     section.get_by_role("combobox").select_option("harbor_mc")
     expect(drawn.locator("svg.main-svg").first).to_be_visible(timeout=60_000)
-    query = "SELECT sum(n_matches)::BIGINT FROM score_histogram WHERE rule = 'decon' "
+    query = "SELECT sum(n_matches)::BIGINT FROM score_histogram WHERE detector = 'decon' "
     assert total == ask(report, query)[0][0]
     assert drawn.evaluate(heights) == ask(report, query + "AND benchmark = 'harbor_mc'")[0][0]
 
@@ -171,7 +171,7 @@ def test_an_item_in_a_table_opens_its_pairs(show, report):
         ("Benchmark", "ledger_math", "benchmark = 'ledger_math'"),
         ("Split", "train", "split = 'train'"),
         ("Source", "web", "source = 'web'"),
-        ("Detector", "ratcliff", "rules LIKE '%ratcliff%'"),
+        ("Detector", "ratcliff", "detectors LIKE '%ratcliff%'"),
         ("Verdict", "none yet", "true"),
         ("Verdict", "leak", "false"),
     ],
@@ -203,7 +203,7 @@ def test_filters_join_and_stand_in_the_address(show, report):
         ("documents", "n_documents DESC"),
         (
             "doubt",
-            "least(abs(score - 0.8), if(rules LIKE '%ratcliff%', abs(score - 0.5), 1))",
+            "least(abs(score - 0.8), if(detectors LIKE '%ratcliff%', abs(score - 0.5), 1))",
         ),
         ("benchmark", "benchmark, split, instance_index"),
     ],
@@ -283,7 +283,7 @@ def test_marks_stand_on_the_original_characters_beyond_the_basic_plane(show, tmp
         {"start": text.index(part), "stop": text.index(part) + len(part), "part": name}
         for name, part in (("question", question), ("answer", answer), ("passage", "+"))
     ]
-    pair = {"pair": "p", "rules": "decon", "score": 0.9, "is_contaminated": True, "text": text}
+    pair = {"pair": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True, "text": text}
     pair |= {"question": question, "answer": answer, "text_marks": marks}
     page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair]), "#pairs?pair=p")
     training = page.get_by_role("region", name="Training document")
@@ -298,7 +298,13 @@ def test_marks_stand_on_the_original_characters_beyond_the_basic_plane(show, tmp
 
 def test_a_pair_lists_all_of_its_documents_and_any_of_their_ids_finds_it(show, tmp_path):
     """One is shown; the others have ids of their own."""
-    pair = {"pair": "p", "rules": "decon", "score": 0.9, "is_contaminated": True, "n_documents": 55}
+    pair = {
+        "pair": "p",
+        "detectors": "decon",
+        "score": 0.9,
+        "is_contaminated": True,
+        "n_documents": 55,
+    }
     pair |= {"question": "asked", "text": "asked and told", "doc_id": "d-0", "source": "web"}
     other = {**pair, "pair": "q", "n_documents": 1, "doc_id": "x"}
     match = {"pair": "p", "source": "web", "shard_name": "s.jsonl", "detector": "decon"}
@@ -315,7 +321,7 @@ def test_a_pair_lists_all_of_its_documents_and_any_of_their_ids_finds_it(show, t
 
 
 def test_of_very_many_documents_the_page_says_where_the_others_are(show, tmp_path):
-    pair = {"pair": "p", "rules": "decon", "score": 0.9, "is_contaminated": True}
+    pair = {"pair": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True}
     match = {"pair": "p", "source": "web", "shard_name": "s.jsonl", "detector": "decon"}
     report = write_report(
         tmp_path / "r.duckdb",
@@ -443,7 +449,7 @@ def test_the_same_verdict_again_takes_it_back(show, report):
 
 def test_verdicts_of_the_report_are_shown_and_can_be_taken_back(show, tmp_path):
     key = "a1" * 8
-    pair = {"pair": key, "fingerprint": "f1" * 8, "rules": "decon", "score": 0.9}
+    pair = {"pair": key, "fingerprint": "f1" * 8, "detectors": "decon", "score": 0.9}
     said = {"pair": key, "verdict": "common source", "note": "a law", "is_found": True}
     said |= {"said_by": "Bo", "said_at": "2026-01-02"}
     report = write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair], verdicts=[said])
@@ -467,7 +473,7 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
         "benchmark": bad,
         "config": bad,
         "split": bad,
-        "rules": bad,
+        "detectors": bad,
         "score": 0.9,
         "is_contaminated": True,
         "source": bad,
@@ -488,7 +494,7 @@ def test_hostile_text_is_shown_and_does_nothing(show, tmp_path):
         tmp_path / "r.duckdb",
         benchmarks=[bad, f"{bad}2"],
         sources=[bad],
-        rules=[bad, "decon"],
+        detectors=[bad, "decon"],
         run={"made_by": bad, "state": bad, "thresholds": json.dumps({bad: 0.7, "decon": 0.8})},
         pairs=[pair],
         verdicts=said,
@@ -607,7 +613,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
             SELECT lower(hex(hash(n))) AS pair, 'f' || n AS fingerprint,
                    'bench ' || n % 23 AS benchmark, 'test' AS split, n AS instance_index,
                    'source ' || n % 9 AS source, 'shard ' || n % 400 AS shard_name, n AS row,
-                   'doc ' || n AS doc_id, 'decon' AS rules,
+                   'doc ' || n AS doc_id, 'decon' AS detectors,
                    0.6 + (hash(n) % 4000) / 10000 AS score, score >= 0.8 AS is_by_score,
                    is_by_score AS is_contaminated, 1 + hash(n) % 40 AS n_documents,
                    1 AS n_matches, score AS question_overlap,
@@ -694,11 +700,7 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The configuration of the sample world, after a run."""
-    ignored = shutil.ignore_patterns(".d*", "__pycache__")
-    folder = tmp_path_factory.mktemp("sample") / "data"
-    config = Path(shutil.copytree(DATA, folder, ignore=ignored)) / "decon.toml"
-    command("run", config)
-    return config
+    return copy_finished_world(tmp_path_factory.mktemp("sample"))
 
 
 def command(name: str, config: Path, *more: str) -> str:
@@ -755,7 +757,7 @@ def test_a_verdict_of_the_page_holds_in_the_next_report_and_mixture(show, sample
 
 def test_what_was_said_outlives_the_report_it_was_said_of(show, tmp_path):
     key = "a1" * 8
-    pair = {"pair": key, "fingerprint": "f1" * 8, "rules": "decon", "score": 0.9}
+    pair = {"pair": key, "fingerprint": "f1" * 8, "detectors": "decon", "score": 0.9}
     page = show(write_report(tmp_path / "r.duckdb", runs=[RUN], pairs=[pair]), "#pairs")
     for pressed in ("j", "t"):
         page.keyboard.press(pressed)

@@ -91,7 +91,7 @@ def review(
     benchmark: Benchmarks,
     source: Sources,
     document: Documents,
-    rule: Detectors,
+    detector: Detectors,
     sample: Sample = None,
     stratify: Stratify = "benchmark,score",
     seed: Seed = 0,
@@ -150,7 +150,7 @@ def review(
         return 0
     from decon_assets.cli.review.screen import require_terminal, review_on_terminal
 
-    choice = Choice(benchmark, source, document, rule, sample, names_in(stratify), seed)
+    choice = Choice(benchmark, source, document, detector, sample, names_in(stratify), seed)
     with open_session(config, report, verdicts, by) as session:
         queue = session.queue(choice, order, also_reviewed=also_reviewed)
         if list_as:
@@ -169,7 +169,7 @@ def status(
     benchmark: Benchmarks,
     source: Sources,
     document: Documents,
-    rule: Detectors,
+    detector: Detectors,
     sample: Sample = None,
     stratify: Stratify = "benchmark,score",
     seed: Seed = 0,
@@ -184,7 +184,7 @@ def status(
       decon-assets review status
       decon-assets review status --sample 100
     """
-    choice = Choice(benchmark, source, document, rule, sample, names_in(stratify), seed)
+    choice = Choice(benchmark, source, document, detector, sample, names_in(stratify), seed)
     with open_session(config, report, verdicts) as session:
         found = status_of(session, choice)
     if as_json:

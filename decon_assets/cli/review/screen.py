@@ -22,7 +22,7 @@ from decon_core.decisions.verdicts import Verdict
 from decon_core.errors import InputError, Problem
 from decon_core.report.review.found import PairSummary
 from decon_core.report.review.show import Paint, clipped, page
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
 
@@ -105,7 +105,7 @@ def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
 
 def _headline(pair: PairSummary, policy: Policy) -> str:
     """Return the pair's item, call, score, thresholds and number of documents."""
-    detectors = [*filter(None, pair.rules.split(", "))]
+    detectors = [*filter(None, pair.detectors.split(", "))]
     applied = policy.for_benchmark(pair.benchmark)
     thresholds = " or ".join(f"{applied.threshold_of(name):g} ({name})" for name in detectors)
     return (

@@ -33,7 +33,7 @@ class Choice:
     benchmarks: Sequence[str]
     sources: Sequence[str]
     documents: Sequence[str]
-    rules: Sequence[str]
+    detectors: Sequence[str]
     sample: int | None
     strata: Sequence[str]
     seed: int
@@ -118,7 +118,7 @@ class Session:
         return PairFilter(
             benchmarks=tuple(choice.benchmarks),
             sources=tuple(choice.sources),
-            rules=tuple(choice.rules),
+            detectors=tuple(choice.detectors),
             documents=tuple(choice.documents),
         )
 
@@ -165,7 +165,7 @@ def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) 
         [
             (
                 *(one.pair, one.score, one.called, one.n_documents),
-                *(one.verdict, one.rules),
+                *(one.verdict, one.detectors),
                 inert(one.item),
                 inert(f"{one.source}/{one.shard_name} row {one.row}"),
             )

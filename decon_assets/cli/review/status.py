@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from decon_assets.cli.review.session import Choice, Session
 from decon_assets.cli.terminal.output import say, say_table
 from decon_core.config.verdicts import VERDICTS
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.report.review.precision import Precision, Tally

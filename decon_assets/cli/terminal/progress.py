@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Self, TextIO
 
 from decon_assets.cli.terminal.output import without_control
-from decon_core.wording.counts import counted, size
+from decon_core.wording import counted, size
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -25,7 +25,7 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
 from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SEARCH_BYTES = 1 << 16  # per step

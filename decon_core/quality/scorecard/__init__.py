@@ -3,5 +3,5 @@
 The steps: `items` (records as items), `edits` and `negatives` (how an item is changed), `plan`
 (which items are planted, which are held out), `corpora` (texts to plant into), `hosts` (write
 documents, shards and the truth), `run` (all steps, with the scan), `marks` (compare truth and
-calls), `page` and `advice` (the report).
+calls), `page` and `picture` (the report).
 """

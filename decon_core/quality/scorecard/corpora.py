@@ -6,10 +6,9 @@ import glob
 import zipfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Document
@@ -26,8 +25,7 @@ _MAX_SHARDS = 32  # opened at once; spread evenly over the corpus
 _ROWS_TRIED = 50
 
 
-@dataclass(frozen=True)
-class Texts:
+class Texts(NamedTuple):
     """An archive, the loose files of a folder, or a shard."""
 
     name: str
@@ -43,11 +41,10 @@ def hosts_below(path: Path) -> Iterator[str]:
     if not path.exists():
         raise InputError(Problem(str(path), "no such file or folder", _EXPECTED))
     found = texts_below(path)
-    shards = _spread([one for one in found if one.has_documents])
-    files = [one for one in found if not one.has_documents]
     if not found:
         raise InputError(Problem(str(path), "no texts", _EXPECTED))
-    return in_turn([one.texts for one in shards] + [_pages(one.texts) for one in files])
+    shards = _spread([one.texts for one in found if one.has_documents])
+    return in_turn([*shards, *(_pages(one.texts) for one in found if not one.has_documents)])
 
 
 _EXPECTED = f".zip or .txt files, or shards ({known_suffixes()}) with 'text' or 'messages'"
@@ -83,9 +80,8 @@ def texts_below(path: Path) -> list[Texts]:
 
 def _spread(found: Sequence[One]) -> Sequence[One]:
     """Return at most `_MAX_SHARDS` elements, evenly spread."""
-    if len(found) <= _MAX_SHARDS:
-        return found
-    return [found[at * len(found) // _MAX_SHARDS] for at in range(_MAX_SHARDS)]
+    n = min(len(found), _MAX_SHARDS)
+    return [found[at * len(found) // n] for at in range(n)]
 
 
 def _texts_in_zip(path: Path) -> Iterator[str]:
@@ -112,9 +108,6 @@ def _pages(texts: Iterable[str]) -> Iterator[str]:
             yield text[start:stop]
             start = stop
         yield text[start:]
-
-
-# Shards -------------------------------------------------------------------------------------------
 
 
 def _texts_of_shard(path: Path) -> Iterator[str]:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -20,26 +20,12 @@ import polars as pl
 from decon_core.config.load import Source
 from decon_core.quality.scorecard.edits.edit import Turn
 from decon_core.quality.scorecard.plan import Plan, Planting, seeded
+from decon_core.quality.scorecard.tables import SCHEMAS
 from decon_core.storage.compression import create
 from decon_core.storage.store import atomic_path
 
 TRUTH_FILE = "truth.jsonl"
-TRUTH = pl.Schema(
-    {
-        "shard": pl.String,  # file name
-        "row": pl.Int64,
-        "planting": pl.String,
-        "kind": pl.String,  # plant or hard_negative
-        "transformation": pl.String,
-        "grade": pl.String,
-        "benchmark": pl.String,
-        "split": pl.String,
-        "instance_index": pl.Int64,  # for a hard negative: the item it was made of
-        "start": pl.Int64,  # character range of the planted text in the document
-        "stop": pl.Int64,
-        "place": pl.String,  # alone, start, middle, end
-    }
-)
+TRUTH = SCHEMAS["truth"]
 
 _TEXT, _CHAT = "planted-text", "planted-chat"
 _BETWEEN = "\n\n"  # separator of messages when a conversation is read
@@ -101,7 +87,10 @@ def write_planted_corpus(
                     continue
                 placed = _placed(planting, queue, seeded(plan.seed, "place", planting.id))
                 shard, row = shards.add(placed.name, {"id": f"planted-{number:06}", **placed.row})
-                for line in _truth(planting, placed, shard, row):
+                names = (planting.id, planting.kind, planting.transformation, planting.grade)
+                where = (placed.start, placed.stop, placed.place)
+                for item in planting.items:
+                    line = dict(zip(TRUTH, (shard, row, *names, *item, *where), strict=True))
                     truth.write(orjson.dumps(line) + b"\n")
         shards.close()
     return PlantedCorpus(shards.n_documents, n_background, queue.n_fresh)
@@ -111,16 +100,14 @@ class _Hosts:
     """Texts of the corpus, each once; then some of them repeatedly."""
 
     def __init__(self, texts: Iterable[str], most_characters: int) -> None:
-        self._texts: Iterator[str] = iter(texts)
-        self._max_characters = most_characters
+        self._texts = (_cut(text.strip(), most_characters) for text in texts if text.strip())
         self._seen: list[str] = []
         self.n_fresh = 0
 
     def fresh(self) -> str | None:
-        text = next((text for text in self._texts if text.strip()), None)
+        text = next(self._texts, None)
         if text is None:
             return None
-        text = _cut(text.strip(), self._max_characters)
         self.n_fresh += 1
         if len(self._seen) < _MAX_REUSED:
             self._seen.append(text)
@@ -140,9 +127,6 @@ def _cut(text: str, max_characters: int) -> str:
     return text[: line if line > 0 else max_characters].rstrip()
 
 
-# One document -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Placed:
     name: str  # of its shards
@@ -153,8 +137,7 @@ class _Placed:
 
 
 def _placed(planting: Planting, hosts: _Hosts, rng: Random) -> _Placed:
-    is_alone = rng.random() < _ALONE_SHARE
-    host = "" if is_alone else hosts.any(rng)
+    host = "" if rng.random() < _ALONE_SHARE else hosts.any(rng)
     if isinstance(planting.written, str):
         return _in_text(planting.written, host, rng)
     return _in_chat(planting.written, host, rng)
@@ -173,46 +156,21 @@ def _in_text(planted: str, host: str, rng: Random) -> _Placed:
 def _in_chat(planted: Sequence[Turn], host: str, rng: Random) -> _Placed:
     """Plant between two turns made of the host's paragraphs."""
     paragraphs = [part.strip() for part in host.split("\n") if part.strip()][:8]
-    exchanges = [paragraphs[at : at + 2] for at in range(0, len(paragraphs) - 1, 2)]
-    at = rng.randint(0, len(exchanges))
-    before, after = (
-        [
-            Turn(role, content)
-            for exchange in part
-            for role, content in zip(("user", "assistant"), exchange, strict=True)
-        ]
-        for part in (exchanges[:at], exchanges[at:])
-    )
+    n = len(paragraphs) // 2  # exchanges
+    at = rng.randint(0, n)
+    turns = [*map(Turn, ("user", "assistant") * n, paragraphs)]
+    before, after = turns[: 2 * at], turns[2 * at :]
     contents = [turn.content for turn in planted if turn.content]
     start = sum(len(turn.content) + len(_BETWEEN) for turn in before)
     stop = start + len(_BETWEEN.join(contents))
     messages = [asdict(turn) for turn in (*before, *planted, *after)]
-    return _Placed(_CHAT, {"messages": messages}, start, stop, _place(at, len(exchanges)))
+    return _Placed(_CHAT, {"messages": messages}, start, stop, _place(at, n))
 
 
 def _place(at: int, n: int) -> str:
     if n == 0:
         return "alone"
     return "start" if at == 0 else "end" if at == n else "middle"
-
-
-def _truth(planting: Planting, placed: _Placed, shard: str, row: int) -> Iterator[dict[str, Any]]:
-    for key in planting.items:
-        yield {
-            "shard": shard,
-            "row": row,
-            "planting": planting.id,
-            "kind": planting.kind,
-            "transformation": planting.transformation,
-            "grade": planting.grade,
-            **key._asdict(),
-            "start": placed.start,
-            "stop": placed.stop,
-            "place": placed.place,
-        }
-
-
-# Shards -------------------------------------------------------------------------------------------
 
 
 class _Shards:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
+from operator import itemgetter
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -42,6 +44,8 @@ class Item:
     correct: int | None = None  # position of the right choice, if known
 
 
+_Row = Mapping[str, Any]
+
 _LABEL = re.compile(r"\(?([A-Za-z]|\d{1,2})[).:]\s*")
 _COLUMNS = [
     *("benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct"),
@@ -51,24 +55,22 @@ _COLUMNS = [
 
 def items_of(records: pa.Table) -> list[Item]:
     """Return all items with a question, sorted by key, in any order of the records."""
-    rows = sorted(records.select(_COLUMNS).to_pylist(), key=_order)
-    found = (_item(key, list(group)) for key, group in groupby(rows, key=_key))
+    key = itemgetter(*ItemKey._fields)
+
+    def order(row: _Row) -> tuple[Any, ...]:
+        counted = [-1 if row[name] is None else row[name] for name in ("sub_index", "choice_index")]
+        texts = [row[name] or "" for name in ("answer", "question", "passage")]
+        return (*key(row), *counted, *texts, row["is_correct"] or False)
+
+    rows = sorted(records.select(_COLUMNS).to_pylist(), key=order)
+    found = (_item(ItemKey(*names), list(group)) for names, group in groupby(rows, key=key))
     return [item for item in found if item.question.strip()]
 
 
-def _key(row: Mapping[str, Any]) -> ItemKey:
-    return ItemKey(row["benchmark"], row["split"], row["instance_index"])
-
-
-def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    counted = [-1 if row[name] is None else row[name] for name in ("sub_index", "choice_index")]
-    texts = [row[name] or "" for name in ("answer", "question", "passage")]
-    return (*_key(row), *counted, *texts, row["is_correct"] or False)
-
-
-def _item(key: ItemKey, rows: list[Mapping[str, Any]]) -> Item:
+def _item(key: ItemKey, rows: list[_Row]) -> Item:
     first = rows[0]
-    same = [row for row in rows if _question(row) == _question(first)]
+    names = ("sub_index", "question")
+    same = [row for row in rows if all(row[name] == first[name] for name in names)]
     offered, others = _offered([row for row in same if row["answer"]])
     correct = [at for at, row in enumerate(offered) if row["is_correct"]]
     is_free = not correct and others
@@ -82,20 +84,13 @@ def _item(key: ItemKey, rows: list[Mapping[str, Any]]) -> Item:
     )
 
 
-def _question(row: Mapping[str, Any]) -> tuple[int | None, str]:
-    return row["sub_index"], row["question"]
-
-
-_Rows = list[Mapping[str, Any]]
-
-
-def _offered(rows: _Rows) -> tuple[_Rows, _Rows]:
+def _offered(rows: list[_Row]) -> tuple[list[_Row], list[_Row]]:
     """Split records into choices and free answers; several may be right."""
     offered = [row for row in rows if row["is_correct"] is not None]
     if not offered and all(_LABEL.match(row["answer"]) for row in rows):
         offered = rows
     # A duplicate choice counts once, as the right one if either is.
-    by_text: dict[str, Mapping[str, Any]] = {}
+    by_text: dict[str, _Row] = {}
     for row in offered:
         if row["answer"] not in by_text or row["is_correct"]:
             by_text[row["answer"]] = row
@@ -105,24 +100,11 @@ def _offered(rows: _Rows) -> tuple[_Rows, _Rows]:
 
 
 def _choices(texts: list[str]) -> tuple[Choice, ...]:
-    labels = [_LABEL.match(text) for text in texts]
-    names = {label.group(1) for label in labels if label}
-    if len(names) == len(texts):  # the texts contain labels
-        return tuple(
-            Choice(label.group(), text[label.end() :])
-            for label, text in zip(labels, texts, strict=True)
-            if label
-        )
-    return tuple(
-        Choice(f"{label}. ", text) for label, text in zip(_letters(len(texts)), texts, strict=True)
-    )
-
-
-def _letters(n: int) -> list[str]:
-    return [chr(ord("A") + at) if at < 26 else f"A{at}" for at in range(n)]
-
-
-# As text ------------------------------------------------------------------------------------------
+    labels = [label for text in texts if (label := _LABEL.match(text))]
+    if len({label.group(1) for label in labels}) == len(texts):  # the texts contain labels
+        return tuple(Choice(label.group(), label.string[label.end() :]) for label in labels)
+    letters = (ascii_uppercase[at] if at < 26 else f"A{at}" for at in count())
+    return tuple(Choice(f"{letter}. ", text) for letter, text in zip(letters, texts, strict=False))
 
 
 def as_text(item: Item) -> str:

@@ -9,16 +9,8 @@ from functools import cached_property
 from itertools import chain
 from random import Random
 
+from decon_core.quality.scorecard import pieces
 from decon_core.quality.scorecard.items import Item
-from decon_core.quality.scorecard.pieces import (
-    begins_sentence,
-    canonical_words,
-    joined,
-    owners,
-    plain_words,
-    sentences,
-    words,
-)
 
 # More do not change the result, and there may be a hundred benchmarks.
 _MOST_ITEMS = 1500
@@ -81,7 +73,9 @@ class Lexicon:
         for _ in range(_TRIES if near else 0):
             found = self.ranked[rng.choice(near)]
             if found != word.casefold():
-                return _in_case_of(word, found)
+                if word.isupper() and len(word) > 1:
+                    return found.upper()
+                return found[:1].upper() + found[1:] if word[:1].isupper() else found
         return None
 
     def another_name(self, name: str, rng: Random) -> str:
@@ -97,7 +91,10 @@ class Lexicon:
         for _ in range(_TRIES):
             made = self._chain(n_words, rng)
             if not self.has_copy_of(made):
-                return joined(map(self._inside_sentence, made))
+                return pieces.joined(
+                    word.lower() if is_name_like(word) and word not in self.all_names else word
+                    for word in made
+                )
         return None
 
     def _chain(self, n_words: int, rng: Random) -> list[str]:
@@ -118,10 +115,6 @@ class Lexicon:
                 return elsewhere, at + 1
         return rng.choice(self._places[rng.choice(self._starts)])
 
-    def _inside_sentence(self, word: str) -> str:
-        is_plain = is_name_like(word) and word not in self.all_names
-        return word.lower() if is_plain else word
-
     def has_copy_of(self, made: Sequence[str]) -> bool:
         """Return whether a run of these words occurs verbatim in the benchmark."""
         lower = [word.casefold() for word in made]
@@ -140,12 +133,6 @@ class Lexicon:
         return f" {' '.join(run)} " in self._everything
 
 
-def _in_case_of(word: str, found: str) -> str:
-    if word.isupper() and len(word) > 1:
-        return found.upper()
-    return found[:1].upper() + found[1:] if word[:1].isupper() else found
-
-
 def lexicon_of(items: Sequence[Item], rng: Random) -> Lexicon:
     """Build the lexicon of a benchmark, from a sample of its items if it is large."""
     chosen = list(items) if len(items) <= _MOST_ITEMS else rng.sample(list(items), _MOST_ITEMS)
@@ -158,18 +145,20 @@ def lexicon_of(items: Sequence[Item], rng: Random) -> Lexicon:
     for item in chosen:
         # The words of a passage count once for each item that has it.
         for text in filter(None, (item.question, item.passage)):
-            found = owners(text, plain_words(text))
+            found = pieces.owners(text, pieces.plain_words(text))
             spans = [(text[start:stop], start) for start, stop in found]
             counts.update(word.casefold() for word, _ in spans)
             inner.update(
-                word for word, at in spans if is_name_like(word) and not begins_sentence(text, at)
+                word
+                for word, at in spans
+                if is_name_like(word) and not pieces.begins_sentence(text, at)
             )
             if n_words < _MOST_WORDS and text not in seen:
                 # Only once; otherwise chains could continue in another copy of the same passage.
                 seen.add(text)
-                texts.append(tuple(words(text)))
+                texts.append(tuple(pieces.words(text)))
                 n_words += len(texts[-1])
-        in_questions.update(set(canonical_words(item.question)))
+        in_questions.update(set(pieces.canonical_words(item.question)))
     least = max(_TEMPLATE_LEAST, _TEMPLATE_SHARE * len(chosen))
     return Lexicon(
         ranked=tuple(_by_count(counts)),
@@ -199,8 +188,8 @@ def filler(lexicon: Lexicon, n_words: int, rng: Random) -> str | None:
 def like(lexicon: Lexicon, text: str, rng: Random) -> str | None:
     """Return generated text with as many sentences as `text`, of similar length and endings."""
     made = []
-    for sentence in sentences(text):
-        new = lexicon.made_up(max(1, len(words(sentence))), rng)
+    for sentence in pieces.sentences(text):
+        new = lexicon.made_up(max(1, len(pieces.words(sentence))), rng)
         if new is None:
             return None
         end = sentence[len(sentence.rstrip(".!?。！？…")) :]

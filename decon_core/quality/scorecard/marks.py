@@ -19,99 +19,9 @@ import polars as pl
 from decon_core.errors import InputError, Problem
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
+from decon_core.quality.scorecard.tables import SCHEMAS
 
-CALLS = pl.Schema(
-    {
-        "rule": pl.String,
-        "shard": pl.String,  # file name
-        "row": pl.Int64,
-        "benchmark": pl.String,
-        "split": pl.String,
-        "instance_index": pl.Int64,
-        "score": pl.Float64,
-        "is_contaminated": pl.Boolean,
-        "is_question_only": pl.Boolean,
-    }
-)
-
-_INTERVAL = {"low": pl.Float64, "high": pl.Float64}  # Wilson's interval, 95 %
-
-RECALL = pl.Schema(
-    {
-        "rule": pl.String,
-        "transformation": pl.String,
-        "grade": pl.String,
-        "n": pl.Int64,  # planted items
-        "n_found": pl.Int64,
-        "recall": pl.Float64,
-        **_INTERVAL,
-        "n_question_only": pl.Int64,  # not found, but question-only
-    }
-)
-NEGATIVES = pl.Schema(
-    {
-        "rule": pl.String,
-        "negative": pl.String,
-        "n": pl.Int64,  # documents
-        "n_flagged": pl.Int64,
-        "false_alarm_rate": pl.Float64,
-        **_INTERVAL,
-        "n_question_only": pl.Int64,  # not flagged, but with a question-only item
-    }
-)
-TOTALS = pl.Schema(
-    {
-        "rule": pl.String,
-        "threshold": pl.Float64,
-        "n_planted": pl.Int64,
-        "n_found": pl.Int64,
-        "recall": pl.Float64,
-        "n_negatives": pl.Int64,
-        "n_false_alarms": pl.Int64,
-        "precision": pl.Float64,  # found / (found + false alarms); null: nothing flagged
-        **_INTERVAL,  # of the precision
-        "average_precision": pl.Float64,
-        "n_background": pl.Int64,
-        "n_background_flagged": pl.Int64,
-        # Question-only, not leaks: planted items, negatives, background documents.
-        "n_question_only": pl.Int64,
-        "n_negatives_question_only": pl.Int64,
-        "n_background_question_only": pl.Int64,
-    }
-)
-CURVES = pl.Schema(
-    {
-        "rule": pl.String,
-        "score": pl.Float64,  # scores from this one on are flagged
-        "n_found": pl.Int64,
-        "n_false_alarms": pl.Int64,
-        "recall": pl.Float64,
-        "precision": pl.Float64,
-    }
-)
-AGREEMENT = pl.Schema(
-    {
-        "first": pl.String,
-        "second": pl.String,
-        "n_both": pl.Int64,  # planted items that both find
-        "n_only_first": pl.Int64,
-        "n_only_second": pl.Int64,
-        "n_neither": pl.Int64,
-        "jaccard": pl.Float64,  # null: neither finds any
-        "kappa": pl.Float64,  # null: agreement by chance is 1, as when both find all
-    }
-)
-FOUND = pl.Schema(
-    {
-        "benchmark": pl.String,
-        "rule": pl.String,
-        "n_planted": pl.Int64,
-        "n_found": pl.Int64,
-        "n_found_alone": pl.Int64,  # by no other detector
-        "n_found_by_all": pl.Int64,
-        "n_found_by_none": pl.Int64,
-    }
-)
+CALLS = SCHEMAS["calls"]
 
 _DOCUMENT = ["shard", "row"]
 _ITEM = [*_DOCUMENT, "benchmark", "split", "instance_index"]
@@ -138,7 +48,9 @@ def mark(
     n_background: int = 0,
 ) -> Marks:
     """Build all tables. Detectors are in the order of `thresholds`."""
-    _require_known(calls, thresholds)
+    if unknown := sorted({*calls["detector"].unique()} - {*thresholds}):
+        found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
+        raise InputError(Problem("calls, column 'detector'", found, expected))
     detectors = tuple(thresholds)
     truth = _sorted_by_transformation(truth)
     seen = _best(calls, _ITEM)
@@ -146,27 +58,16 @@ def mark(
     negatives = _marked(truth, "hard_negative", seen, _DOCUMENT, detectors)
     background = _best(seen, _DOCUMENT).join(truth, on=_DOCUMENT, how="anti")
     curves = [_curve(detector, plants, negatives) for detector in detectors]
+    of_negatives = negatives.rename({"transformation": "negative"})
     return Marks(
         detectors,
-        _shares(plants, RECALL, "n_found", "recall"),
-        _shares(
-            negatives.rename({"transformation": "negative"}),
-            NEGATIVES,
-            "n_flagged",
-            "false_alarm_rate",
-        ),
+        _shares(plants, "recall", "n_found", "recall"),
+        _shares(of_negatives, "negatives", "n_flagged", "false_alarm_rate"),
         _totals(plants, negatives, background, curves, thresholds, n_background),
-        pl.concat([pl.DataFrame(schema=CURVES), *curves]),
+        pl.concat([pl.DataFrame(schema=SCHEMAS["curves"]), *curves]),
         _agreement(plants, detectors),
         _found(plants, detectors),
     )
-
-
-def _require_known(calls: pl.DataFrame, thresholds: Mapping[str, float]) -> None:
-    unknown = sorted(set(calls["rule"].unique()) - set(thresholds))
-    if unknown:
-        found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
-        raise InputError(Problem("calls, column 'rule'", found, expected))
 
 
 def wilson(n_found: int, n: int) -> tuple[float, float]:
@@ -194,17 +95,14 @@ def _sorted_by_transformation(truth: pl.DataFrame) -> pl.DataFrame:
     return truth.sort(by, maintain_order=True)
 
 
-# Truth and calls together -------------------------------------------------------------------------
-
-
 def _marked(
     truth: pl.DataFrame, kind: str, seen: pl.DataFrame, on: Sequence[str], detectors: Sequence[str]
 ) -> pl.DataFrame:
     """Return one row per planting of a kind and detector, with the best call for its keys."""
     rows = truth.filter(kind=kind).with_row_index("number")
-    every = rows.join(pl.DataFrame({"rule": detectors}, {"rule": pl.String}), how="cross")
+    every = rows.join(pl.DataFrame({"detector": detectors}, {"detector": pl.String}), how="cross")
     return every.join(
-        _best(seen, on), on=["rule", *on], how="left", maintain_order="left"
+        _best(seen, on), on=["detector", *on], how="left", maintain_order="left"
     ).with_columns(
         pl.col("score").fill_null(0.0),
         pl.col("is_contaminated", "is_question_only").fill_null(value=False),
@@ -214,34 +112,28 @@ def _marked(
 def _best(calls: pl.DataFrame, on: Sequence[str]) -> pl.DataFrame:
     """Return, per group, the best score and whether it is a leak or else question-only."""
     is_leak, is_question_only = pl.col("is_contaminated").any(), pl.col("is_question_only").any()
-    return calls.group_by("rule", *on).agg(
+    return calls.group_by("detector", *on).agg(
         pl.col("score").max(), is_leak, is_question_only & ~is_leak
     )
 
 
-# Tables -------------------------------------------------------------------------------------------
+def _as(rows: pl.DataFrame, table: str) -> pl.DataFrame:
+    return rows.select(*SCHEMAS[table]).cast(SCHEMAS[table])
 
 
-def _as(rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    return rows.select(*schema).cast(schema)
-
-
-def _shares(rows: pl.DataFrame, schema: pl.Schema, n_found: str, share: str) -> pl.DataFrame:
-    """Count leaks by the first columns of a schema, with their shares and intervals."""
-    keys = [*schema][: [*schema].index("n")]
-    counts = rows.group_by(keys, maintain_order=True).agg(
+def _shares(rows: pl.DataFrame, table: str, n_found: str, share: str) -> pl.DataFrame:
+    """Count leaks by the columns of a table before `n`, with their shares and intervals."""
+    columns = [*SCHEMAS[table]]
+    counts = rows.group_by(columns[: columns.index("n")], maintain_order=True).agg(
         pl.len().alias("n"),
         pl.col("is_contaminated").sum().alias(n_found),
-        pl.col("is_question_only").sum(),
+        pl.col("is_question_only").sum().alias("n_question_only"),
     )
-    pairs = list(zip(counts[n_found], counts["n"], strict=True))
-    intervals = [wilson(*pair) for pair in pairs]
-    shares = counts.rename({"is_question_only": "n_question_only"}).with_columns(
-        pl.Series(share, [found / n for found, n in pairs], pl.Float64),
-        pl.Series("low", [low for low, _ in intervals], pl.Float64),
-        pl.Series("high", [high for _, high in intervals], pl.Float64),
-    )
-    return _as(shares, schema)
+    shares = counts.to_dicts()
+    for row in shares:
+        row[share] = row[n_found] / row["n"]
+        row["low"], row["high"] = wilson(row[n_found], row["n"])
+    return pl.DataFrame(shares, schema=SCHEMAS[table])
 
 
 def _totals(
@@ -254,14 +146,14 @@ def _totals(
 ) -> pl.DataFrame:
     rows = []
     for (detector, threshold), curve in zip(thresholds.items(), curves, strict=True):
-        groups = [group.filter(rule=detector) for group in (plants, negatives, background)]
+        groups = [group.filter(detector=detector) for group in (plants, negatives, background)]
         planted, negative, _ = groups
         n_found, n_false, n_others = (int(group["is_contaminated"].sum()) for group in groups)
         n_question_only = [int(group["is_question_only"].sum()) for group in groups]
         low, high = wilson(n_found, n_found + n_false)
         rows.append(
             {
-                "rule": detector,
+                "detector": detector,
                 "threshold": threshold,
                 "n_planted": planted.height,
                 "n_found": n_found,
@@ -279,7 +171,7 @@ def _totals(
                 "n_background_question_only": n_question_only[2],
             }
         )
-    return pl.DataFrame(rows, schema=TOTALS)
+    return pl.DataFrame(rows, schema=SCHEMAS["totals"])
 
 
 def _share(n_found: int, n: int) -> float | None:
@@ -289,8 +181,8 @@ def _share(n_found: int, n: int) -> float | None:
 def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.DataFrame:
     """Return a point per distinct score, highest first. A score of 0 is not a match."""
     is_plant = pl.lit(value=True).alias("is_plant")
-    planted = plants.filter(rule=detector).select("score", is_plant)
-    negative = negatives.filter(rule=detector).select("score", ~is_plant)
+    planted = plants.filter(detector=detector).select("score", is_plant)
+    negative = negatives.filter(detector=detector).select("score", ~is_plant)
     points = (
         pl.concat([planted, negative])
         .filter(pl.col("score") > 0)
@@ -304,11 +196,11 @@ def _curve(detector: str, plants: pl.DataFrame, negatives: pl.DataFrame) -> pl.D
     )
     n_flagged = pl.col("n_found") + pl.col("n_false_alarms")
     curve = points.with_columns(
-        pl.lit(detector).alias("rule"),
+        pl.lit(detector).alias("detector"),
         (pl.col("n_found") / max(planted.height, 1)).alias("recall"),
         (pl.col("n_found") / n_flagged).alias("precision"),
     )
-    return _as(curve, CURVES)
+    return _as(curve, "curves")
 
 
 def average_precision(curve: pl.DataFrame) -> float:
@@ -318,7 +210,9 @@ def average_precision(curve: pl.DataFrame) -> float:
 
 
 def _agreement(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
-    is_found = {detector: plants.filter(rule=detector)["is_contaminated"] for detector in detectors}
+    is_found = {
+        detector: plants.filter(detector=detector)["is_contaminated"] for detector in detectors
+    }
     rows = []
     for first, second in combinations(detectors, 2):
         a, b = is_found[first], is_found[second]
@@ -337,7 +231,7 @@ def _agreement(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
                 "kappa": cohens_kappa(both, only_a, only_b, neither),
             }
         )
-    return pl.DataFrame(rows, schema=AGREEMENT)
+    return pl.DataFrame(rows, schema=SCHEMAS["agreement"])
 
 
 def cohens_kappa(both: int, only_first: int, only_second: int, neither: int) -> float | None:
@@ -355,7 +249,7 @@ def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
     n_finders = is_found.sum().over("number")
     counts = (
         plants.with_columns(n_finders.alias("n_finders"))
-        .group_by("benchmark", "rule", maintain_order=True)
+        .group_by("benchmark", "detector", maintain_order=True)
         .agg(
             pl.len().alias("n_planted"),
             is_found.sum().alias("n_found"),
@@ -364,4 +258,4 @@ def _found(plants: pl.DataFrame, detectors: Sequence[str]) -> pl.DataFrame:
             (pl.col("n_finders") == 0).sum().alias("n_found_by_none"),
         )
     )
-    return _as(counts.sort("benchmark", maintain_order=True), FOUND)
+    return _as(counts.sort("benchmark", maintain_order=True), "found")

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from decon_core.quality.scorecard import pieces
 from decon_core.quality.scorecard.edits.content import another_number, everywhere
 from decon_core.quality.scorecard.edits.edit import Edit, Material
 from decon_core.quality.scorecard.edits.surface import verbatim
 from decon_core.quality.scorecard.items import Choice, as_text
 from decon_core.quality.scorecard.lexicon import is_name_like, like, longest_kept
-from decon_core.quality.scorecard.pieces import (
-    canonical_words,
-    formulas,
-    numbers,
-    outside,
-    spliced,
-    word_spans,
-)
 
 # A question that is nearly all template ("Which of the following is true?") would rightly match.
 _LONGEST_KEPT = 6  # words in a row
@@ -29,23 +22,23 @@ def same_template(m: Material) -> str | None:
 
     def change(text: str) -> str:
         changes = []
-        counted = numbers(text)
+        counted = pieces.numbers(text)
         for span in counted:
             number = text[slice(*span)]
             if number not in new:
                 new[number] = another_number(number, m.rng)
             changes.append((span, new[number]))
         # The symbols of a formula are template, too; its numbers are not.
-        for span in outside(word_spans(text), [*counted, *formulas(text)]):
+        for span in pieces.outside(pieces.word_spans(text), [*counted, *pieces.formulas(text)]):
             word = text[slice(*span)]
             if word.casefold() not in m.lexicon.template and len(word) > 1:
                 if word not in new:
                     new[word] = _another(word, m)
                 changes.append((span, new[word]))
-        return spliced(text, changes)
+        return pieces.spliced(text, changes)
 
     made = everywhere(m.item, change)
-    before, after = (canonical_words(item.question) for item in (m.item, made))
+    before, after = (pieces.canonical_words(item.question) for item in (m.item, made))
     if len(before) != len(after) or longest_kept(before, after) > _LONGEST_KEPT:
         return None
     n_kept = sum(old == new for old, new in zip(before, after, strict=True))
@@ -84,30 +77,9 @@ def benchmark_like(m: Material) -> str | None:
     )
 
 
-HARD_NEGATIVES: tuple[Edit, ...] = (
-    Edit(
-        "same template",
-        "",
-        "words that many questions share are kept; all others, and all numbers, are replaced",
-        same_template,
-    ),
-    Edit(
-        "passage alone",
-        "",
-        "the passage of an item without its question",
-        lambda m: m.item.passage,
-    ),
-    Edit(
-        "neighbouring item",
-        "",
-        "an item of the same benchmark that is not in the index",
-        verbatim,
-        is_of_held_out=True,
-    ),
-    Edit(
-        "benchmark-like",
-        "",
-        "phrases of at most four words from many items, in the layout of one",
-        benchmark_like,
-    ),
+HARD_NEGATIVES = (
+    Edit("same template", "", same_template),
+    Edit("passage alone", "", lambda m: m.item.passage),
+    Edit("neighbouring item", "", verbatim, is_of_held_out=True),
+    Edit("benchmark-like", "", benchmark_like),
 )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from decon_core.config.detectors import find
-from decon_core.quality.scorecard.advice import advice
+from decon_core.config.detectors import find, names_where
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 from decon_core.quality.scorecard.plan import Tally
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 Row = dict[str, Any]
 
@@ -27,7 +27,7 @@ def markdown(
     tallies: Sequence[Tally] = (),
 ) -> str:
     """Return the page. `about`: corpus, benchmarks, seed, command and the like."""
-    sums = marks.found.group_by("rule", maintain_order=True).agg(pl.exclude("benchmark").sum())
+    sums = marks.found.group_by("detector", maintain_order=True).agg(pl.exclude("benchmark").sum())
     total = sums.with_columns(pl.lit("**all**").alias("benchmark")).select(marks.found.columns)
     return render(
         "quality/scorecard/page.md.j2",
@@ -47,6 +47,12 @@ def markdown(
     )
 
 
+def advice(names: Sequence[str]) -> str:
+    """Return the advice on which detector to choose, in Markdown."""
+    template = "quality/scorecard/advice.md.j2"
+    return render(template, names=names, detectors=[find(name) for name in names])
+
+
 def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
     """Return the recall of each detector by transformation as a Markdown table."""
     return render(
@@ -60,40 +66,35 @@ def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
 def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     """Group rows by the named columns, in the order of the table.
 
-    A group has the columns of its first row, its rows by detector in `by_rule`, and the row of the
-    detector that finds question-only items, or None, in `question_only`.
+    A group has the columns of its first row, its rows by detector (`by_detector`), and the row of
+    the detector that finds question-only items, or None (`question_only`).
     """
     groups = frame.group_by(names, maintain_order=True)
+    finders = names_where(lambda one: one.finds_question_only)
     return [
         {
             **rows[0],
-            "by_rule": {row["rule"]: row for row in rows},
-            "question_only": next((row for row in rows if _finds_question_only(row)), None),
+            "by_detector": {row["detector"]: row for row in rows},
+            "question_only": next((row for row in rows if row["detector"] in finders), None),
         }
         for rows in (group.to_dicts() for _, group in groups)
     ]
 
 
-def _finds_question_only(row: Row) -> bool:
-    known = find(row["rule"])
-    return known is not None and known.finds_question_only
-
-
 def _changes(tallies: Sequence[Tally]) -> list[Row]:
     """Return what each transformation and hard negative does, and how often it was planted."""
-    kinds = [
-        *(("plant", way.group, way.grade, way.meaning) for way in TRANSFORMATIONS),
-        *(("hard_negative", way.name, "", way.meaning) for way in HARD_NEGATIVES),
+    n_planted: Counter[tuple[str, str]] = Counter()
+    n_not_applicable: Counter[tuple[str, str]] = Counter()
+    for tally in tallies:
+        n_planted[tally.transformation, tally.grade] += tally.n_planted
+        n_not_applicable[tally.transformation, tally.grade] += tally.n_not_applicable
+    return [
+        {
+            "name": way.group,
+            "grade": way.grade,
+            "meaning": way.meaning,
+            "n_planted": n_planted[way.group, way.grade],
+            "n_not_applicable": n_not_applicable[way.group, way.grade],
+        }
+        for way in (*TRANSFORMATIONS, *HARD_NEGATIVES)
     ]
-    changes = []
-    for kind, name, grade, meaning in kinds:
-        of_kind = [
-            tally
-            for tally in tallies
-            if (tally.kind, tally.transformation, tally.grade) == (kind, name, grade)
-        ]
-        n_planted = sum(tally.n_planted for tally in of_kind)
-        n_not = sum(tally.n_not_applicable for tally in of_kind)
-        change = {"name": name, "grade": grade, "meaning": meaning}
-        changes.append({**change, "n_planted": n_planted, "n_not_applicable": n_not})
-    return changes

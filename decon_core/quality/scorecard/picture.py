@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.page import Row, by_detector
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 _PLACES = {
     "margin": 24,
@@ -22,7 +20,7 @@ _PLACES = {
 _GAP, _PANEL_GAP = 8, 62
 _DARK = 0.8  # from here on, white text is more readable
 _FLOORS = (0.95, 0.9, 0.8, 0.5, 0.0)  # lower ends of the panels: spreads precise curves
-_MAX_POINTS = 150
+_MAX_POINTS = 150  # of a curve, about
 
 
 def svg(
@@ -65,7 +63,7 @@ def _rows(
     for group in groups:
         is_first = not rows or rows[-1].get(gap_between) != group.get(gap_between)
         y += _GAP if rows and is_first else 0
-        values = [group["by_rule"][detector][share] for detector in marks.detectors]
+        values = [group["by_detector"][detector][share] for detector in marks.detectors]
         rows.append({**group, "y": y, "is_first": is_first, "values": values})
         y += _PLACES["row"]
     return rows, y
@@ -73,9 +71,12 @@ def _rows(
 
 def _panels(marks: Marks, at: dict[str, int], floor: float) -> list[Row]:
     """Return a panel per detector with its curve, and the other curves faint behind it."""
-    curves = {
-        detector: _thinned(marks.curves.filter(rule=detector)) for detector in marks.detectors
-    }
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for detector in marks.detectors:
+        curve = marks.curves.filter(detector=detector)
+        every = list(zip(curve["recall"], curve["precision"], strict=True))
+        step = max(1, len(every) // _MAX_POINTS)
+        curves[detector] = [*every[:-1:step], *every[-1:]]
 
     def place(recall: float, precision: float, top: int) -> tuple[float, float]:
         down = (1 - precision) / (1 - floor)
@@ -89,15 +90,8 @@ def _panels(marks: Marks, at: dict[str, int], floor: float) -> list[Row]:
     for number, row in enumerate(marks.totals.iter_rows(named=True)):
         top = at["top"] + number * (at["panel_height"] + _PANEL_GAP)
         share = row["recall"], row["precision"]
-        others = [points(other, top) for other in curves if other != row["rule"]]
+        others = [points(other, top) for other in curves if other != row["detector"]]
         point = None if None in share else place(*share, top)
-        own = {"curve": points(row["rule"], top), "others": others, "point": point}
+        own = {"curve": points(row["detector"], top), "others": others, "point": point}
         panels.append({**row, **own, "top": top})
     return panels
-
-
-def _thinned(curve: pl.DataFrame) -> list[tuple[float, float]]:
-    """Return recall and precision of about `_MAX_POINTS` points of a curve."""
-    step = max(1, curve.height // _MAX_POINTS)
-    points = list(zip(curve["recall"], curve["precision"], strict=True))
-    return [*points[:-1:step], *points[-1:]]

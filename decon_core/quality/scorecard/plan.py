@@ -72,29 +72,27 @@ def plan(records: pa.Table, *, per_transformation: int, seed: int) -> Plan:
         found = str(per_transformation)
         raise ConfigError(Problem("plantings per transformation", found, "at least 1"))
     items = items_of(records)
-    by_benchmark = {
-        name: _shuffled(found, seeded(seed, "order", name))
-        for name, found in _grouped(items).items()
-    }
-    lexicons = {
-        name: lexicon_of(found, seeded(seed, "words", name)) for name, found in by_benchmark.items()
-    }
+    groups = _grouped(items).items()
+    by_benchmark = {name: _shuffled(some, seeded(seed, "order", name)) for name, some in groups}
+    shuffled = by_benchmark.items()
+    lexicons = {name: lexicon_of(some, seeded(seed, "words", name)) for name, some in shuffled}
     held_out = _held_out(by_benchmark, items, n=per_transformation, seed=seed)
-    indexed = {
-        name: [item for item in found if item.key not in held_out]
-        for name, found in by_benchmark.items()
-    }
+    indexed = {name: [one for one in some if one.key not in held_out] for name, some in shuffled}
     neighbours = _grouped(held_out.values())
     plantings: list[Planting] = []
     tallies: list[Tally] = []
     edits: list[tuple[Kind, Edit]] = [("plant", edit) for edit in TRANSFORMATIONS]
     edits += [("hard_negative", edit) for edit in HARD_NEGATIVES]
     for kind, edit in edits:
-        attempts = _Attempts(kind, edit, lexicons, seed)
         of_benchmarks = neighbours if edit.is_of_held_out else indexed
-        queues = [attempts.planted(name, found) for name, found in of_benchmarks.items()]
+        counts: dict[str, Counter[bool]] = {name: Counter() for name in of_benchmarks}
+        queues = [
+            _planted(kind, edit, some, lexicons[name], seed, counts[name])
+            for name, some in of_benchmarks.items()
+        ]
         plantings += islice(in_turn(queues), per_transformation)
-        tallies += [attempts.tally(name) for name in of_benchmarks]
+        names = kind, edit.group, edit.grade
+        tallies += [Tally(*names, name, n[True], n[False]) for name, n in counts.items()]
     return Plan(seed, tuple(plantings), frozenset(held_out), tuple(tallies))
 
 
@@ -121,33 +119,24 @@ def _shuffled(items: Sequence[Item], rng: Random) -> list[Item]:
     return rng.sample(items, len(items))
 
 
-# Picking ------------------------------------------------------------------------------------------
-
-
-class _Attempts:
-    """Applies an edit to items as they are asked for, and counts those that it does not fit."""
-
-    def __init__(self, kind: Kind, edit: Edit, lexicons: Mapping[str, Lexicon], seed: int) -> None:
-        self._kind, self._edit, self._lexicons, self._seed = kind, edit, lexicons, seed
-        self._n_planted: Counter[str] = Counter()
-        self._n_not_applicable: Counter[str] = Counter()
-
-    def planted(self, benchmark: str, items: Sequence[Item]) -> Iterator[Planting]:
-        names = self._kind, self._edit.group, self._edit.grade
-        for at, item in enumerate(items):
-            partner = items[at - 1] if self._edit.has_partner and len(items) > 1 else None
-            rng = seeded(self._seed, *names, *item.key)
-            written = self._edit.apply(Material(item, self._lexicons[benchmark], rng, partner))
-            if written is None:
-                self._n_not_applicable[benchmark] += 1
-                continue
-            self._n_planted[benchmark] += 1
+def _planted(
+    kind: Kind,
+    edit: Edit,
+    items: Sequence[Item],
+    lexicon: Lexicon,
+    seed: int,
+    counts: Counter[bool],
+) -> Iterator[Planting]:
+    """Apply an edit to items as they are asked for, and count those that it fits or does not."""
+    names = kind, edit.group, edit.grade
+    for at, item in enumerate(items):
+        partner = items[at - 1] if edit.has_partner and len(items) > 1 else None
+        rng = seeded(seed, *names, *item.key)
+        written = edit.apply(Material(item, lexicon, rng, partner))
+        counts[written is not None] += 1
+        if written is not None:
             keys = (item.key, partner.key) if partner else (item.key,)
             yield Planting("/".join(map(str, (*names, *item.key))), *names, keys, written)
-
-    def tally(self, benchmark: str) -> Tally:
-        n = self._n_planted[benchmark], self._n_not_applicable[benchmark]
-        return Tally(self._kind, self._edit.group, self._edit.grade, benchmark, *n)
 
 
 def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
@@ -158,9 +147,6 @@ def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
         for one in islice(queue, 1):
             yield one
             left.append(queue)
-
-
-# Held out -----------------------------------------------------------------------------------------
 
 
 def _held_out(

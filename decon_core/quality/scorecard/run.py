@@ -1,11 +1,5 @@
 """Run a scorecard: plant, scan with every chosen detector, compare, and write the results.
 
-<out>/scorecard.md, scorecard.svg   the report
-<out>/<table>.csv                   its numbers: recall, negatives, totals, curves, ...
-<out>/calls.parquet                 the matches of each detector, by document
-<out>/planted/                      the scanned shards, and the truth file
-<out>/summary.json                  settings and counts
-
 The scan is that of the pipeline: records are saved without the held-out items, idf is frozen from
 them, and tiles become entries at the policy's thresholds.
 """
@@ -13,7 +7,7 @@ them, and tiles become entries at the policy's thresholds.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -22,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, save_records
+from decon_core.benchmarks.records import save_records
 from decon_core.config.detectors import names_where
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
@@ -45,13 +39,13 @@ from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store, atomic_path, write_json
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"
 PICTURE_FILE = "scorecard.svg"
-CALLS_FILE = "calls.parquet"
-SUMMARY_FILE = "summary.json"
-PLANTED_FOLDER = "planted"
+CALLS_FILE = "calls.parquet"  # the matches of each detector, by document
+SUMMARY_FILE = "summary.json"  # settings and counts
+PLANTED_FOLDER = "planted"  # the scanned shards, and the truth file
 
 _STORE = ".store"
 _TABLES = ("recall", "negatives", "totals", "curves", "agreement", "found")
@@ -104,9 +98,10 @@ def run_scorecard(
     planned = plan(
         pa.concat_tables(records.values()), per_transformation=per_transformation, seed=seed
     )
+    groups = (table.group_by([*ItemKey._fields]).aggregate([]) for table in records.values())
+    n_indexed = sum(group.num_rows for group in groups) - len(planned.held_out)
     on_step(
-        f"{counted(len(planned.plantings), 'planting')} of "
-        f"{counted(_n_indexed(records, planned), 'item')}, "
+        f"{counted(len(planned.plantings), 'planting')} of {counted(n_indexed, 'item')}, "
         f"{len(planned.held_out):,} more held out"
     )
     with atomic_path(out) as draft:
@@ -144,15 +139,6 @@ def _require_replaceable(out: Path) -> None:
         raise InputError(Problem(str(out), "a file", expected))
 
 
-def _n_indexed(records: Mapping[str, pa.Table], planned: Plan) -> int:
-    groups = (table.group_by([*ItemKey._fields]).aggregate([]) for table in records.values())
-    n_items: int = sum(group.num_rows for group in groups)
-    return n_items - len(planned.held_out)
-
-
-# The scan -----------------------------------------------------------------------------------------
-
-
 def _scan(
     records: Mapping[str, pa.Table],
     planned: Plan,
@@ -171,26 +157,11 @@ def _scan(
     for version in versions:
         build_part(store, version, snapshot, policy)
     folder = draft / PLANTED_FOLDER
-    packs = [
-        Pack(
-            name=f"{source.name}-0000",
-            source=source,
-            shards=tuple(find_shards(source, folder=folder, known={})),
-        )
-        for source in sources(folder)
-    ]
+    packs = []
+    for source in sources(folder):
+        shards = tuple(find_shards(source, folder=folder, known={}))
+        packs.append(Pack(name=f"{source.name}-0000", source=source, shards=shards))
     scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
-    return _calls(store, packs, versions, policy, truth=read_truth(folder))
-
-
-def _calls(
-    store: Store,
-    packs: Sequence[Pack],
-    versions: Sequence[Version],
-    policy: Policy,
-    *,
-    truth: pl.DataFrame,
-) -> pl.DataFrame:
     # Without human verdicts: what the detectors find.
     reader = MatchReader(store, tuple(versions), policy, scan_fingerprint(store, policy))
     found = [
@@ -198,14 +169,14 @@ def _calls(
         for pack in packs
         for shard in pack.shards
     ]
-    return _in_plantings(pl.concat(found), truth)
+    return _in_plantings(pl.concat(found), read_truth(folder))
 
 
 def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
     by_length = names_where(lambda one: one.threshold.is_length)
     is_by_length = pl.col("detector").is_in(by_length)
     return pl.DataFrame(entries).select(
-        pl.col("detector").alias("rule"),
+        "detector",
         pl.lit(shard).alias("shard"),
         *("row", "benchmark", "split", "instance_index"),
         pl.when(is_by_length).then(pl.col("n_matched")).otherwise("score").alias("score"),
@@ -227,9 +198,8 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     planted = truth.select(
         *document, pl.col("start").alias("planted_start"), pl.col("stop").alias("planted_stop")
     ).unique(document)
-    is_elsewhere = (pl.col("stop") <= pl.col("planted_start")) | (
-        pl.col("start") >= pl.col("planted_stop")
-    )
+    is_before = pl.col("stop") <= pl.col("planted_start")
+    is_elsewhere = is_before | (pl.col("start") >= pl.col("planted_stop"))
     return (
         calls.join(planted, on=document, how="left")
         .filter(~is_elsewhere.fill_null(value=False))
@@ -239,34 +209,26 @@ def _in_plantings(calls: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-# Results ------------------------------------------------------------------------------------------
-
-
 def _settings(policy: Policy, planned: Plan, corpus: PlantedCorpus) -> dict[str, str]:
     thresholds = (f"`{detector}` {value:g}" for detector, value in policy.thresholds.items())
     versions = (f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    default = asdict(Policy())
+    changed = [
+        f"`{name} = {value!r}`"
+        for name, value in asdict(policy).items()
+        if value != default[name] and name != "detectors" and not name.endswith("threshold")
+    ]
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "versions": f"Python {platform.python_version()}, {', '.join(versions)}",
         "thresholds": ", ".join(thresholds),
-        "policy": _changed_settings(policy),
+        "policy": ", ".join(changed) or "the default",
         "seed": str(planned.seed),
         "planted": f"{counted(len(planned.plantings), 'planting')} in "
         f"{counted(corpus.n_documents, 'document')}, "
         f"{corpus.n_background:,} of them unchanged; "
         f"{counted(len(planned.held_out), 'item')} held out",
     }
-
-
-def _changed_settings(policy: Policy) -> str:
-    """Format the settings that differ from the defaults, without thresholds."""
-    default = asdict(Policy())
-    changed = {
-        name: value
-        for name, value in asdict(policy).items()
-        if value != default[name] and name != "detectors" and not name.endswith("threshold")
-    }
-    return ", ".join(f"`{name} = {value!r}`" for name, value in changed.items()) or "the default"
 
 
 def _write(out: Path, card: Scorecard, calls: pl.DataFrame) -> None:

@@ -6,7 +6,7 @@ import gzip
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import asdict
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from decon_core.report.html.pairs import chunks, columns
 from decon_core.report.html.sections import overview
 from decon_core.storage.checksums import seal_page
 from decon_core.storage.store import atomic_path
-from decon_core.wording.templates import pieces
+from decon_core.wording import pieces
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")
@@ -24,12 +24,12 @@ _SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")
 
 def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> None:
     """Write the page of a report. The same report gives the same bytes."""
-    from plotly.offline import get_plotlyjs
-
     facts = gather(report, most_pairs=most_pairs)
+    run = {name: facts.run.get(name) for name in ("state", "made_by")}
+    first = {"run": run, "overview": overview(facts), "columns": columns(facts)}
     body = "\n".join((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
-    charting = str(get_plotlyjs())
+    charting, packed_charting = _charting()
     with atomic_path(page) as draft:
         with draft.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(
@@ -38,8 +38,8 @@ def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> Non
                     policy=_policy(script, charting),
                     style=(_HERE / "page.css").read_text(encoding="utf-8"),
                     script=script,
-                    overview=_overview(facts),
-                    details=_details(facts, charting),
+                    overview=[(name, _packed(value)) for name, value in first.items()],
+                    details=_details(facts, packed_charting),
                 )
             )
         seal_page(draft)
@@ -58,16 +58,19 @@ def _policy(*scripts: str) -> str:
     )
 
 
-def _overview(facts: Facts) -> Iterator[tuple[str, str]]:
-    yield "run", _packed({name: facts.run.get(name) for name in ("state", "made_by")})
-    yield "overview", _packed(asdict(overview(facts)))
-    yield "columns", _packed(columns(facts))
+@cache
+def _charting() -> tuple[str, str]:
+    """Return the script of Plotly, as it is and compressed."""
+    from plotly.offline import get_plotlyjs
+
+    script = str(get_plotlyjs())
+    return script, _compressed(script)
 
 
 def _details(facts: Facts, charting: str) -> Iterator[tuple[str, str]]:
     for number, chunk in enumerate(chunks(facts)):
         yield f"texts-{number}", _packed(chunk)
-    yield "charting", _compressed(charting)
+    yield "charting", charting
 
 
 def _packed(value: Any) -> str:

@@ -52,10 +52,20 @@ class Facts:
     def has_snippets(self) -> bool:
         return bool(self.run.get("snippets"))
 
+    @cached_property
+    def _known_thresholds(self) -> Mapping[tuple[str, str | None], float]:
+        """Thresholds by detector and benchmark (None: the default); some are a number of tokens."""
+        return {
+            (detector, row["benchmark"]): value
+            for row in self["thresholds"]
+            for detector, value in json.loads(row["thresholds"]).items()
+        }
+
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """Thresholds by detector; some are a number of tokens."""
-        return dict(json.loads(self.run.get("thresholds") or "{}"))
+        """The default thresholds by detector."""
+        known = self._known_thresholds.items()
+        return {detector: value for (detector, benchmark), value in known if benchmark is None}
 
     @property
     def with_known_total(self) -> list[Row]:
@@ -69,28 +79,19 @@ class Facts:
         """Return the sum of a count over all benchmarks and splits."""
         return sum(row[count] or 0 for row in self["benchmarks"])
 
-    @cached_property
-    def _thresholds_by_benchmark(self) -> Mapping[str, Mapping[str, float]]:
-        """Known thresholds by benchmark and detector."""
-        return {
-            row["benchmark"]: json.loads(row["thresholds"])
-            for row in self["versions"]
-            if row["thresholds"]
-        }
-
     def own_thresholds(self, detector: str) -> Mapping[str, float]:
         """Return the thresholds of the benchmarks that differ from the detector's default."""
-        default = self.thresholds.get(detector)
+        default = self.threshold(detector)
         return {
-            name: thresholds[detector]
-            for name, thresholds in self._thresholds_by_benchmark.items()
-            if detector in thresholds and thresholds[detector] != default
+            benchmark: value
+            for (name, benchmark), value in self._known_thresholds.items()
+            if name == detector and benchmark is not None and value != default
         }
 
     def threshold(self, detector: str, benchmark: str | None = None) -> float | None:
         """Return the threshold for a benchmark; some are a number of tokens."""
-        own = self._thresholds_by_benchmark.get(benchmark, {}) if benchmark else {}
-        return own.get(detector, self.thresholds.get(detector))
+        known = self._known_thresholds
+        return known.get((detector, benchmark), known.get((detector, None)))
 
     def score_threshold(self, detector: str, benchmark: str | None = None) -> float | None:
         """Return the lowest score of a leak: always 1, the full length, of a number of tokens."""

@@ -1,10 +1,16 @@
--- Everything that the page shows. The limits are those of the page; the database has all rows.
+-- The queries of the page. The limits are those of the page; the database has all rows.
 
 -- name: runs
 SELECT * EXCLUDE (policy),
        coalesce((policy::JSON ->> 'keep_question_only')::BOOLEAN, true)
            AS keeps_question_only
 FROM runs
+
+-- name: thresholds
+-- The default (no benchmark), and those of each benchmark, by detector as JSON.
+SELECT NULL AS benchmark, thresholds FROM runs WHERE thresholds <> ''
+UNION ALL SELECT benchmark, thresholds FROM benchmarks WHERE thresholds <> ''
+ORDER BY benchmark NULLS FIRST
 
 -- name: totals
 SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM items) END
@@ -72,27 +78,30 @@ LEFT JOIN by_source s USING (source)
 ORDER BY c.benchmark, c.source
 
 -- name: scores
-FROM score_histogram ORDER BY benchmark, rule, bin
+FROM score_histogram ORDER BY benchmark, detector, bin
 
 -- name: sweep
-SELECT benchmark, rule, holds_to, count(*) AS n_items FROM item_rules
-WHERE holds_to IS NOT NULL GROUP BY ALL ORDER BY benchmark, rule, holds_to
+SELECT benchmark, detector, holds_to, count(*) AS n_items FROM item_detectors
+WHERE holds_to IS NOT NULL GROUP BY ALL ORDER BY benchmark, detector, holds_to
 
 -- name: agreement
-SELECT rule, other, sum(n_both)::BIGINT AS n_both, sum(n_rule_only)::BIGINT AS n_rule_only,
+SELECT detector, other, sum(n_both)::BIGINT AS n_both, sum(n_detector_only)::BIGINT AS n_detector_only,
        sum(n_other_only)::BIGINT AS n_other_only
-FROM agreement GROUP BY rule, other ORDER BY rule, other
+FROM agreement GROUP BY detector, other ORDER BY detector, other
 
--- name: rules
-SELECT rule, sum(n_leaked)::BIGINT AS n_leaked, sum(n_documents)::BIGINT AS n_documents,
+-- name: detectors
+SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_documents)::BIGINT AS n_documents,
        sum(n_leaked_by_it_alone)::BIGINT AS n_leaked_by_it_alone
-FROM by_rule GROUP BY rule ORDER BY rule
+FROM by_detector GROUP BY detector ORDER BY detector
 
 -- name: mixtures
 FROM by_mixture
 
+-- name: current_mixtures
+FROM by_mixture WHERE is_current
+
 -- name: removed
--- A document with several reasons is in each; its tokens, too.
+-- A document with several reasons is counted under each, with its tokens.
 SELECT mixture, what, why, count(*) AS n_documents, sum(n_tokens)::BIGINT AS n_tokens
 FROM (
     SELECT mixture, what, why, source, shard_name, row, max(n_tokens) AS n_tokens
@@ -125,6 +134,15 @@ FROM not_scanned ORDER BY source, pack, shard_name
 SELECT source, reason, count(*) AS n_rows FROM unreadable
 GROUP BY source, reason ORDER BY n_rows DESC, source, reason
 
+-- name: made
+SELECT what, value FROM (
+    SELECT unnest([
+        {what: 'made by', value: made_by}, {what: 'made at', value: made_at},
+        {what: 'report', value: state}, {what: 'scan', value: scan_fingerprint},
+        {what: 'frozen idf', value: idf_snapshot}
+    ], recursive := true) FROM runs LIMIT 5
+) WHERE value <> ''
+
 -- name: pairs
 SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
        v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at
@@ -133,7 +151,7 @@ ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.score DESC, p.pair
 LIMIT $most_pairs
 
 -- name: places
--- The first documents of every pair that is in several, leaks first.
+-- The first documents of every pair with several documents, leaks first.
 WITH first AS (
     SELECT pair, row_number() OVER (
         ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair

@@ -17,13 +17,12 @@ _JOINERS = "\u200c\u200d"  # needed by Persian, Indic scripts and emoji
 
 def shown(text: str | None) -> str:
     """Return text on one line; invisible and direction characters appear as code points."""
-    return "".join(map(_visible, " ".join((text or "").split())))
-
-
-def _visible(character: str) -> str:
-    if unicodedata.category(character) in _INVISIBLE and character not in _JOINERS:
-        return f"⟨U+{ord(character):04X}⟩"
-    return character
+    return "".join(
+        f"⟨U+{ord(character):04X}⟩"
+        if unicodedata.category(character) in _INVISIBLE and character not in _JOINERS
+        else character
+        for character in " ".join((text or "").split())
+    )
 
 
 def shortened(text: str, longest: int = LONGEST_LABEL) -> str:
@@ -59,7 +58,6 @@ def _lines(text: str, width: int) -> list[str]:
 
 
 def n_lines(label: str) -> int:
-    """Return the number of lines of a wrapped label."""
     return label.count("<br>") + 1
 
 

@@ -5,13 +5,13 @@ let order = []; // the filtered pairs, sorted
 let chosen = -1; // place in `order`
 let searched = null; // by number: whether texts or ids contain the search words
 
-const FILTERS = ["q", "kind", "benchmark", "split", "source", "rule", "verdict", "least", "sort"];
+const FILTERS = ["q", "kind", "benchmark", "split", "source", "detector", "verdict", "least", "sort"];
 const ITEM = "instance_index";
 const ROW_PIXELS = 104;
 const SPARE_ROWS = 8;
 
 const named = (name, number) => columns.names[name]?.values[columns.names[name].at[number]] ?? null;
-const rulesOf = (number) => (named("rules", number) ?? "").split(", ");
+const detectorsOf = (number) => (named("detectors", number) ?? "").split(", ");
 const itemName = (number) =>
   [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
 
@@ -32,11 +32,11 @@ function pairsHash(filter) {
 let itemFilter = "";
 
 function fillFilters() {
-  const rules = new Set(columns.names.rules.values.flatMap((rules) => rules.split(", ")));
+  const detectors = new Set(columns.names.detectors.values.flatMap((names) => names.split(", ")));
   options("benchmark", columns.names.benchmark.values);
   options("split", columns.names.split.values);
   options("source", columns.names.source.values);
-  options("rule", [...rules].sort());
+  options("detector", [...detectors].sort());
   options("verdict", [...Object.values(VERDICTS), "any", "none yet"]);
 }
 
@@ -64,15 +64,15 @@ function putFilter(filter) {
 function passes(filter) {
   const place = (name, value) => (value ? columns.names[name].values.indexOf(value) : null);
   const [benchmark, split, source] = ["benchmark", "split", "source"].map((name) => place(name, filter[name]));
-  const { benchmark: ofBenchmark, split: ofSplit, source: ofSource, rules: ofRules } = columns.names;
-  const hasRule = filter.rule ? ofRules.values.map((rules) => rules.split(", ").includes(filter.rule)) : null;
+  const { benchmark: ofBenchmark, split: ofSplit, source: ofSource, detectors: ofDetectors } = columns.names;
+  const hasDetector = filter.detector ? ofDetectors.values.map((names) => names.split(", ").includes(filter.detector)) : null;
   const least = filter.least ? Number(filter.least) : null;
   const item = filter[ITEM] ? Number(filter[ITEM]) : null;
   return (number) =>
     (benchmark === null || ofBenchmark.at[number] === benchmark) &&
     (split === null || ofSplit.at[number] === split) &&
     (source === null || ofSource.at[number] === source) &&
-    (hasRule === null || hasRule[ofRules.at[number]]) &&
+    (hasDetector === null || hasDetector[ofDetectors.at[number]]) &&
     (!filter.kind || kindOf(number) === filter.kind) &&
     (least === null || columns.scores.score[number] >= least) &&
     (item === null || columns.plain.instance_index[number] === item) &&
@@ -402,7 +402,7 @@ function facts(number) {
   const call = KINDS[kindOf(number)];
   const asked = columns.is_leak[number] === columns.is_by_score[number] ? "" : ", by a verdict";
   put("score", `${scores.score[number].toFixed(3)} · ${call}${asked}`);
-  put("detector", rulesOf(number).map((rule) => ruleName(rule, named("benchmark", number))).join(", "));
+  put("detector", detectorsOf(number).map((detector) => detectorName(detector, named("benchmark", number))).join(", "));
   for (const part of PARTS) {
     const share = scores[`${part}_overlap`][number];
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
@@ -419,9 +419,9 @@ function facts(number) {
   return list;
 }
 
-function ruleName(rule, benchmark) {
-  const threshold = columns.own_thresholds[rule]?.[benchmark] ?? columns.thresholds[rule];
-  return threshold == null ? plain(rule) : `${plain(rule)} (threshold ${threshold})`;
+function detectorName(detector, benchmark) {
+  const threshold = columns.own_thresholds[detector]?.[benchmark] ?? columns.thresholds[detector];
+  return threshold == null ? plain(detector) : `${plain(detector)} (threshold ${threshold})`;
 }
 
 function meter(share, part) {

@@ -20,7 +20,8 @@ _DECIMALS = 4
 
 # Columns with few distinct values are stored as dictionaries.
 _NAMES = (
-    *("benchmark", "config", "split", "rules", "source", "shard_name", "text_part", "why_no_text"),
+    *("benchmark", "config", "split", "detectors", "source", "shard_name"),
+    *("text_part", "why_no_text"),
 )
 _PLAIN = (
     *("pair", "fingerprint", "instance_index", "row", "doc_id", "n_documents", "n_matches"),
@@ -76,7 +77,7 @@ def doubts(facts: Facts) -> list[float | None]:
         thresholds = (facts.score_threshold(name, benchmark) for name in names)
         return min((abs(score - one) for one in thresholds if one is not None), default=None)
 
-    columns = (facts.pairs[name].to_pylist() for name in ("rules", "score", "benchmark"))
+    columns = (facts.pairs[name].to_pylist() for name in ("detectors", "score", "benchmark"))
     return [doubt(*pair) for pair in zip(*columns, strict=True)]
 
 

@@ -14,7 +14,19 @@ from decon_core.config.detectors import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
-from decon_core.wording.templates import render
+from decon_core.storage.checksums import sealed_page
+from decon_core.storage.store import atomic_path, write_json
+from decon_core.wording import render
+
+CARD = "card.md"
+SUMMARY = "summary.json"
+
+
+def write_published(summary: Summary, folder: Path) -> None:
+    """Write card.md and summary.json."""
+    write_json(folder / SUMMARY, summary)
+    with atomic_path(folder / CARD) as draft:
+        draft.write_bytes(sealed_page(card_from(summary)))
 
 
 def card_of(report: Path) -> str:
@@ -30,14 +42,12 @@ def card_from(summary: Summary) -> str:
         **summary,
         notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings={one["rule"]: _meaning(one["rule"]) for one in summary["rules"]},
+        meanings={
+            one["detector"]: known.summary if (known := find(one["detector"])) else ""
+            for one in summary["detectors"]
+        },
         settings=_settings(policy) if policy else "",
     )
-
-
-def _meaning(detector: str) -> str:
-    known = find(detector)
-    return known.summary if known else ""
 
 
 def _settings(policy: Summary) -> str:
@@ -51,7 +61,8 @@ def _settings(policy: Summary) -> str:
     ]
     for benchmark, settings in sorted(policy.get("benchmark", {}).items()):
         # TOML: keys after a table's header belong to that table, so tables come last.
-        lines += ["", f"[policy.benchmark.{_toml_key(benchmark)}]"]
+        is_bare = re.fullmatch(r"[A-Za-z0-9_-]+", benchmark)
+        lines += ["", f"[policy.benchmark.{benchmark if is_bare else _toml(benchmark)}]"]
         lines += [f"{name} = {_toml(value)}" for name, value in sorted(settings.items())]
     return "\n".join(["[policy]", *lines])
 
@@ -59,7 +70,3 @@ def _settings(policy: Summary) -> str:
 def _toml(value: object) -> str:
     """Format a string, number, boolean or list: as JSON, except for the character U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)

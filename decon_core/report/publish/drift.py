@@ -32,6 +32,8 @@ _SETTING_NAMES = {
     "verdicts": "the verdicts",
 }
 
+_UNEXPLAINED = "settings and benchmark are unchanged: check the shards that were added or removed"
+
 Rates = dict[str, Any]  # settings of a report, and its benchmarks by name
 
 
@@ -80,16 +82,9 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
         if one["version"] != other["version"]:
             why.append("the benchmark itself")
         thresholds = one.get("thresholds"), other.get("thresholds")
-        are_known = None not in thresholds  # older reports did not store them
-        if (
-            are_known
-            and thresholds[0] != thresholds[1]
-            and now["thresholds"] == before["thresholds"]
-        ):
+        is_moved = None not in thresholds and thresholds[0] != thresholds[1]  # None: not stored
+        if is_moved and now["thresholds"] == before["thresholds"]:
             why.append("the thresholds of this benchmark")
         remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
         found = f"{rate:.1%} of {one['n_items']} items leaked"
         yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)
-
-
-_UNEXPLAINED = "settings and benchmark are unchanged: check the shards that were added or removed"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from decon_core.report.publish.limits import Case
-from decon_core.wording.counts import percent
+from decon_core.wording import percent
 
 SUITE = "decon-assets check"
 
@@ -26,31 +26,30 @@ def junit_of(cases: Sequence[Case]) -> str:
     root = ET.Element("testsuites", {"name": SUITE, **counts})
     suite = ET.SubElement(root, "testsuite", {"name": SUITE, **counts})
     for case in cases:
-        _add(suite, case)
+        names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
+        element = ET.SubElement(suite, "testcase", names)
+        if case.wrong:
+            kind = "incomplete" if case.is_unknown else "contamination"
+            failure = {"message": _xml("; ".join(case.wrong)), "type": kind}
+            ET.SubElement(element, "failure", failure).text = _xml("\n".join(case.wrong))
+        if case.n_leaked is not None:
+            ET.SubElement(element, "system-out").text = _xml(_counts(case))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _add(suite: ET.Element, case: Case) -> None:
-    names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
-    element = ET.SubElement(suite, "testcase", names)
-    if case.wrong:
-        kind = "incomplete" if case.is_unknown else "contamination"
-        failure = {"message": _xml("; ".join(case.wrong)), "type": kind}
-        ET.SubElement(element, "failure", failure).text = _xml("\n".join(case.wrong))
-    if case.n_leaked is not None:
-        ET.SubElement(element, "system-out").text = _xml(_counts(case))
-
-
 def _counts(case: Case) -> str:
-    n = "an unknown number" if case.n is None else f"{case.n:,}"
-    limit = "none" if case.limit is None else percent(case.limit)
-    counts = f"{case.n_leaked:,} of {n} leaked: {percent(case.rate)}; limit: {limit}"
-    if case.n_question_only is None:
-        return counts
-    limit = "none" if case.question_only_limit is None else percent(case.question_only_limit)
-    rate = percent(case.question_only_rate)
-    return f"{counts}\n{case.n_question_only:,} of {n} question-only: {rate}; limit: {limit}"
+    whole = "an unknown number" if case.n is None else f"{case.n:,}"
+    rows = (
+        (case.n_leaked, "leaked", case.rate, case.limit),
+        (case.n_question_only, "question-only", case.question_only_rate, case.question_only_limit),
+    )
+    return "\n".join(
+        f"{n:,} of {whole} {what}: {percent(rate)}; "
+        f"limit: {'none' if limit is None else percent(limit)}"
+        for n, what, rate, limit in rows
+        if n is not None
+    )
 
 
 def _xml(text: str) -> str:

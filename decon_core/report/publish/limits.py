@@ -17,7 +17,7 @@ from decon_core.config.comparison import exceeds, reaches
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import InputError, Problem
 from decon_core.report.publish.summary import Summary, keeps_question_only
-from decon_core.wording.counts import counted, percent
+from decon_core.wording import counted, percent
 
 By = Literal["point", "upper"]
 
@@ -51,19 +51,12 @@ class Limits:
             for name, share in shares.items()
             if share is not None and not 0 <= share <= 1
         ]
-        if not self._is_any:
-            expected = (
-                "--max-rate, --benchmark, --max-document-rate, --max-question-only-rate or "
-                "--require"
-            )
-            problems.append(Problem("check", "no limit", expected))
+        rates = {self.max_rate, self.max_document_rate, self.max_question_only_rate}
+        if rates == {None} and not self.of_benchmark and not self.required:
+            options = "--max-rate, --benchmark, --max-document-rate, --max-question-only-rate"
+            problems.append(Problem("check", "no limit", f"{options} or --require"))
         if problems:
             raise InputError(problems)
-
-    @property
-    def _is_any(self) -> bool:
-        rates = (self.max_rate, self.max_document_rate, self.max_question_only_rate)
-        return bool(self.of_benchmark or self.required) or any(one is not None for one in rates)
 
     def of(self, benchmark: str) -> float | None:
         """Return the limit of a benchmark; None if there is none."""
@@ -116,21 +109,14 @@ def _with_coverage(case: Case, n_not_scanned: int, n_shards: int) -> Case:
 
 def _benchmark(one: Summary, limits: Limits, n_shards: int) -> Case:
     limit, question_only_limit = limits.of(one["benchmark"]), limits.max_question_only_rate
-    n_items = one["n_items"]
+    n_items, n_questions = one["n_items"], one["n_question_only"]
+    high = one["question_only_high"]
     wrong = [
         *_over(one["n_leaked"], n_items, limit, one["high"], limits.by),
-        *_over(
-            one["n_question_only"],
-            n_items,
-            question_only_limit,
-            one["question_only_high"],
-            limits.by,
-            verb="are question-only",
-            rate="question-only rate",
-        ),
+        *_over(n_questions, n_items, question_only_limit, high, limits.by, _QUESTION_ONLY),
     ]
     has_limit = limit is not None or question_only_limit is not None
-    if has_limit or _is_required(one["benchmark"], limits):
+    if has_limit or any(_is_named(one["benchmark"], wanted) for wanted in limits.required):
         wrong += _too_few_detectable(one, limits)
     case = Case(
         one["benchmark"],
@@ -141,9 +127,9 @@ def _benchmark(one: Summary, limits: Limits, n_shards: int) -> Case:
         one["high"],
         limit,
         tuple(wrong),
-        n_question_only=one["n_question_only"],
-        question_only_rate=one["question_only_rate"],
-        question_only_limit=question_only_limit,
+        n_questions,
+        one["question_only_rate"],
+        question_only_limit,
     )
     return _with_coverage(case, one["n_shards_not_scanned"], n_shards)
 
@@ -159,10 +145,16 @@ def _documents(corpus: Summary, limits: Limits) -> Case:
         corpus["low"],
         high,
         limit,
-        tuple(_over(n_leaked, n, limit, high, limits.by, noun="document")),
-        n_question_only=corpus["n_question_only_documents"],
-        question_only_rate=corpus["question_only_rate"],
+        tuple(_over(n_leaked, n, limit, high, limits.by, _DOCUMENTS)),
+        corpus["n_question_only_documents"],
+        corpus["question_only_rate"],
     )
+
+
+# Noun and verb of what has a limit, and the name of its rate.
+_ITEMS = ("item", "leaked", "leak rate")
+_DOCUMENTS = ("document", "leaked", "leak rate")
+_QUESTION_ONLY = ("item", "are question-only", "question-only rate")
 
 
 def _over(
@@ -171,12 +163,10 @@ def _over(
     limit: float | None,
     high: float | None,
     by: By,
-    *,
-    noun: str = "item",
-    verb: str = "leaked",
-    rate: str = "leak rate",
+    words: tuple[str, str, str] = _ITEMS,
 ) -> Iterator[str]:
     """Check a share against its limit; `high` is the upper end of the share's interval."""
+    noun, verb, rate = words
     if limit is None:
         return
     if not whole or n is None:
@@ -203,8 +193,8 @@ def _too_few_detectable(one: Summary, limits: Limits) -> Iterator[str]:
         yield f"only {found} can be found by any detector, less than {percent(least)}"
 
 
-def _is_required(name: str, limits: Limits) -> bool:
-    return any(name == wanted or fnmatchcase(name, wanted) for wanted in limits.required)
+def _is_named(name: str, wanted: str) -> bool:
+    return name == wanted or fnmatchcase(name, wanted)
 
 
 def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[str]:
@@ -214,7 +204,7 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield "no benchmark is in the report"
     for wanted in dict.fromkeys((*limits.required, *limits.of_benchmark)):
         is_pattern = wanted in limits.required
-        if not any(name == wanted or (is_pattern and fnmatchcase(name, wanted)) for name in names):
+        if not any(name == wanted or (is_pattern and _is_named(name, wanted)) for name in names):
             yield f"{wanted} is not in the report"
     if not corpus["n_shards"]:
         yield "no shard is in the report"

@@ -15,19 +15,15 @@ import duckdb
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
-from decon_core.wording.counts import counted, have, hold
+from decon_core.wording import counted, have, hold
 
-SCHEMA = "decon-assets/summary/2"
+SCHEMA = "decon-assets/summary/3"
 
 Summary = dict[str, Any]
 
 _DECIMALS = 9
 
-_OF_BENCHMARK = ("splits", "rules", "not_indexable")
-_RUN_COLUMNS = (
-    *("made_by", "made_at", "state", "scan_fingerprint", "idf_snapshot", "thresholds", "policy"),
-)
-_RUN = f"SELECT {', '.join(_RUN_COLUMNS)} FROM runs"  # noqa: S608 - constant names
+_OF_BENCHMARK = ("splits", "detectors", "not_indexable")
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 
@@ -36,12 +32,14 @@ def summary_of(report: Path) -> Summary:
     """Return the summary of a report; the same report gives the same object."""
     with opened(report) as connection:
         rows = {name: _rows(connection, query) for name, query in _QUERIES.items()}
-        run, coverage = _rows(connection, _RUN), coverage_in(connection)
+        coverage = coverage_in(connection)
     *sources, corpus = rows["sources"]
+    if not corpus["n_shards"]:  # unknown in a report without shards
+        corpus = {**dict.fromkeys(corpus), "n_shards": 0, "n_leaked_items": 0}
     return {
         "schema": SCHEMA,
         "least_answer_overlap": LEAST_ANSWER_OVERLAP,
-        **_run(run[0] if run else dict.fromkeys(_RUN_COLUMNS), rows["thresholds"]),
+        **_run(rows["run"][0], rows["thresholds"]),
         "is_complete": coverage.is_complete,
         "n_shards_in_corpus": coverage.n_shards,
         "not_scanned": [_without(row, "path") for row in coverage.not_scanned],
@@ -49,7 +47,7 @@ def summary_of(report: Path) -> Summary:
             {**one, **{name: _of(rows[name], "benchmark", one) for name in _OF_BENCHMARK}}
             for one in rows["benchmarks"]
         ],
-        "corpus": _corpus(corpus),
+        "corpus": _without(corpus, "source"),
         "sources": sources,
         "unreadable": rows["unreadable"],
         "mixtures": [
@@ -64,8 +62,8 @@ def _of(rows: Sequence[Summary], key: str, whole: Summary) -> list[Summary]:
     return [_without(row, key) for row in rows if row[key] == whole[key]]
 
 
-def _without(row: Mapping[str, Any], key: str) -> Summary:
-    return {name: value for name, value in row.items() if name != key}
+def _without(row: Mapping[str, Any], *keys: str) -> Summary:
+    return {name: value for name, value in row.items() if name not in keys}
 
 
 def format_headline(report: Path) -> str:
@@ -79,25 +77,21 @@ def format_headline(report: Path) -> str:
     )
     policy = json.loads(counts["policy"] or "{}")
     left_out = "" if keeps_question_only(policy) else f"; {QUESTIONS_LEFT_OUT}"
+    invalid = ""
+    if n_invalid := counts["n_invalid_utf8"]:
+        invalid = (
+            f"\n{counted(n_invalid, 'document')} {have(n_invalid)} bytes that are not UTF-8 "
+            "(scanned as U+FFFD): decon-assets report --query 'FROM invalid_utf8'"
+        )
     return (
         f"{documents} {hold(n_leaks)} a leak; {n_questions:,} more {hold(n_questions)} a question "
-        f"without its answer (question-only){left_out}{_invalid_utf8(counts['n_invalid_utf8'])}"
+        f"without its answer (question-only){left_out}{invalid}"
     )
 
 
 def keeps_question_only(policy: Summary) -> bool:
     """Return whether the scan kept questions without an answer below the evidence floor."""
     return bool(policy.get("keep_question_only", True))
-
-
-def _invalid_utf8(n: int | None) -> str:
-    """Return a second line if there are such documents."""
-    if not n:
-        return ""
-    return (
-        f"\n{counted(n, 'document')} {have(n)} bytes that are not UTF-8 (scanned as U+FFFD): "
-        "decon-assets report --query 'FROM invalid_utf8'"
-    )
 
 
 def score_bins(report: Path) -> list[Summary]:
@@ -111,7 +105,7 @@ def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
     own = {one["benchmark"]: json.loads(one["thresholds"]) for one in benchmarks}
     detectors = [
         {
-            "rule": detector,
+            "detector": detector,
             "threshold": value,
             "of_benchmarks": {
                 benchmark: of_benchmark[detector]
@@ -121,21 +115,10 @@ def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
         }
         for detector, value in sorted(thresholds.items())
     ]
-    policy = _without_paths(json.loads(run["policy"] or "{}"))
-    return {**_without(_without(run, "thresholds"), "policy"), "rules": detectors, "policy": policy}
-
-
-def _without_paths(policy: Summary) -> Summary:
-    """Reduce the path of a tokenizer to its file name: a summary is published."""
-    tokenizer = policy.get("tokenizer_str")
-    return {**policy, "tokenizer_str": Path(tokenizer).name} if tokenizer else policy
-
-
-def _corpus(counts: Summary) -> Summary:
-    """Return the counts of all sources together; unknown in a report without shards."""
-    if not counts["n_shards"]:
-        counts = {**dict.fromkeys(counts), "n_shards": 0, "n_leaked_items": 0}
-    return _without(counts, "source")
+    policy = json.loads(run["policy"] or "{}")
+    if tokenizer := policy.get("tokenizer_str"):
+        policy["tokenizer_str"] = Path(tokenizer).name  # without its path: a summary is published
+    return {**_without(run, "thresholds", "policy"), "detectors": detectors, "policy": policy}
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[Summary]:

@@ -1,5 +1,10 @@
 -- The tables of a summary.
 
+-- name: run
+-- One row, also in a report without runs.
+SELECT made_by, made_at, state, scan_fingerprint, idf_snapshot, thresholds, policy
+FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
+
 -- name: benchmarks
 -- If the number of items of a benchmark is unknown, so are its rates.
 SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
@@ -22,15 +27,15 @@ SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
        coalesce(d.n_question_only_documents, 0) AS n_question_only_documents
 FROM benchmarks b
 LEFT JOIN (
-    SELECT benchmark,
-           count(*) FILTER (status = 'leaked') AS n_leaked,
-           count(*) FILTER (what_leaked = 'with its answer') AS n_with_answer,
-           count(*) FILTER (what_leaked = 'with part of its answer') AS n_with_part,
-           count(*) FILTER (what_leaked = 'without its answer') AS n_without_answer,
-           count(*) FILTER (status = 'question-only') AS n_question_only,
-           count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
-           count(*) FILTER (status = 'not indexable') AS n_not_indexable
-    FROM item_status GROUP BY benchmark
+    SELECT benchmark, sum(n_with_answer)::BIGINT AS n_with_answer,
+           sum(n_with_part_of_answer)::BIGINT AS n_with_part,
+           sum(n_without_answer)::BIGINT AS n_without_answer,
+           sum(n_with_answer + n_with_part_of_answer + n_without_answer
+               + n_leaked_without_having_one)::BIGINT AS n_leaked,
+           sum(n_question_only)::BIGINT AS n_question_only,
+           sum(n_not_fully_scanned)::BIGINT AS n_not_fully_scanned,
+           sum(n_not_indexable)::BIGINT AS n_not_indexable
+    FROM flow GROUP BY benchmark
 ) i USING (benchmark)
 LEFT JOIN (
     SELECT d.benchmark,
@@ -54,9 +59,9 @@ SELECT s.benchmark, s.split,
 FROM by_benchmark s JOIN benchmarks b USING (benchmark)
 ORDER BY s.benchmark, s.split
 
--- name: rules
-SELECT benchmark, rule, count(*) FILTER (n_documents > 0) AS n_leaked
-FROM item_rules GROUP BY benchmark, rule ORDER BY benchmark, rule
+-- name: detectors
+SELECT benchmark, detector, count(*) FILTER (n_documents > 0) AS n_leaked
+FROM item_detectors GROUP BY benchmark, detector ORDER BY benchmark, detector
 
 -- name: not_indexable
 SELECT benchmark, why_not_indexed AS reason, count(*) AS n_items
@@ -107,7 +112,7 @@ SELECT mixture, what, why, count(DISTINCT (source, shard_name, row)) AS n_docume
 FROM removed GROUP BY ALL ORDER BY ALL
 
 -- name: scores
-SELECT rule, score_from, sum(n_matches)::BIGINT AS n_matches,
+SELECT detector, score_from, sum(n_matches)::BIGINT AS n_matches,
        sum(n_contaminated)::BIGINT AS n_contaminated,
        sum(n_question_only)::BIGINT AS n_question_only
 FROM score_histogram GROUP BY ALL ORDER BY ALL

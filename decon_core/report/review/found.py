@@ -44,7 +44,7 @@ class PairSummary:
     config: str | None
     split: str
     instance_index: int
-    rules: str
+    detectors: str
     score: float
     is_by_score: bool
     is_contaminated: bool
@@ -88,7 +88,7 @@ class PairFilter:
 
     benchmarks: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
+    detectors: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()  # values of doc_id
 
 
@@ -102,11 +102,9 @@ class Report:
         self._connection, self._path = connection, path
 
     def coverage(self) -> Coverage:
-        """Return which shards the report covers."""
         return coverage_in(self._connection)
 
     def policy(self) -> Policy:
-        """Return the policy that the report was made with."""
         (run,) = rows_of(self._connection, "SELECT policy FROM runs")
         settings = as_stored(json.loads(run["policy"]))
         return Policy.from_mapping(settings, where=f"{self._path}: runs")
@@ -155,6 +153,5 @@ class Report:
 
 @contextmanager
 def open_report(path: Path) -> Iterator[Report]:
-    """Open a report; raise if the file is missing or cannot be read."""
     with opened(path) as connection:
         yield Report(connection, path)

@@ -1,11 +1,11 @@
--- What a review reads of a report. An empty list of a filter does not filter.
+-- The queries of a review. An empty list of a filter does not filter.
 
 -- name: pairs
--- `pairs` names one document of a pair; it may be in others.
+-- `pairs` has one document of each pair; the filters look at all.
 FROM pairs
 WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], benchmark))
-  AND (len($rules::VARCHAR[]) = 0
-       OR list_has_any(string_split(rules, ', '), $rules::VARCHAR[]))
+  AND (len($detectors::VARCHAR[]) = 0
+       OR list_has_any(string_split(detectors, ', '), $detectors::VARCHAR[]))
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source)
        OR pair IN (SELECT pair FROM decisions WHERE list_contains($sources::VARCHAR[], source)))
   AND (len($documents::VARCHAR[]) = 0
@@ -17,7 +17,7 @@ FROM decisions
 WHERE is_by_score
   AND (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], benchmark))
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source))
-  AND (len($rules::VARCHAR[]) = 0 OR list_has_any(rules_by_score, $rules::VARCHAR[]))
+  AND (len($detectors::VARCHAR[]) = 0 OR list_has_any(detectors_by_score, $detectors::VARCHAR[]))
 
 -- name: documents
 SELECT source, shard_name, row, doc_id FROM pair_documents WHERE pair = $pair

@@ -51,9 +51,12 @@ def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str
     for pair, line in {line["pair"]: line for line in lines}.items():
         before = current.by_pair.get(pair)
         verdict = (before.verdict, before.note) if before else (TAKEN_BACK, "")
-        if verdict == _verdict_and_note(line):
+        note = line.get("note")
+        is_noted = isinstance(note, str) and line["verdict"] != TAKEN_BACK
+        at, at_before = _time(line.get("at")), _time(before.at) if before else None
+        if verdict == (line["verdict"], note if is_noted else ""):
             merged.n_same += 1
-        elif before and _is_before(line.get("at"), before.at):
+        elif at and at_before and at < at_before:
             merged.n_older += 1
         else:
             merged.n_changed += before is not None
@@ -61,12 +64,6 @@ def merge_verdicts(lines: Sequence[Line], current: Verdicts, known: Iterable[str
             merged.lines.append(line)
         merged.n_unknown += pair not in pairs
     return merged
-
-
-def _is_before(at: object, other: str) -> bool:
-    """Whether both times are known and the first is earlier."""
-    first, second = _time(at), _time(other)
-    return first is not None and second is not None and first < second
 
 
 def _time(text: object) -> datetime | None:
@@ -77,9 +74,3 @@ def _time(text: object) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def _verdict_and_note(line: Line) -> tuple[str, str]:
-    note = line.get("note")
-    is_noted = isinstance(note, str) and line["verdict"] != TAKEN_BACK
-    return line["verdict"], note if is_noted and note else ""

@@ -1,20 +1,8 @@
 """Estimate the precision of a report: the share of calls that are leaks, from a reviewed sample.
 
-Stratum h has N_h of all N calls; m_h of them were judged, x_h as leaks; W_h = N_h / N:
-
-    p  = sum of W_h x_h / m_h
-    v  = sum of W_h^2 / m_h (N_h - m_h) / (N_h - 1)
-    n* = 1 / v                          the effective size of the sample
-
-The interval is Wilson's for the share p of n* draws, clipped to what the judged calls allow: at
-least the leaks seen, at most all calls that were not judged otherwise. If every call was judged,
-v is 0 and the interval is a point. `v` assumes the same share in all strata: for a sample drawn in
-proportion to size it is at least as large as the value from the strata's own shares, and a stratum
-with leaks only does not look certain.
-
-Calls that were drawn but not judged (unsure, or not reviewed) are left out of p; `least` and `most`
-say what p would be if none or all of them were leaks. A stratum without judged calls is represented
-by the others, whose N_h grow in proportion.
+docs/review.md#precision has the formulas. The variance assumes the same share in all strata: for a
+sample drawn in proportion to size it is at least as large as the value from the strata's own
+shares, and a stratum with leaks only does not look certain.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def sort_pairs(pairs: Iterable[PairSummary], order: Order, policy: Policy) -> li
 
 def doubt(pair: PairSummary, policy: Policy) -> float:
     """Return the distance of the score to the nearest threshold of the pair's detectors."""
-    names = filter(None, pair.rules.split(", "))
+    names = filter(None, pair.detectors.split(", "))
     limits = policy.for_benchmark(pair.benchmark)
     # Rounded: differences beyond a few digits are rounding errors and would break ties.
     return min((round(abs(pair.score - limits.threshold_of(name)), 9) for name in names), default=1)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 
 from decon_core.report.review.found import Call
 
@@ -45,7 +46,11 @@ class Stratum:
 
 def draw(calls: Sequence[Call], n: int, *, by: Sequence[str], seed: int = 0) -> list[Stratum]:
     """Draw `n` calls, or all if there are fewer; return the strata sorted by name."""
-    strata = _pool_smallest(_group_by(calls, by), max(1, n // _LEAST))
+    groups: dict[str, list[Call]] = {}
+    for call in calls:
+        name = ", ".join(STRATA[one](call) for one in by) or "all"
+        groups.setdefault(name, []).append(call)
+    strata = _pool_smallest(groups, max(1, n // _LEAST))
     sizes = {name: len(members) for name, members in strata.items()}
     shares = allocate(sizes, n)
     return [
@@ -58,14 +63,6 @@ def in_order_of_draw(strata: Sequence[Stratum], seed: int) -> list[Call]:
     """Return all drawn calls in random order, so that a review that stops early stays a sample."""
     drawn = [call for stratum in strata for call in stratum.drawn]
     return _draw_first(drawn, len(drawn), seed)
-
-
-def _group_by(calls: Sequence[Call], by: Sequence[str]) -> dict[str, list[Call]]:
-    strata: dict[str, list[Call]] = {}
-    for call in calls:
-        name = ", ".join(STRATA[one](call) for one in by) or "all"
-        strata.setdefault(name, []).append(call)
-    return strata
 
 
 def _pool_smallest(strata: dict[str, list[Call]], most: int) -> dict[str, list[Call]]:
@@ -103,13 +100,10 @@ def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
 
 
 def _draw_first(calls: Sequence[Call], n: int, seed: int) -> list[Call]:
-    return heapq.nsmallest(n, calls, key=lambda call: _random_key(call, seed))
-
-
-def _random_key(call: Call, seed: int) -> bytes:
     # Without the pair: when a pair is cleared by a verdict, the best pair of the call may change.
-    place = [
-        *(call.source, call.shard_name, call.row),
-        *(call.benchmark, call.split, call.instance_index),
-    ]
-    return sha256(json.dumps([seed, *place]).encode()).digest()
+    place_of = attrgetter("source", "shard_name", "row", "benchmark", "split", "instance_index")
+
+    def key(call: Call) -> bytes:
+        return sha256(json.dumps([seed, *place_of(call)]).encode()).digest()
+
+    return heapq.nsmallest(n, calls, key=key)

@@ -10,9 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
+from operator import itemgetter
 from typing import Any
 
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 PARTS = ("question", "answer", "passage")
 
@@ -72,48 +73,37 @@ def _cells(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-# Lines --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Line:
-    """Pieces of text with their styles."""
-
-    pieces: tuple[tuple[str, str | None], ...] = ()
-
-    def painted(self, paint: Paint) -> str:
-        return "".join(paint.of(text, style) for text, style in self.pieces)
-
-    @property
-    def width(self) -> int:
-        return sum(width_of(text) for text, _ in self.pieces)
+_Line = Sequence[tuple[str, str | None]]  # pieces of text with their styles
+_EMPTY: _Line = ()
 
 
 def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
     """Format both texts of a pair, side by side if the width allows it."""
+
+    def painted(line: _Line) -> str:
+        return "".join(paint.of(text, style) for text, style in line)
+
     if width < _LEAST_BESIDE:
-        lines = [*_record(pair, width), _Line(), *_document(pair, width)]
-        return [line.painted(paint) for line in lines]
+        return [*map(painted, [*_record(pair, width), _EMPTY, *_document(pair, width)])]
     left = (width - len(_BETWEEN)) // 2
-    right = width - len(_BETWEEN) - left
-    return _beside([*_record(pair, left)], [*_document(pair, right)], left, paint)
-
-
-def _beside(left: list[_Line], right: list[_Line], width: int, paint: Paint) -> list[str]:
-    return [
-        one.painted(paint) + " " * (width - one.width) + _BETWEEN + other.painted(paint)
-        for one, other in zip_longest(left, right, fillvalue=_Line())
-    ]
+    both = _record(pair, left), _document(pair, width - len(_BETWEEN) - left)
+    lines = []
+    for one, other in zip_longest(*both, fillvalue=_EMPTY):
+        n_spaces = left - sum(width_of(text) for text, _ in one)
+        lines.append(painted(one) + " " * n_spaces + _BETWEEN + painted(other))
+    return lines
 
 
 def _record(pair: Pair, width: int) -> Iterator[_Line]:
-    yield from _heading(f"benchmark: {_item(pair)}", width)
+    config = f"{pair['config']} " if pair["config"] else ""
+    item = f"{pair['benchmark']} {config}{pair['split']} {pair['instance_index']}"
+    yield from _heading(f"benchmark: {item}", width)
     for part in PARTS:
         if not pair[part]:
             continue
         overlap = pair[f"{part}_overlap"]
         heading = f"{part}, {overlap:.2f} of it found" if overlap is not None else part
-        yield _Line()
+        yield _EMPTY
         yield from _heading(heading, width)
         yield from _text(pair[part], pair[f"{part}_marks"] or (), width)
 
@@ -122,21 +112,16 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
     name = f" ({pair['doc_id']})" if pair["doc_id"] else ""
     place = f"{pair['source']}/{pair['shard_name']} row {pair['row']}{name}"
     yield from _heading(f"training text: {place}", width)
-    yield _Line()
+    yield _EMPTY
     if pair["text"] is None:
         why = pair.get("why_no_text") or "the report keeps no texts (snippets are off)"
         yield from _text(f"not shown: {why}", (), width)
     else:
         yield from _text(pair["text"], pair["text_marks"] or (), width)
-    yield from _places(pair, width)
-
-
-def _places(pair: Pair, width: int) -> Iterator[_Line]:
-    """List the documents that contain the pair, if there are several."""
     places, n = pair.get("documents") or (), pair["n_documents"] or 0
     if n < 2:
         return
-    yield _Line()
+    yield _EMPTY
     yield from _heading(f"found in {counted(n, 'document')}", width)
     for place in places:
         yield from _text(inert(str(place)), (), width)
@@ -146,14 +131,9 @@ def _places(pair: Pair, width: int) -> Iterator[_Line]:
         yield from _text(rest, (), width)
 
 
-def _item(pair: Pair) -> str:
-    config = f"{pair['config']} " if pair["config"] else ""
-    return f"{pair['benchmark']} {config}{pair['split']} {pair['instance_index']}"
-
-
 def _heading(text: str, width: int) -> list[_Line]:
     shown = inert(text)
-    return [_Line(((shown[start:stop], "head"),)) for start, stop in _wrapped(shown, width)]
+    return [[(shown[start:stop], "head")] for start, stop in _wrapped(shown, width)]
 
 
 def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
@@ -162,7 +142,9 @@ def _text(text: str, marks: Iterable[Mark], width: int) -> Iterator[_Line]:
     for line in text.split("\n"):
         shown = inert(line)
         for start, stop in _wrapped(shown, width):
-            yield _styled(shown[start:stop], styles[at + start : at + stop])
+            marked = zip(shown[start:stop], styles[at + start : at + stop], strict=True)
+            groups = groupby(marked, key=itemgetter(1))
+            yield [("".join(char for char, _ in group), style) for style, group in groups]
         at += len(line) + 1
 
 
@@ -174,12 +156,6 @@ def _styles(n: int, marks: Iterable[Mark]) -> list[str | None]:
         part = mark["part"] if mark["part"] in PARTS else PARTS[0]
         styles[start:stop] = [part] * max(0, stop - start)
     return styles
-
-
-def _styled(text: str, styles: Sequence[str | None]) -> _Line:
-    """Return a line in pieces of one style each."""
-    groups = groupby(zip(text, styles, strict=True), key=lambda one: one[1])
-    return _Line(tuple(("".join(char for char, _ in group), style) for style, group in groups))
 
 
 def _wrapped(text: str, width: int) -> Iterator[tuple[int, int]]:

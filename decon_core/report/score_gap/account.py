@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,21 +13,10 @@ from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
 from decon_core.report.score_gap.find import find_results
 from decon_core.report.score_gap.gaps import Floats, interval, p_value
-from decon_core.report.score_gap.items import (
-    CLEAN,
-    LEAKED,
-    NOT_FULLY_SCANNED,
-    NOT_INDEXABLE,
-    QUESTION_ONLY,
-    WITH_ANSWER,
-    Item,
-    load_items,
-)
+from decon_core.report.score_gap.items import GROUPS, JOINED, NEITHER, NOT_JOINED, load_items
 from decon_core.report.score_gap.join import Joined, join
-from decon_core.report.score_gap.results import Results, Sample
+from decon_core.report.score_gap.results import Results
 from decon_core.report.score_gap.tasks import Task, parse_task_mappings, task_of
-
-NOT_JOINED = "not joined"
 
 # With fewer items on either side an interval means little: resampling ten items gives some
 # thousand different means, resampling five about a hundred.
@@ -78,7 +67,7 @@ class Gap:
     remark: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class JoinCount:
     """How the rows of one file were joined to items."""
 
@@ -99,11 +88,11 @@ class ScoreGaps:
     """The gaps of all results, and everything that was left out of them."""
 
     report: Mapping[str, object]
+    problems: list[Problem]
+    others: list[str]  # files without results
+    earlier: list[str]  # files of runs that were repeated later
     gaps: list[Gap] = field(default_factory=list)
     joins: list[JoinCount] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)  # files without results
-    earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
 
 
 _Scores = dict[Name, list[tuple[str | None, str, float]]]  # config, verdict, score
@@ -120,12 +109,7 @@ def score_gap(
     benchmarks, made_with = load_items(report)
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
-    account = ScoreGaps(
-        report=made_with,
-        problems=list(files.problems),
-        others=files.others,
-        earlier=files.earlier,
-    )
+    account = ScoreGaps(made_with, files.problems, files.others, files.earlier)
     scores: _Scores = defaultdict(list)
     seen: dict[tuple[Name, int], str] = {}
     for results in files.results:
@@ -140,24 +124,20 @@ def score_gap(
         n_twice = _add(scores, seen, results, task, joined, account.problems)
         account.joins.append(_count(results, task.benchmark, joined, n_twice))
     for name in sorted(scores, key=lambda one: tuple(vars(one).values())):
-        account.gaps += _gaps(name, scores[name])
+        rows = scores[name]
+        account.gaps.append(_gap(name, None, rows))
+        configs = sorted({config for config, _, _ in rows if config is not None})
+        for config in configs if len(configs) > 1 else ():
+            account.gaps.append(_gap(name, config, [row for row in rows if row[0] == config]))
     return account
 
 
 def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
     ways = {way: n for way, n in sorted(joined.ways.items()) if way}
-    return JoinCount(
-        path=str(results.path),
-        format=results.format,
-        model=results.model,
-        task=results.task,
-        benchmark=benchmark,
-        split=joined.split,
-        n_rows=len(results.samples),
-        ways=ways,
-        n_not_joined=len(results.samples) - sum(ways.values()),
-        n_twice=n_twice,
-    )
+    n_rows = len(results.samples)
+    task = (str(results.path), results.format, results.model, results.task)
+    n_not_joined = n_rows - sum(ways.values())
+    return JoinCount(*task, benchmark, joined.split, n_rows, ways, n_not_joined, n_twice)
 
 
 def _add(
@@ -175,14 +155,8 @@ def _add(
     twice: dict[str, Problem] = {}
     for sample, item in joined.pairs:
         for metric, score in sample.scores.items():
-            name = Name(
-                model=results.model,
-                benchmark=task.benchmark,
-                split=joined.split or "",
-                setting=task.setting,
-                filter=sample.filter,
-                metric=metric,
-            )
+            run = (results.model, task.benchmark, joined.split or "", task.setting)
+            name = Name(*run, sample.filter, metric)
             if item is None:
                 scores[name].append((task.config, NOT_JOINED, score))
                 continue
@@ -190,26 +164,14 @@ def _add(
             if first == sample.place:
                 scores[name].append((item.config, item.verdict, score))
             else:
-                twice.setdefault(sample.place, _duplicate(sample, item, first))
+                again = (
+                    f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}"
+                )
+                expected = "each item once per model, task, filter and metric"
+                remedy = "Only the first one counts."
+                twice.setdefault(sample.place, Problem(sample.place, again, expected, remedy))
     problems += twice.values()
     return len(twice)
-
-
-def _duplicate(sample: Sample, item: Item, first: str) -> Problem:
-    return Problem(
-        sample.place,
-        f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}",
-        "each item once per model, task, filter and metric",
-        "Only the first one counts.",
-    )
-
-
-def _gaps(name: Name, rows: list[tuple[str | None, str, float]]) -> Iterator[Gap]:
-    """Yield the gap on the whole benchmark, and on each of its configs if it has several."""
-    yield _gap(name, None, rows)
-    configs = sorted({config for config, _, _ in rows if config is not None})
-    for config in configs if len(configs) > 1 else ():
-        yield _gap(name, config, [row for row in rows if row[0] == config])
 
 
 def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, float]]) -> Gap:
@@ -221,33 +183,25 @@ def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, f
         # Sorted: sums of floats and draws depend on the order, which must not be that of the rows.
         return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
 
-    neither = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
-    clean, leaked = scores_of(CLEAN), scores_of(LEAKED, WITH_ANSWER)
-    questions, unleaked = scores_of(QUESTION_ONLY), scores_of(*neither)
-    joined = scores_of(*neither, LEAKED, WITH_ANSWER, QUESTION_ONLY)
+    clean, leaked = scores_of(*GROUPS["clean"]), scores_of(*GROUPS["leaked"])
+    questions, unleaked = scores_of(*GROUPS["question_only"]), scores_of(*NEITHER)
     text = " | ".join([*vars(name).values(), subset or ""])
     remark = _remark(leaked, clean)
     low, high = (None, None) if remark else interval(leaked, clean, text)
     has_p_value = not remark or min(leaked.size, clean.size) >= LEAST_ITEMS
+    groups = {group: scores_of(*verdicts) for group, verdicts in GROUPS.items()}
     return Gap(
         name=name,
         subset=subset,
-        all=_group(np.concatenate([joined, scores_of(NOT_JOINED)])),
-        clean=_group(clean),
-        leaked=_group(leaked),
-        with_answer=_group(scores_of(WITH_ANSWER)),
-        question_only=_group(questions),
-        not_indexable=_group(scores_of(NOT_INDEXABLE)),
-        not_fully_scanned=_group(scores_of(NOT_FULLY_SCANNED)),
-        not_joined=_group(scores_of(NOT_JOINED)),
         gap=_difference(leaked, clean),
         low=low,
         high=high,
         p=p_value(leaked, clean, text) if has_p_value else None,
         question_only_gap=_difference(questions, clean),
         decontaminated=_mean(unleaked),
-        moved=_difference(unleaked, joined),
+        moved=_difference(unleaked, scores_of(*JOINED)),
         remark=remark,
+        **{group: Group(scores.size, _mean(scores)) for group, scores in groups.items()},
     )
 
 
@@ -261,10 +215,6 @@ def _remark(leaked: Floats, clean: Floats) -> str:
     if same:
         return f"no interval: all {' and all '.join(same)} have the same score"
     return ""
-
-
-def _group(scores: Floats) -> Group:
-    return Group(scores.size, _mean(scores))
 
 
 def _mean(scores: Floats) -> float | None:

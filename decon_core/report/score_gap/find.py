@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
-from decon_core.benchmarks.fields import Row
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.errors import DeconError, InputError, Problem
 from decon_core.report.score_gap import harness, lighteval, olmes, plain
 from decon_core.report.score_gap.results import Results, rows_of
 
-
-@dataclass(frozen=True)
-class Format:
-    name: str
-    fits: Callable[[Row], bool]
-    read: Callable[[Path], list[Results]]
-
-
-FORMATS = (
-    Format(harness.NAME, harness.fits, harness.read),
-    Format(olmes.NAME, olmes.fits, olmes.read),
-    Format(lighteval.NAME, lighteval.fits, lighteval.read),
-    Format(plain.NAME, plain.fits, plain.read),
-)
-_KNOWN = ", ".join(one.name for one in FORMATS)
+# Each has a NAME, tells by `fits` whether a row is of its form, and reads a file.
+FORMATS = (harness, olmes, lighteval, plain)
+_KNOWN = ", ".join(one.NAME for one in FORMATS)
 
 
 @dataclass
@@ -82,7 +70,7 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
         return _no_results(file, "another kind of file") if is_named else None
     try:
         chosen = _format_of(file)
-        if isinstance(chosen, Format):
+        if not isinstance(chosen, Problem):
             read.results += chosen.read(file)
             return None
     except DeconError as error:
@@ -91,12 +79,11 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
     if is_named:
         return chosen
     read.others.append(str(file))
-    if "no rows" in chosen.found:
-        read.problems.append(chosen)
+    read.problems += [chosen] if "no rows" in chosen.found else []
     return None
 
 
-def _format_of(file: Path) -> Format | Problem:
+def _format_of(file: Path) -> ModuleType | Problem:
     first: Problem | None = None
     for _, row in rows_of(file):
         if isinstance(row, Problem):
@@ -119,18 +106,13 @@ def _no_results(file: Path, what: str) -> Problem:
 
 def _keep_latest(read: ResultFiles) -> None:
     """Keep only the latest of several runs of a model on a task, or items would count twice."""
+
+    def key(one: Results) -> tuple[str, str, str, str | None]:
+        return one.format, one.model, one.task, one.split
+
     latest: dict[tuple[str, str, str, str | None], str] = {}
-    for results in read.results:
-        key = _run_key(results)
-        latest[key] = max(latest.get(key, ""), results.run)
-    kept = [one for one in read.results if one.run == latest[_run_key(one)]]
-    read.earlier = sorted({str(one.path) for one in _without(read.results, kept)})
-    read.results = kept
-
-
-def _run_key(results: Results) -> tuple[str, str, str, str | None]:
-    return results.format, results.model, results.task, results.split
-
-
-def _without(results: Iterable[Results], kept: list[Results]) -> list[Results]:
-    return [one for one in results if not any(one is other for other in kept)]
+    for one in read.results:
+        latest[key(one)] = max(latest.get(key(one), ""), one.run)
+    repeated = [one for one in read.results if one.run != latest[key(one)]]
+    read.earlier = sorted({str(one.path) for one in repeated})
+    read.results = [one for one in read.results if one.run == latest[key(one)]]

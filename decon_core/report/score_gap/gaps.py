@@ -35,8 +35,10 @@ def _means(scores: Floats, name: str) -> Floats:
     """Return the means of N_DRAWS groups drawn from the scores with replacement."""
     values, counts = np.unique(scores, return_counts=True)
     if values.size == 2:
-        n = scores.size
-        below = np.cumsum(_binomial(n, counts[1] / n))
+        n, share = scores.size, counts[1] / scores.size
+        hits = np.arange(n + 1)
+        logs = _log_choose(n, hits) + hits * np.log(share) + (n - hits) * np.log1p(-share)
+        below = np.cumsum(np.exp(logs))  # the binomial distribution
         n_high = np.searchsorted(below, seeding.fractions(name, N_DRAWS), side="right")
         n_high = np.minimum(n_high, n)
         return np.asarray(values[0] + (values[1] - values[0]) * n_high / n)
@@ -44,18 +46,10 @@ def _means(scores: Floats, name: str) -> Floats:
     step = max(_MOST_AT_ONCE // scores.size, 1)
     for start in range(0, N_DRAWS, step):
         stop = min(start + step, N_DRAWS)
-        drawn = seeding.fractions(
-            name, (stop - start) * scores.size, first=start * scores.size
-        ).reshape(-1, scores.size)
+        size, first = (stop - start) * scores.size, start * scores.size
+        drawn = seeding.fractions(name, size, first=first).reshape(-1, scores.size)
         means[start:stop] = scores[(drawn * scores.size).astype(np.int64)].mean(axis=1)
     return means
-
-
-def _binomial(n: int, share: float) -> Floats:
-    """Return the probabilities of 0, 1, ..., n hits."""
-    hits = np.arange(n + 1)
-    logs = _log_choose(n, hits) + hits * np.log(share) + (n - hits) * np.log1p(-share)
-    return np.asarray(np.exp(logs))
 
 
 def p_value(leaked: Floats, clean: Floats, name: str) -> float:
@@ -76,7 +70,8 @@ def p_value(leaked: Floats, clean: Floats, name: str) -> float:
     extent = np.abs(scores).sum() * _TOLERANCE
     observed = abs(small.sum() - expected) - extent
     if comb(scores.size, small.size) <= _MOST_EXACT:
-        sums = scores[_all_draws(scores.size, small.size)].sum(axis=1)
+        draws = np.array([*combinations(range(scores.size), small.size)], np.int64)
+        sums = scores[draws].sum(axis=1)
         return float((np.abs(sums - expected) >= observed).mean())
     n_hits = 0
     step = max(_MOST_AT_ONCE // scores.size, 1)
@@ -87,10 +82,6 @@ def p_value(leaked: Floats, clean: Floats, name: str) -> float:
         sums = scores[drawn[:, : small.size]].sum(axis=1)
         n_hits += int((np.abs(sums - expected) >= observed).sum())
     return (n_hits + 1) / (N_DRAWS + 1)
-
-
-def _all_draws(n: int, size: int) -> Integers:
-    return np.array(list(combinations(range(n), size)), np.int64)
 
 
 def _exact_p_value(n_small_hits: int, n_small: int, is_hit: npt.NDArray[np.bool_]) -> float:

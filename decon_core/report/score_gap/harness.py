@@ -16,19 +16,8 @@ from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
 from decon_core.errors import Problem
-from decon_core.report.score_gap.results import (
-    NO_FILTER,
-    Results,
-    Sample,
-    companion,
-    doc_of,
-    index_of,
-    mapping_in,
-    number_of,
-    scored_rows,
-    text_at,
-)
-from decon_core.wording.counts import counted
+from decon_core.report.score_gap import results
+from decon_core.wording import counted
 
 NAME = "lm-evaluation-harness samples"
 
@@ -46,63 +35,55 @@ def fits(row: Row) -> bool:
     return "doc_id" in row and "filtered_resps" in row
 
 
-def read(path: Path) -> list[Results]:
+def read(path: Path) -> list[results.Results]:
     """Read the samples of a file: one task of one model."""
     stem = path.name.split(".jsonl")[0].split(".json")[0]
     named = _FILE.fullmatch(stem)
     run = named["run"] or "" if named else ""
-    summary = companion(path.with_name(f"results_{run}.json" if run else "results.json"))
-    task = named["task"] if named else _task(stem, summary)
-    results = Results(
+    summary = results.companion(path.with_name(f"results_{run}.json" if run else "results.json"))
+    if named:
+        task = named["task"]
+    else:  # an early version: the task whose name ends the file name
+        tasks = map(str, results.mapping_in(summary, "configs"))
+        ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
+        task = max(ends, key=len, default=stem)
+    config = results.mapping_in(summary, "configs", task)
+    found = results.Results(
         path=path,
         format=NAME,
         model=_model(summary) or path.resolve().parent.name,
         task=task,
         run=run,
-        split=_split(mapping_in(summary, "configs", task)),
+        split=results.text_at(config, "test_split") or results.text_at(config, "validation_split"),
     )
     not_numbers: Counter[str] = Counter()
-    for place, row, scores in scored_rows(results, lambda row: _scores(row, not_numbers)):
-        name = text_at(row, "filter") or _UNNAMED
-        results.samples.append(
-            Sample(
+    for place, row, scores in results.scored_rows(found, lambda row: _scores(row, not_numbers)):
+        name = results.text_at(row, "filter") or _UNNAMED
+        found.samples.append(
+            results.Sample(
                 place=place,
                 scores=scores,
-                filter=NO_FILTER if name == _UNNAMED else name,
-                index=index_of(row.get("doc_id")),
-                doc=doc_of(row),
+                filter=results.NO_FILTER if name == _UNNAMED else name,
+                index=results.index_of(row.get("doc_id")),
+                doc=results.doc_of(row),
             )
         )
-    results.problems += _ignored_metrics(path, not_numbers)
-    results.samples = _number_filters(results.samples)
-    return [results]
+    found.problems += _ignored_metrics(path, not_numbers)
+    found.samples = _number_filters(found.samples)
+    return [found]
 
 
 def _model(summary: Mapping[str, object]) -> str | None:
-    name = text_at(summary, "model_name")
-    if name is None:
-        arguments = str(mapping_in(summary, "config").get("model_args") or "")
-        given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
-        name = given[1] if given else None
-    return name
-
-
-def _task(stem: str, summary: Mapping[str, object]) -> str:
-    """Return the task whose name ends the file name of an early version."""
-    tasks = [str(task) for task in mapping_in(summary, "configs")]
-    ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
-    return max(ends, key=len, default=stem)
-
-
-def _split(config: Mapping[str, object]) -> str | None:
-    return text_at(config, "test_split") or text_at(config, "validation_split")
+    arguments = str(results.mapping_in(summary, "config").get("model_args") or "")
+    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
+    return results.text_at(summary, "model_name") or (given[1] if given else None)
 
 
 def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
     listed = row.get("metrics")
     names = listed if isinstance(listed, list) else [name for name in row if name not in _NO_SCORES]
     for name in names:
-        value = number_of(row.get(name))
+        value = results.number_of(row.get(name))
         if value is not None:
             yield str(name), value
         elif name in row:
@@ -111,14 +92,12 @@ def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
 
 def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]:
     for name, n in sorted(not_numbers.items()):
-        expected = "one number for each item"
+        where, found = f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}"
         remedy = "These rows do not count for this metric."
-        yield Problem(
-            f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}", expected, remedy
-        )
+        yield Problem(where, found, "one number for each item", remedy)
 
 
-def _number_filters(samples: list[Sample]) -> list[Sample]:
+def _number_filters(samples: list[results.Sample]) -> list[results.Sample]:
     """Number the filters of rows that do not name one: the n-th row of an item is filter n.
 
     Only if every item has the same number of rows; otherwise some items are duplicates.
@@ -126,8 +105,7 @@ def _number_filters(samples: list[Sample]) -> list[Sample]:
     if any(sample.filter for sample in samples):
         return samples
     times = Counter(sample.index for sample in samples)
-    (n_filters,) = set(times.values()) if len(set(times.values())) == 1 else (1,)
-    if n_filters == 1 or any(index is None for index in times):
+    if len({*times.values()}) != 1 or 1 in times.values() or None in times:
         return samples
     seen: Counter[int | None] = Counter()
     numbered = []

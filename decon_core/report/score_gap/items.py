@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from decon_core.config.policy import PUNCTUATION
@@ -18,6 +18,21 @@ WITH_ANSWER = "leaked with its answer"
 QUESTION_ONLY = "question-only"
 NOT_INDEXABLE = "not indexable"
 NOT_FULLY_SCANNED = "not fully scanned"
+NOT_JOINED = "not joined"
+
+# The groups of a gap, and the verdicts of their items.
+NEITHER = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
+JOINED = (*NEITHER, LEAKED, WITH_ANSWER, QUESTION_ONLY)
+GROUPS = {
+    "all": (*JOINED, NOT_JOINED),
+    "clean": (CLEAN,),
+    "leaked": (LEAKED, WITH_ANSWER),
+    "with_answer": (WITH_ANSWER,),
+    "question_only": (QUESTION_ONLY,),
+    "not_indexable": (NOT_INDEXABLE,),
+    "not_fully_scanned": (NOT_FULLY_SCANNED,),
+    "not_joined": (NOT_JOINED,),
+}
 
 # A question is looked up inside a longer text ("Question: ... Answer:") by its first words. Shorter
 # questions are too likely to match by chance.
@@ -44,19 +59,15 @@ class Item:
     words: tuple[str, ...]  # of its canonical question
 
 
-@dataclass
 class Items:
     """The items of one benchmark, with lookups by fingerprint and question."""
 
-    punctuation: str
-    all: list[Item] = field(default_factory=list)
-    _by_fingerprint: dict[str, list[Item]] = field(default_factory=lambda: defaultdict(list))
-    _by_question: dict[tuple[str, ...], list[Item]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    _by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = field(
-        default_factory=lambda: defaultdict(set)
-    )
+    def __init__(self, punctuation: str) -> None:
+        self.punctuation = punctuation
+        self.all: list[Item] = []
+        self._by_fingerprint: dict[str, list[Item]] = defaultdict(list)
+        self._by_question: dict[tuple[str, ...], list[Item]] = defaultdict(list)
+        self._by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
 
     def add(self, item: Item, fingerprints: Iterable[str]) -> None:
         self.all.append(item)
@@ -72,12 +83,7 @@ class Items:
         return sorted({item.split for item in self.all})
 
     def of(self, split: str | None, config: str | None) -> list[Item]:
-        """Return the items of a split and config in order; None selects all."""
-        return [
-            item
-            for item in self.all
-            if split in (None, item.split) and config in (None, item.config)
-        ]
+        return in_part(self.all, split, config)
 
     def words(self, text: str) -> tuple[str, ...]:
         return tuple(clean(text, punctuation=self.punctuation).split())
@@ -91,14 +97,17 @@ class Items:
 
     def with_question_in(self, words: tuple[str, ...]) -> list[Item]:
         """Return the items with the longest question that this text contains."""
-        question = max(self._questions_in(words), key=len, default=())
-        return self._by_question[question] if question else []
-
-    def _questions_in(self, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        longest: tuple[str, ...] = ()
         for at in range(len(words) - _FEWEST_WORDS + 1):
             for question in self._by_start.get(words[at : at + _FEWEST_WORDS], ()):
                 if words[at : at + len(question)] == question:
-                    yield question
+                    longest = max(longest, question, key=len)
+        return self.with_question(longest)
+
+
+def in_part(items: Iterable[Item], split: str | None, config: str | None) -> list[Item]:
+    """Return the items of a split and config; None selects all."""
+    return [one for one in items if split in (None, one.split) and config in (None, one.config)]
 
 
 def load_items(report: Path) -> tuple[dict[str, Items], Mapping[str, object]]:

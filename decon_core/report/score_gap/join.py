@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from decon_core.benchmarks import Recipe, normalize_rows
 from decon_core.errors import Problem, RecordError
-from decon_core.report.score_gap.items import Item, Items
+from decon_core.report.score_gap.items import Item, Items, in_part
 from decon_core.report.score_gap.results import Results, Sample, texts_in
 from decon_core.report.score_gap.tasks import Task
-from decon_core.wording.counts import counted
+from decon_core.wording import counted
 
 BY_FINGERPRINT = "fingerprint"
 BY_TEXT = "text"
@@ -40,12 +40,11 @@ def join(results: Results, task: Task, items: Items, recipe: Recipe | None = Non
     """Find the item of every sample."""
     split = _split(results, task, items)
     search = _Search(items, results, split, task.config, recipe)
-    joined = Joined(split)
+    joined = Joined(split, problems=search.problems)
     for sample in results.samples:
         item, way = search.item_of(sample)
         joined.pairs.append((sample, item))
         joined.ways[way] += 1
-    joined.problems = search.problems
     return joined
 
 
@@ -59,22 +58,14 @@ def _split(results: Results, task: Task, items: Items) -> str | None:
     if len(items.splits) == 1:
         return items.splits[0]
     search = _Search(items, results, None, task.config, None)
-    splits: set[str] = set()
-    has_texts = False
-    for sample in results.samples:
-        of_sample = {item.split for item in search.candidates(sample)}
-        has_texts |= bool(of_sample)
-        if len(of_sample) == 1:
-            splits |= of_sample
-    if has_texts:
-        return splits.pop() if len(splits) == 1 else None
+    by_sample = [{item.split for item in search.find(sample)[0]} for sample in results.samples]
+    if any(by_sample):
+        certain = {split for splits in by_sample if len(splits) == 1 for split in splits}
+        return certain.pop() if len(certain) == 1 else None
     indexes = {sample.index for sample in results.samples}
-    fitting = [split for split in items.splits if _is_all(indexes, items.of(split, task.config))]
+    sizes = {split: len(items.of(split, task.config)) for split in items.splits}
+    fitting = [split for split, n in sizes.items() if indexes == {*range(n)}]
     return fitting[0] if len(fitting) == 1 and results.has_harness_index else None
-
-
-def _is_all(indexes: Iterable[int | None], part: Sequence[Item]) -> bool:
-    return set(indexes) == set(range(len(part)))
 
 
 class _Search:
@@ -107,7 +98,7 @@ class _Search:
     def item_of(self, sample: Sample) -> tuple[Item | None, str]:
         """Return a sample's item and how it was found; for None, add a problem."""
         by_index = self._by_index.get(sample.index) if sample.index is not None else None
-        items, way = self._find(sample)
+        items, way = self.find(sample)
         if by_index is not None and self._is_compatible(by_index, sample, items, way):
             return by_index, way if items == [by_index] else BY_TEXT_AND_INDEX
         if len(items) == 1:
@@ -115,19 +106,16 @@ class _Search:
         if items:
             return self._choose(items, sample, way)
         if by_index is None:
-            self._add_problem(sample, "no item with this text, and " + self._why_not(sample))
-            return None, ""
-        if not self._agrees(sample, by_index):
+            why_not = "no such index" if sample.index is not None else "no index"
+            found = f"no item with this text, and {self._why_no_index or why_not}"
+            return self._not_joined(sample, found)
+        if texts_in(sample.doc) and self._share(sample, by_index) < _LEAST_SHARED:
             found = f"a text that shares few words with item {by_index.instance_index}"
-            self._add_problem(sample, found)
-            return None, ""
+            return self._not_joined(sample, found)
         return by_index, BY_INDEX
 
-    def candidates(self, sample: Sample) -> list[Item]:
-        """Return the items with the fingerprint or text of a sample."""
-        return self._find(sample)[0]
-
-    def _find(self, sample: Sample) -> tuple[list[Item], str]:
+    def find(self, sample: Sample) -> tuple[list[Item], str]:
+        """Return the items with the fingerprint or text of a sample, and which of both."""
         named = self._in_part(self._items.with_fingerprint(sample.fingerprint or ""))
         if named:
             return named, BY_FINGERPRINT
@@ -165,7 +153,7 @@ class _Search:
         return [], BY_TEXT
 
     def _is_compatible(self, item: Item, sample: Sample, items: list[Item], way: str) -> bool:
-        """Whether the items found by text include this one, or do not rule it out.
+        """Whether the items found by text include this one, or do not exclude it.
 
         A question may be the start of another one that a word of the prompt ("A:") completes.
         """
@@ -174,32 +162,26 @@ class _Search:
         return bool(items) and way == BY_TEXT_INSIDE and self._share(sample, item) == 1
 
     def _in_part(self, items: Iterable[Item]) -> list[Item]:
-        """Return those of the split and config."""
-        return [
-            item
-            for item in items
-            if self._split in (None, item.split) and self._config in (None, item.config)
-        ]
+        return in_part(items, self._split, self._config)
 
     def _choose(self, items: list[Item], sample: Sample, way: str) -> tuple[Item | None, str]:
         """Choose among items with the same question; only if they share verdict and config."""
         if len({(item.verdict, item.config) for item in items}) > 1:
             named = ", ".join(map(_place, items[:5]))
-            self._add_problem(sample, f"the question of {counted(len(items), 'item')} ({named})")
-            return None, ""
+            found = f"the question of {counted(len(items), 'item')} ({named})"
+            return self._not_joined(sample, found)
         key = (sample.filter, items[0].words)
         self._n_taken[key] += 1
         return items[min(self._n_taken[key], len(items)) - 1], way
 
     def _items_by_index(self, results: Results) -> dict[int, Item]:
-        part = self._items.of(self._split, self._config)
         if self._split is None:
             return {}
         if not results.has_harness_index:
-            part = self._items.of(self._split, None)
-            return {item.instance_index: item for item in part}
+            return {item.instance_index: item for item in self._items.of(self._split, None)}
+        part = self._items.of(self._split, self._config)
         indexes = {sample.index for sample in results.samples}
-        return dict(enumerate(part)) if _is_all(indexes, part) else {}
+        return dict(enumerate(part)) if indexes == {*range(len(part))} else {}
 
     def _reason_no_index(self, results: Results) -> str:
         """Return why indexes cannot be used."""
@@ -212,15 +194,12 @@ class _Search:
         n_asked = len({sample.index for sample in results.samples} - {None})
         return f"{n_asked} different indexes, but the report has {counted(n, 'item')}"
 
-    def _why_not(self, sample: Sample) -> str:
-        return self._why_no_index or ("no such index" if sample.index is not None else "no index")
-
     def _contradiction(self, results: Results) -> Problem | None:
         """Return a problem if the text of any row is that of another item than its index."""
         wrong = []
         for sample in results.samples:
             by_index = None if sample.index is None else self._by_index.get(sample.index)
-            items, way = self._find(sample)
+            items, way = self.find(sample)
             if by_index and items and not self._is_compatible(by_index, sample, items, way):
                 wrong.append((sample, by_index, items[0]))
         if not wrong:
@@ -234,19 +213,16 @@ class _Search:
             "No row of this file is joined by index.",
         )
 
-    def _agrees(self, sample: Sample, item: Item) -> bool:
-        return not texts_in(sample.doc) or self._share(sample, item) >= _LEAST_SHARED
-
     def _share(self, sample: Sample, item: Item) -> float:
         """Return the share of the different words of an item's question that the sample has."""
         words = {word for text in texts_in(sample.doc) for word in self._items.words(text)}
         question = set(item.words)
         return len(question & words) / len(question) if question else 1.0
 
-    def _add_problem(self, sample: Sample, found: str) -> None:
-        self.problems.append(
-            Problem(sample.place, found, f"an item of {self._items.all[0].benchmark}", _LEFT_OUT)
-        )
+    def _not_joined(self, sample: Sample, found: str) -> tuple[None, str]:
+        expected = f"an item of {self._items.all[0].benchmark}"
+        self.problems.append(Problem(sample.place, found, expected, _LEFT_OUT))
+        return None, ""
 
 
 def _place(item: Item) -> str:

@@ -12,16 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
-from decon_core.report.score_gap.results import (
-    Results,
-    Sample,
-    index_of,
-    literal,
-    mapping_in,
-    number_of,
-    scored_rows,
-    text_at,
-)
+from decon_core.report.score_gap import results
 
 NAME = "lighteval details"
 
@@ -34,49 +25,45 @@ def fits(row: Row) -> bool:
     return is_new or ("metrics" in row and ("example" in row or "full_prompt" in row))
 
 
-def read(path: Path) -> list[Results]:
+def read(path: Path) -> list[results.Results]:
     """Read the details of a file: one task of one model."""
     named = _FILE.fullmatch(path.name.removesuffix(".parquet"))
-    results = Results(
+    found = results.Results(
         path=path,
         format=NAME,
         model=_model(path),
         task=named["task"] if named else path.stem.removeprefix("details_"),
         run=named["run"] if named else "",
     )
-    for place, row, scores in scored_rows(results, _scores):
-        results.samples.append(_sample(place, row, scores))
-    return [results]
+    for place, row, scores in results.scored_rows(found, _scores):
+        found.samples.append(_sample(place, row, scores))
+    return [found]
 
 
 def _model(path: Path) -> str:
     """Return the folders between `details` and the date, or the folder above the date."""
     folders = path.resolve().parent.parts
-    if "details" in folders:
-        start = len(folders) - folders[::-1].index("details")
-        between = folders[start:-1]
-        if between:
-            return "/".join(between)
-    return folders[-2] if len(folders) > 1 else folders[-1]
+    start = len(folders) - folders[::-1].index("details") if "details" in folders else -1
+    return "/".join(folders[start:-1]) or folders[max(-2, -len(folders))]
 
 
 def _scores(row: Row) -> Iterator[tuple[str, float]]:
-    metrics = literal(row.get("metric") if "metric" in row else row.get("metrics"))
+    metrics = results.literal(row.get("metric") if "metric" in row else row.get("metrics"))
     for name, value in metrics.items() if isinstance(metrics, Mapping) else ():
-        score = number_of(value)
+        score = results.number_of(value)
         if score is not None:
             yield str(name), score
 
 
-def _sample(place: str, row: Row, scores: Mapping[str, float]) -> Sample:
-    doc = literal(row.get("doc"))
+def _sample(place: str, row: Row, scores: Mapping[str, float]) -> results.Sample:
+    doc = results.literal(row.get("doc"))
     if isinstance(doc, Mapping):
-        item = {name: literal(doc.get(name)) for name in _ITEM}
-        index = index_of(doc.get("id"))
-        return Sample(place=place, scores=scores, index=index, doc=item)
+        item = {name: results.literal(doc.get(name)) for name in _ITEM}
+        index = results.index_of(doc.get("id"))
+        return results.Sample(place=place, scores=scores, index=index, doc=item)
     item = {
-        "query": text_at(row, "example"),
-        "choices": literal(row.get("choices")),
-        "specific": mapping_in({"in": literal(row.get("specifics"))}, "in"),
+        "query": results.text_at(row, "example"),
+        "choices": results.literal(row.get("choices")),
+        "specific": results.mapping_in({"in": results.literal(row.get("specifics"))}, "in"),
     }
-    return Sample(place=place, scores=scores, doc=item)
+    return results.Sample(place=place, scores=scores, doc=item)

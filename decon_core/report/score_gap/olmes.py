@@ -12,18 +12,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
 from decon_core.errors import Problem
-from decon_core.report.score_gap.results import (
-    Results,
-    Sample,
-    companion,
-    doc_of,
-    index_of,
-    mapping_in,
-    number_of,
-    rows_of,
-    scored_rows,
-    text_at,
-)
+from decon_core.report.score_gap import results
 
 NAME = "OLMES predictions"
 
@@ -42,29 +31,26 @@ def is_request(row: Row) -> bool:
     return "request_type" in row and "doc_id" in row
 
 
-def read(path: Path) -> list[Results]:
+def read(path: Path) -> list[results.Results]:
     """Read the predictions of a file: one task of one model."""
     start = path.name.split("predictions.jsonl")[0]
-    summary = companion(path.with_name(f"{start}metrics.json"))
-    config = mapping_in(summary, "model_config")
-    results = Results(
+    summary = results.companion(path.with_name(f"{start}metrics.json"))
+    named = _FILE.match(path.name)
+    task = named["task"] if named else path.name.split(".")[0]
+    found = results.Results(
         path=path,
         format=NAME,
-        model=text_at(config, "model") or path.resolve().parent.name,
-        task=text_at(summary, "task_name") or _task(path),
-        split=text_at(mapping_in(summary, "task_config"), "split"),
+        model=results.text_at(results.mapping_in(summary, "model_config"), "model")
+        or path.resolve().parent.name,
+        task=results.text_at(summary, "task_name") or task,
+        split=results.text_at(results.mapping_in(summary, "task_config"), "split"),
     )
-    docs = _docs(path, start, results.problems)
-    for place, row, scores in scored_rows(results, _scores):
-        index = index_of(row.get("doc_id"))
+    docs = _docs(path, start, found.problems)
+    for place, row, scores in results.scored_rows(found, _scores):
+        index = results.index_of(row.get("doc_id"))
         doc = docs.get(index, {})
-        results.samples.append(Sample(place=place, scores=scores, index=index, doc=doc))
-    return [results]
-
-
-def _task(path: Path) -> str:
-    named = _FILE.match(path.name)
-    return named["task"] if named else path.name.split(".")[0]
+        found.samples.append(results.Sample(place=place, scores=scores, index=index, doc=doc))
+    return [found]
 
 
 def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, Row]:
@@ -72,16 +58,16 @@ def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, R
     docs: dict[int | None, Row] = {}
     for ending in ("requests.jsonl", "requests.jsonl.gz", "requests.jsonl.zst"):
         requests = path.with_name(f"{start}{ending}")
-        for _, row in rows_of(requests) if requests.is_file() else ():
+        for _, row in results.rows_of(requests) if requests.is_file() else ():
             if isinstance(row, Problem):
                 problems.append(row)
                 continue
-            docs.setdefault(index_of(row.get("doc_id")), doc_of(row))
+            docs.setdefault(results.index_of(row.get("doc_id")), results.doc_of(row))
     return docs
 
 
 def _scores(row: Row) -> Iterator[tuple[str, float]]:
-    for name, value in mapping_in(row, "metrics").items():
-        score = number_of(value)
+    for name, value in results.mapping_in(row, "metrics").items():
+        score = results.number_of(value)
         if score is not None and not _NO_SCORES.fullmatch(name):
             yield name, score

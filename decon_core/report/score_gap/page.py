@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.report.score_gap.account import Gap, Group, JoinCount, ScoreGaps
+from decon_core.report.score_gap.items import GROUPS
 from decon_core.storage.store import atomic_path, write_plain_json
-from decon_core.wording.templates import render
+from decon_core.wording import render
 
 WARNING = (
     "A gap is a correlation. Items that leaked are not a random sample: they may be easier, older "
@@ -18,10 +19,6 @@ WARNING = (
     "Models that cannot have seen a text show how much of a gap is that."
 )
 
-_GROUPS = (
-    *("all", "clean", "leaked", "with_answer", "question_only", "not_indexable"),
-    *("not_fully_scanned", "not_joined"),
-)
 _NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
 _DECIMALS = 6
 _MOST_LISTED = 100
@@ -59,8 +56,8 @@ def line(gap: Gap) -> tuple[str, ...]:
 
 def group_line(gap: Gap) -> tuple[str, ...]:
     """Format a gap as a row under GROUP_HEADS."""
-    groups = (getattr(gap, name) for name in _GROUPS[1:])
-    return (*_names(gap), *map(_group, groups), gap.remark)
+    groups = [_group(getattr(gap, name)) for name in GROUPS if name != "all"]
+    return (*_names(gap), *groups, gap.remark)
 
 
 def join_line(count: JoinCount) -> tuple[str, ...]:
@@ -102,14 +99,7 @@ def _signed(value: float | None) -> str:
 
 def write(account: ScoreGaps, folder: Path) -> None:
     """Write gap.json, gap.csv and gap.md."""
-    write_plain_json(folder / "gap.json", _as_json(account))
-    for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
-        with atomic_path(folder / name) as draft:
-            draft.write_text(text, encoding="utf-8")
-
-
-def _as_json(account: ScoreGaps) -> Mapping[str, object]:
-    return {
+    content = {
         "report": account.report,
         "gaps": [_row(gap) for gap in account.gaps],
         "joins": [asdict(count) for count in account.joins],
@@ -118,12 +108,16 @@ def _as_json(account: ScoreGaps) -> Mapping[str, object]:
         "other_files": account.others,
         "warning": WARNING,
     }
+    write_plain_json(folder / "gap.json", content)
+    for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
+        with atomic_path(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 def _row(gap: Gap) -> dict[str, object]:
     """Return a gap as a flat row for JSON and CSV."""
     row: dict[str, object] = {**asdict(gap.name), "subset": gap.subset}
-    for name in _GROUPS:
+    for name in GROUPS:
         group: Group = getattr(gap, name)
         row |= {f"n_{name}": group.n, f"score_{name}": _rounded(group.score)}
     row |= {name: _rounded(getattr(gap, name)) for name in _NUMBERS}
@@ -138,8 +132,7 @@ def _rounded(value: float | None) -> float | None:
 def _as_csv(gaps: Sequence[Gap]) -> str:
     text = io.StringIO()
     rows = [_row(gap) for gap in gaps]
-    heads = list(rows[0]) if rows else list(HEADS)
-    writer = csv.DictWriter(text, heads, lineterminator="\n")
+    writer = csv.DictWriter(text, rows[0] if rows else HEADS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

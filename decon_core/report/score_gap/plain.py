@@ -7,21 +7,16 @@ split), `id` (the fingerprint of one of its records) or `question`; `score`; opt
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.errors import Problem
-from decon_core.report.score_gap.results import (
-    NO_FILTER,
-    Results,
-    Sample,
-    index_of,
-    number_of,
-    rows_of,
-)
+from decon_core.report.score_gap import results
 
 NAME = "a table of scores"
 
+_LEFT_OUT = "The row is left out."
 _WORDS = {"false": 0.0, "true": 1.0}
 
 
@@ -31,11 +26,12 @@ def fits(row: Row) -> bool:
     return "score" in names and bool(has_task) and bool(has_item)
 
 
-def read(path: Path) -> list[Results]:
+def read(path: Path) -> list[results.Results]:
     """Read the scores of a file, one `Results` per model, task and split."""
-    found: dict[tuple[str, str, str], Results] = {}
+    blank = partial(results.Results, path=path, format=NAME, has_harness_index=False)
+    found: dict[tuple[str, str, str], results.Results] = {}
     problems: list[Problem] = []
-    for place, row in rows_of(path):
+    for place, row in results.rows_of(path):
         if isinstance(row, Problem):
             problems.append(row)
             continue
@@ -47,27 +43,13 @@ def read(path: Path) -> list[Results]:
             problems.append(sample if isinstance(sample, Problem) else no_task)
             continue
         name = (_cell(cells, "model") or "model", task, _cell(cells, "split"))
-        results = found.setdefault(
-            name,
-            Results(
-                path=path,
-                format=NAME,
-                model=name[0],
-                task=task,
-                split=name[2] or None,
-                has_harness_index=False,
-            ),
-        )
-        results.samples.append(sample)
+        if name not in found:
+            found[name] = blank(model=name[0], task=task, split=name[2] or None)
+        found[name].samples.append(sample)
     if not found:
-        found["", "", ""] = Results(
-            path=path, format=NAME, model="", task="", has_harness_index=False
-        )
+        found["", "", ""] = blank(model="", task="")
     next(iter(found.values())).problems = problems
     return list(found.values())
-
-
-_LEFT_OUT = "The row is left out."
 
 
 def _plain(name: object) -> str:
@@ -79,19 +61,19 @@ def _cell(cells: Row, name: str) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _sample(place: str, cells: Row) -> Sample | Problem:
+def _sample(place: str, cells: Row) -> results.Sample | Problem:
     score = _score(cells.get("score"))
     if score is None:
         found = f"the score {describe(cells.get('score'))}"
         return Problem(place, found, "a finite number, true or false", _LEFT_OUT)
-    index, question = index_of(cells.get("index")), _cell(cells, "question")
+    index, question = results.index_of(cells.get("index")), _cell(cells, "question")
     if _cell(cells, "index") and index is None:
         found = f"the index {describe(cells['index'])}"
         return Problem(place, found, "a whole number, 0 or more", _LEFT_OUT)
-    return Sample(
+    return results.Sample(
         place=place,
         scores={_cell(cells, "metric") or "score": score},
-        filter=_cell(cells, "filter") or NO_FILTER,
+        filter=_cell(cells, "filter") or results.NO_FILTER,
         index=index,
         fingerprint=_cell(cells, "id") or None,
         doc={"question": question} if question else {},
@@ -100,9 +82,9 @@ def _sample(place: str, cells: Row) -> Sample | Problem:
 
 def _score(value: object) -> float | None:
     if not isinstance(value, str):
-        return number_of(value)
+        return results.number_of(value)
     word = value.strip().lower()
     try:
-        return _WORDS[word] if word in _WORDS else number_of(float(word))
+        return _WORDS[word] if word in _WORDS else results.number_of(float(word))
     except ValueError:
         return None

@@ -59,8 +59,11 @@ def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
     """Yield every row of a file with its place, also from a `.jsonl` that holds one JSON list."""
     if not is_readable(path):
         return
-    rows = _listed(path) if ".jsonl" in path.suffixes and _begins_a_list(path) else read_rows(path)
-    for number, row in enumerate(rows, start=1):
+    is_list = False
+    if ".jsonl" in path.suffixes:
+        with open_bytes(path) as file:
+            is_list = file.read(64).lstrip().startswith(b"[")
+    for number, row in enumerate(_listed(path) if is_list else read_rows(path), start=1):
         yield f"{path} row {number}", row
 
 
@@ -75,14 +78,9 @@ def scored_rows(
         scores = dict(scores_of(row))
         if scores:
             yield place, row, scores
-            continue
-        expected = "a number for some metric"
-        results.problems.append(Problem(place, "no score", expected, "The row is left out."))
-
-
-def _begins_a_list(path: Path) -> bool:
-    with open_bytes(path) as file:
-        return file.read(64).lstrip().startswith(b"[")
+        else:
+            expected, remedy = "a number for some metric", "The row is left out."
+            results.problems.append(Problem(place, "no score", expected, remedy))
 
 
 def _listed(path: Path) -> Iterator[Row | Problem]:
@@ -157,12 +155,9 @@ def literal(value: object) -> object:
 def texts_in(doc: Row) -> tuple[str, ...]:
     """Return every text of an item, likely questions first."""
     texts = list(_texts(doc, "", _MAX_DEPTH))
-    texts.sort(key=lambda one: _rank(one[0]))
+    ranks = {name: rank for rank, name in enumerate(_QUESTION_FIELDS)}
+    texts.sort(key=lambda one: ranks.get(one[0], len(ranks)))
     return tuple(dict.fromkeys(text for _, text in texts))
-
-
-def _rank(name: str) -> int:
-    return _QUESTION_FIELDS.index(name) if name in _QUESTION_FIELDS else len(_QUESTION_FIELDS)
 
 
 def _texts(value: object, name: str, depth: int) -> Iterator[tuple[str, str]]:

@@ -69,8 +69,8 @@ def task_of(
         if fnmatchcase(name, one.pattern) or fnmatchcase(core, one.pattern):
             config, setting = _part(core, benchmarks[one.benchmark])
             return Task(one.benchmark, config, one.split, setting)
-    slug = _slug(core)
-    fitting = [known for known in benchmarks if _begins(slug, _slug(known))]
+    begins = f"{_slug(core)}_".startswith
+    fitting = [one for one in benchmarks if (slug := _slug(one)) and begins(f"{slug}_")]
     if not fitting:
         return None
     benchmark = max(fitting, key=len)
@@ -87,10 +87,6 @@ def _core(name: str) -> str:
 
 def _slug(name: str) -> str:
     return _SEPARATOR.sub("_", name.lower()).strip("_")
-
-
-def _begins(slug: str, start: str) -> bool:
-    return bool(start) and f"{slug}_".startswith(f"{start}_")
 
 
 def _part(core: str, items: Items) -> tuple[str | None, str]:

@@ -22,6 +22,12 @@ sys.exit(main())
 _STOPPED = "stopped; finished work is kept: run the command again to continue"
 
 
+@pytest.fixture
+def at_home(at_home_on_disk):
+    """Other processes open the history."""
+    return at_home_on_disk
+
+
 def interrupted(*arguments: str, after: str) -> tuple[int, str, list[str]]:
     """Exit code, output, and the processes that are left of those that the command started."""
     ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored

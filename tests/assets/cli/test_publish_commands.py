@@ -97,7 +97,7 @@ def test_card_is_printed_or_written_beside_its_summary(report, tmp_path, capsys)
     assert main(["card", "--report", str(report), "--out", str(out)]) == 0
     written = (out / "card.md").read_text()
     assert written == sealed_page(printed.removesuffix("\n")).decode()
-    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/2"
+    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/3"
 
 
 def test_a_report_that_is_not_todays_fails_its_check(reported, capsys):

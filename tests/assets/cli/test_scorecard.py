@@ -31,28 +31,28 @@ def table(card, name):
     return pl.read_csv(card / "card" / f"{name}.csv")
 
 
-def recall(card, rule, transformation, grade=None):
-    rows = table(card, "recall").filter(rule=rule, transformation=transformation)
+def recall(card, detector, transformation, grade=None):
+    rows = table(card, "recall").filter(detector=detector, transformation=transformation)
     rows = rows.filter(pl.col("grade").fill_null("") == (grade or ""))
     (share,) = rows["recall"]
     return share
 
 
-@pytest.mark.parametrize("rule", BUILT_IN)
-def test_every_rule_finds_what_is_planted_as_it_is(card, rule):
-    assert recall(card, rule, "verbatim") == 1.0
+@pytest.mark.parametrize("detector", BUILT_IN)
+def test_every_rule_finds_what_is_planted_as_it_is(card, detector):
+    assert recall(card, detector, "verbatim") == 1.0
 
 
-@pytest.mark.parametrize("rule", ["decon", "ratcliff", "ngram_any", "exact"])
+@pytest.mark.parametrize("detector", ["decon", "ratcliff", "ngram_any", "exact"])
 @pytest.mark.parametrize("way", ["replaced", "deleted", "inserted"])
-def test_the_more_words_are_edited_the_less_is_found(card, rule, way):
-    grades = [recall(card, rule, f"words {way}", f"{rate} %") for rate in (5, 10, 20, 40)]
+def test_the_more_words_are_edited_the_less_is_found(card, detector, way):
+    grades = [recall(card, detector, f"words {way}", f"{rate} %") for rate in (5, 10, 20, 40)]
     assert grades == sorted(grades, reverse=True)
     assert grades[-1] < 0.5
 
 
 def test_decon_flags_no_hard_negative(card):
-    rows = table(card, "negatives").filter(rule="decon")
+    rows = table(card, "negatives").filter(detector="decon")
     assert rows.height == 4
     assert rows["n"].sum() > 20
     assert rows["n_flagged"].sum() == 0
@@ -90,9 +90,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(card, tmp_p
 
 def test_the_page_names_every_rule_and_how_it_was_made(card):
     page = (card / "docs" / "card.md").read_text()
-    for rule in BUILT_IN:
-        assert f"| `{rule}` |" in page
-        assert re.search(rf"- \*\*.*`{rule}`\.\*\*", page), rule
+    for detector in BUILT_IN:
+        assert f"| `{detector}` |" in page
+        assert re.search(rf"- \*\*.*`{detector}`\.\*\*", page), detector
     for told in ("--per-transformation 6", "--seed 3", "harbor_mc", "`ngram_any` 13", "Python 3"):
         assert told in page
     assert "](images/card.svg)" in page
@@ -150,8 +150,8 @@ def test_the_asset_shows_what_each_rule_finds_of_the_registered_benchmarks(world
     (event,) = result.get_asset_materialization_events()
     assert event.asset_key == AssetKey("scorecard")
     metadata = event.materialization.metadata
-    for rule in BUILT_IN:
-        assert f"| {rule} |" in metadata["rules"].value
+    for detector in BUILT_IN:
+        assert f"| {detector} |" in metadata["detectors"].value
     assert "| verbatim |  | 1 | 100 | 100 | 100 | 100 | 100 |" in metadata["recall"].value
     assert "data:image/svg+xml;base64," in metadata["plot"].value
     assert metadata["planted"].value > 30

@@ -6,7 +6,7 @@ import os
 import shutil
 
 import pytest
-from dagster import AssetKey, DagsterInstance
+from dagster import AssetKey
 
 from decon_assets.cli.main import main
 from decon_core.benchmarks.records import current_version
@@ -141,9 +141,8 @@ def test_the_runs_are_those_that_made_the_tile_and_the_mixture_not_later_ones(to
     assert runs[1]["id"] != runs[2]["id"]
     mixed = [one["mixtures"][0]["run"]["id"] for one in (before, after, other)]
     assert mixed[0] == mixed[1] != mixed[2]
-    with DagsterInstance.get() as instance:
-        run = instance.get_run_by_id(runs[0]["id"])
-        assert run.asset_selection == {AssetKey("scan")}
+    run = at_home.instance.get_run_by_id(runs[0]["id"])
+    assert run.asset_selection == {AssetKey("scan")}
 
 
 def test_a_tile_that_was_written_by_no_run_of_this_instance_has_none(told, at_home):

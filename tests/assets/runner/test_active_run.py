@@ -24,6 +24,12 @@ SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
 
 @pytest.fixture
+def at_home(at_home_on_disk):
+    """Other processes open the history."""
+    return at_home_on_disk
+
+
+@pytest.fixture
 def beside(at_home):
     """Calls a function within the first run, when it says a line that begins so."""
 

@@ -40,7 +40,9 @@ def test_what_waits_what_is_done_and_what_a_command_line_runs_is_left_alone(inst
 
 
 @pytest.mark.parametrize("command", ["daemon", "dev"])
-def test_a_second_daemon_of_a_home_is_refused(at_home, command, tmp_path, monkeypatch, capsys):
+def test_a_second_daemon_of_a_home_is_refused(
+    at_home_on_disk, command, tmp_path, monkeypatch, capsys
+):
     home = tmp_path / "a home"
     home.mkdir()
     monkeypatch.setenv("DAGSTER_HOME", str(home))

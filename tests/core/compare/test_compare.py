@@ -125,7 +125,7 @@ def test_other_rules_and_other_verdicts_are_a_change(compared):
     second = [match(1, detector="exact"), match(2, pair="p", verdict="leak"), match(3)]
     found = compared(tables(first), tables(second))
     assert places(found, "changed") == [(1, 0), (2, 0)]
-    assert found["calls"]["changed"][0]["rules_of_second"] == ["exact"]
+    assert found["calls"]["changed"][0]["detectors_of_second"] == ["exact"]
 
 
 def lost(found):

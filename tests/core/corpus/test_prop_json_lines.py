@@ -1,7 +1,6 @@
 """`read_blocks` gives what `read_shard` gives, whatever the lines hold and however they are cut."""
 
 import json
-import os
 import tempfile
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import CorpusError
+from tests.uncompiled import fewer
 
-# Without the compiler every byte is a few calls.
-_N_EXAMPLES = 40 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 400
+_N_EXAMPLES = fewer(400)
 
 SOURCES = (
     Source(name="web", path="*", text="text", id="id"),

@@ -83,7 +83,7 @@ def test_the_columns_of_a_tile_decide_as_the_oracle_does(
 def test_without_question_only_the_same_leaks_are_found_and_nothing_else(
     world: World, policy: Policy, sampling: Sampling
 ) -> None:
-    """The published rule is what it was: the setting only adds what is no leak."""
+    """The published detector is what it was: the setting only adds what is no leak."""
     known, document = world
     kept, left_out = (
         dataclasses.replace(policy, sampling=sampling, keep_question_only=keep)
@@ -141,7 +141,7 @@ def test_what_is_question_only(
 def test_the_scan_fingerprint_names_the_setting_only_where_it_is_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tiles of the published rule keep their names."""
+    """Tiles of the published detector keep their names."""
     named: list[set[str]] = []
 
     def digest(value: list[dict[str, object]]) -> str:

@@ -138,11 +138,17 @@ def test_sums_of_weights_that_equal_a_threshold_on_paper_reach_it():
 
 
 def of_match(
-    one: Entry, base: float, *, overlap: float, n_question: int, n_total: int, rule: str = "decon"
+    one: Entry,
+    base: float,
+    *,
+    overlap: float,
+    n_question: int,
+    n_total: int,
+    detector: str = "decon",
 ) -> pa.Table:
     nothing = {field.name: None if field.nullable else "" for field in MATCHES}
     nothing |= {field.name: 0 for field in MATCHES if field.type in (pa.int64(), pa.float64())}
-    row = {"detector": rule, "base_score": base, "question_overlap": overlap}
+    row = {"detector": detector, "base_score": base, "question_overlap": overlap}
     row |= {"question_tokens": n_question, "total_tokens": n_total}
     return pa.Table.from_pylist([nothing | row], schema=MATCHES)
 
@@ -250,12 +256,12 @@ def test_no_share_equal_to_a_threshold_exceeds_it(n):
     assert not exceeds(share, n / 100)
     assert exceeds((n + 1) / 101, n / 100)
     row = of_match(entry(run(0, 9)), share, overlap=0.0, n_question=9, n_total=9)
-    for rule in ("ratcliff", "longest_match", "exact"):
-        names = {"exact": "exact_threshold"}.get(rule, f"{rule}_threshold")
+    for detector in ("ratcliff", "longest_match", "exact"):
+        names = {"exact": "exact_threshold"}.get(detector, f"{detector}_threshold")
         floors = {"ratcliff_floor": 0.01, "longest_match_floor": 0.01}
         policy = dataclasses.replace(Policy(detectors=BUILT_IN, **floors), **{names: n / 100})
-        own = row.set_column(MATCHES.get_field_index("detector"), "detector", pa.array([rule]))
-        assert judge(own, policy)[1].tolist() == [rule != "longest_match"]
+        own = row.set_column(MATCHES.get_field_index("detector"), "detector", pa.array([detector]))
+        assert judge(own, policy)[1].tolist() == [detector != "longest_match"]
 
 
 @pytest.mark.parametrize(("share", "n"), [(0.29, 100), (0.07, 100), (0.001, 3000), (0.57, 100)])

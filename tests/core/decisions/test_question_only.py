@@ -73,8 +73,8 @@ def test_a_short_question_behind_its_passage_is_question_only_without_the_answer
 
 
 def test_of_other_rules_nothing_is_question_only():
-    for rule in ("ratcliff", "longest_match", "exact"):
-        assert classes(match(detector=rule, base_score=0.2)) == [NEITHER]
+    for detector in ("ratcliff", "longest_match", "exact"):
+        assert classes(match(detector=detector, base_score=0.2)) == [NEITHER]
 
 
 def test_the_threshold_of_today_decides():

@@ -57,20 +57,20 @@ def test_a_match_is_a_leak_up_to_there_and_not_beyond(found, threshold):
         assert np.isnan(highest[at]) if not tried else highest[at] == max(tried)
 
 
-def steps(rule, policy):
-    if rule == "ngram_any":
+def steps(detector, policy):
+    if detector == "ngram_any":
         return range(policy.ngram_any_floor, 50)
-    own = policy.threshold_of(rule)
-    return sorted({n / 100 for n in range(1, 101) if n / 100 >= FLOOR[rule]} | {own})
+    own = policy.threshold_of(detector)
+    return sorted({n / 100 for n in range(1, 101) if n / 100 >= FLOOR[detector]} | {own})
 
 
 def is_leak(match, step, policy):
     """Judged by a policy of that threshold; floors go down with it."""
-    rule = match["detector"][0].as_py()
-    if rule == "longest_match" and step == 1:
+    detector = match["detector"][0].as_py()
+    if detector == "longest_match" and step == 1:
         return False  # more than all there is: no policy may ask for it
     floors = {"ratcliff_floor": 0.01, "longest_match_floor": 0.01}
-    other = replace(policy, **floors, **{SETTING[rule]: step})
+    other = replace(policy, **floors, **{SETTING[detector]: step})
     return bool(judge(match, other)[1][0])
 
 

@@ -128,7 +128,7 @@ def matches(*rows):
 
 
 @pytest.mark.parametrize(
-    ("rule", "setting", "threshold", "values"),
+    ("detector", "setting", "threshold", "values"),
     [
         ("decon", "contamination_score_threshold", 0.7, {"base_score": 0.75}),
         ("ratcliff", "ratcliff_threshold", 0.4, {"base_score": 0.45}),
@@ -138,10 +138,12 @@ def matches(*rows):
     ],
 )
 def test_every_rule_s_matches_are_decided_by_the_threshold_of_their_benchmark(
-    rule, setting, threshold, values
+    detector, setting, threshold, values
 ):
     policy = Policy(detectors=BUILT_IN, benchmark={"b": {setting: threshold}})
-    found = matches(*({"detector": rule, "benchmark": name, **values} for name in ("a", "b", "c")))
+    found = matches(
+        *({"detector": detector, "benchmark": name, **values} for name in ("a", "b", "c"))
+    )
     judged = judge(found, policy)
     assert judged.is_leak.tolist() == [False, True, False]
     highest = highest_thresholds(found, policy)

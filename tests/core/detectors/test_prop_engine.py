@@ -18,9 +18,10 @@ from tests.core.detectors import engine
 from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
 from tests.oracle.strategies import documents, entries, policies, worlds
 from tests.oracle.worlds import entry, noise, run
+from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=400)
-LESS = settings(derandomize=True, max_examples=60)
+SLOW = settings(derandomize=True, max_examples=fewer(400))
+LESS = settings(derandomize=True, max_examples=fewer(60))
 SAMPLINGS = st.sampled_from(["exhaustive", "reference"])
 
 

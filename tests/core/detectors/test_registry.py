@@ -16,7 +16,7 @@ from decon_core.detectors.detector import Detector, detector
 from decon_core.errors import ConfigError, InputError
 from decon_core.folder_scan.as_report import read_folder
 from decon_core.folder_scan.run import Request, load_policy, scan_folder
-from decon_core.quality.scorecard.advice import advice
+from decon_core.quality.scorecard.page import advice
 from decon_core.report.html import write_page
 from decon_core.report.publish.card import card_of
 from decon_core.report.review.found import PairSummary
@@ -82,7 +82,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
         (1, 0, pytest.approx(SHARE), True, "first sentence"),
         (2, 1, pytest.approx(8 / len(SHORT)), False, "first sentence"),
     ]
-    of_it, columns = "WHERE rule = 'first_sentence'", "instance_index, is_visible, reason"
+    of_it, columns = "WHERE detector = 'first_sentence'", "instance_index, is_visible, reason"
     assert ask(place, f"SELECT {columns} FROM indexability {of_it}") == [
         (0, True, None),
         (1, True, None),
@@ -90,7 +90,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     ]
     thresholds = json.loads(ask(place, "SELECT thresholds FROM runs")[0][0])
     assert thresholds == {"first_sentence": 0.4, "decon": 0.8}
-    assert ask(place, f"SELECT status FROM items_by_rule {of_it} ORDER BY instance_index") == [
+    assert ask(place, f"SELECT status FROM items_by_detector {of_it} ORDER BY instance_index") == [
         ("leaked",),
         ("clean",),
         ("not indexable",),
@@ -145,7 +145,7 @@ def test_a_second_detector_of_a_name_is_refused():
 ROW = {field.name: None for field in MATCHES} | {"detector": "exakt", "base_score": 1.0}
 PAIR = PairSummary(
     **dict.fromkeys((field.name for field in fields(PairSummary)), "")
-    | {"rules": "exakt", "score": 0.6, "n_documents": 1}
+    | {"detectors": "exakt", "score": 0.6, "n_documents": 1}
 )
 MATCH = pa.table({name: pa.array([value]) for name, value in ROW.items()})
 

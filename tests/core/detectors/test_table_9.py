@@ -1,6 +1,6 @@
 """Table 9 of the Apertus study, as a scan finds it: one formula, instructions in two scripts.
 
-The arithmetic alone is held to the same numbers in `tests/oracle/test_rules.py`.
+The arithmetic alone is held to the same numbers in `tests/oracle/test_other_detectors.py`.
 """
 
 import pyarrow.parquet as pq

@@ -14,7 +14,7 @@ from decon_core.decisions.decide import decide
 from decon_core.index.record_texts import NAMES, Pool, followed, gather, last_sentence
 from decon_core.scan.scanner import scan_packs
 from decon_core.text.tokenizers import load_tokenizer
-from tests.oracle import rules as reference_rules
+from tests.oracle import other_detectors as reference_detectors
 
 FOUR = ("ratcliff", "longest_match", "exact", "ngram_any")
 POLICY = Policy(detectors=FOUR)
@@ -37,14 +37,16 @@ def looked_for(record, policy=POLICY):
 @given(TEXTS, st.one_of(st.none(), TEXTS))
 def test_of_a_record_those_texts_are_looked_for_that_the_oracle_names(question, answer):
     texts = looked_for({"question": question, "answer": answer})
-    expected = reference_rules.continuations(question, answer)
+    expected = reference_detectors.continuations(question, answer)
     assert texts.get("question and answer") == expected.answered
     assert texts.get("continuation") == expected.continuation
     assert texts.get("question", "") == question
     if question.strip():
-        sentence = reference_rules.last_sentence(question)
+        sentence = reference_detectors.last_sentence(question)
         assert last_sentence(question) == (sentence if sentence != question.lstrip() else None)
-        assert followed(question, answer or "x") == reference_rules.joined(question, answer or "x")
+        assert followed(question, answer or "x") == reference_detectors.joined(
+            question, answer or "x"
+        )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ def test_there_is_one_entry_for_each_rule_item_and_text_of_a_document(bench, mak
     named = [(row["row"], row["detector"], row["looked_for"]) for row in entries]
     assert sorted(named, key=str) == sorted(
         [
-            *((row, rule, None) for row in (0, 1) for rule in FOUR if rule != "exact"),
+            *((row, detector, None) for row in (0, 1) for detector in FOUR if detector != "exact"),
             *((row, "exact", "question") for row in (0, 1)),
             (0, "exact", "question and answer"),
         ],

@@ -1,7 +1,5 @@
 """Screening lets no document go that shares an n-gram that opens a comparison, or holds a text."""
 
-import os
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +13,11 @@ from decon_core.index.verbatim import Verbatim, _arrays, _of_arrays
 from decon_core.kernels import screen
 from decon_core.kernels.eights import find_beginnings
 from decon_core.text.tokenizers import load_tokenizer
+from tests.uncompiled import IS_COMPILED, fewer
 
 SLOW = settings(
     derandomize=True,
-    max_examples=10 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 200,
+    max_examples=fewer(200),
 )
 SIGNS = [*"aB9_ .,-\n", "é", "字", "😀", "e\u0301", "the ", "train", "station", " of", "12", "?"]
 TEXTS = st.lists(st.sampled_from(SIGNS), min_size=1, max_size=25).map("".join)
@@ -111,7 +110,10 @@ def test_texts_are_found_in_stretches_and_across_their_edges() -> None:
     text = "Which train leaves the station nine hours before any other train?"
     policy = Policy(detectors=("exact", "ratcliff"))
     sharing = Sharing(verbatim_of([text], policy), policy, CL100K)
-    documents = [" " * at + text for at in range(screen.STRETCH - 80, screen.STRETCH + 8, 11)]
+    documents = [
+        " " * at + text
+        for at in range(screen.STRETCH - 80, screen.STRETCH + 8, 11 if IS_COMPILED else 29)
+    ]
     screened = sharing.look(batch_of(documents, [*range(len(documents))], b""))
     assert screened.is_sharing.all()
     assert screened.wholes[:, screen.PLACE].tolist() == [

@@ -72,7 +72,9 @@ def test_the_manifest_says_which_field_leaked_and_where(scanned):
     quiz = manifest["benchmarks"]["quiz"]
     assert (quiz["n_items"], quiz["n_items_left"]) == (6, 3)
     because = {gone["instance_index"]: gone["because"] for gone in quiz["removed"]}
-    assert {number: rules["longest_match"]["which"] for number, rules in because.items()} == {
+    assert {
+        number: detectors["longest_match"]["which"] for number, detectors in because.items()
+    } == {
         1: "source only",
         2: "target only",
         3: "both",

@@ -19,8 +19,8 @@ from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.idf import current_snapshot, freeze
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
-from decon_core.quality.truth import compare
 from decon_core.report.build import build_report
+from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 

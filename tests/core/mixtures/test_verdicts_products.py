@@ -86,9 +86,9 @@ def test_a_part_of_an_item_is_another_finding_than_more_of_it(bench, make_words)
     assert len({pair_in(place, row) for row in range(3)}) == 3
 
 
-@pytest.mark.parametrize("rule", ["ratcliff", "longest_match", "exact", "ngram_any"])
-def test_every_rule_says_what_it_found_wherever_it_stands(bench, make_words, rule):
-    bench.policy = Policy(tokenizer_str="words", detectors=(rule,))
+@pytest.mark.parametrize("detector", ["ratcliff", "longest_match", "exact", "ngram_any"])
+def test_every_rule_says_what_it_found_wherever_it_stands(bench, make_words, detector):
+    bench.policy = Policy(tokenizer_str="words", detectors=(detector,))
     items = [(make_words(("q", n), 40), make_words(("a", n), 20), None) for n in range(2)]
     place = Place(bench, bench.prepare({"b": items}))
     rows = [f"{items[n][0]} {items[n][1]}" for n in (0, 1, 0)]

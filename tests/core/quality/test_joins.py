@@ -55,7 +55,7 @@ COMPARED = ("ratcliff", "longest_match", "exact")
 
 
 def found_in(bench, items, documents, policy):
-    """Of every document and rule: the score of each item that leaked."""
+    """Of every document and detector: the score of each item that leaked."""
     bench.policy = policy
     versions = bench.prepare(
         {"b": items, "other": [("What else is there to ask, then?", None, None)]}
@@ -95,20 +95,20 @@ def test_a_visible_text_is_found_whatever_stands_beside_it(bench, tokenizer, nor
     versions, leaked = found_in(bench, [(text, None, None) for text in ITEMS], documents, policy)
     table = indexability(bench.store, versions, policy).to_pylist()
     visible = {
-        (row["rule"], row["instance_index"])
+        (row["detector"], row["instance_index"])
         for row in table
         if row["is_visible"] and row["benchmark"] == "b"
     }
-    assert {rule for rule, _ in visible} == set(COMPARED)
+    assert {detector for detector, _ in visible} == set(COMPARED)
     missed = [
-        (rule, *asked[row])
+        (detector, *asked[row])
         for row in range(len(documents))
-        for rule in COMPARED
-        if (rule, asked[row][0]) in visible and (row, rule, asked[row][0]) not in leaked
+        for detector in COMPARED
+        if (detector, asked[row][0]) in visible and (row, detector, asked[row][0]) not in leaked
     ]
     assert not missed
-    for (row, rule, item), entry in leaked.items():
-        if rule != "exact" and item == asked[row][0]:
+    for (row, detector, item), entry in leaked.items():
+        if detector != "exact" and item == asked[row][0]:
             assert entry["score"] == 1.0
             text = documents[row][entry["question_char_start"] : entry["question_char_stop"]]
             assert text.strip() == ITEMS[item].strip()
@@ -142,14 +142,14 @@ def test_canaries_of_eight_tokens_are_found(bench):
     versions = bench.prepare({"b": [(text, None, None) for text in EIGHT_TOKENS]})
     flight = run_canaries(bench.store, versions, policy)
     assert flight.lost == ()
-    assert {one.rule for one in flight.planted} >= set(COMPARED)
+    assert {one.detector for one in flight.planted} >= set(COMPARED)
 
 
 def test_only_rules_that_compare_tokens_are_scanned_again_when_the_comparison_changes(monkeypatch):
     def fingerprints():
         return {
-            rule: Policy(detectors=(rule,)).scan_fingerprint(tokenizer="t", snapshot="s")
-            for rule in BUILT_IN
+            detector: Policy(detectors=(detector,)).scan_fingerprint(tokenizer="t", snapshot="s")
+            for detector in BUILT_IN
         }
 
     before = fingerprints()
@@ -157,7 +157,7 @@ def test_only_rules_that_compare_tokens_are_scanned_again_when_the_comparison_ch
         assert kind.versions == COMPARISON
         monkeypatch.setattr(kind, "versions", (("compared", 1_000),))
     after = fingerprints()
-    assert {rule for rule in BUILT_IN if before[rule] != after[rule]} == {
+    assert {detector for detector in BUILT_IN if before[detector] != after[detector]} == {
         "ratcliff",
         "longest_match",
     }

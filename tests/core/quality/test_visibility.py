@@ -1,4 +1,4 @@
-"""Which items a rule can see: what is called visible is found where it stands, and nothing else."""
+"""An item is visible to a detector if and only if it is found in a document that holds it."""
 
 import random
 
@@ -13,7 +13,7 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.leaks import entries_of_shard
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.index.idf import freeze
-from decon_core.quality.visibility import indexability, visibilities, visible_items
+from decon_core.quality.visibility import indexability, visibilities
 from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS
@@ -34,15 +34,15 @@ def dots(n):
 FILLER = [(words(("filler", n), 30), None, None) for n in range(4)]
 
 
-def rows_of(bench, items, *rules, **settings):
-    """What is said of benchmark b of these items, by item and rule; b2 is there for idf."""
-    chosen = {"detectors": rules or BUILT_IN, **settings}
+def rows_of(bench, items, *detectors, **settings):
+    """What is said of benchmark b of these items, by item and detector; b2 is there for idf."""
+    chosen = {"detectors": detectors or BUILT_IN, **settings}
     bench.policy = Policy(tokenizer_str="words", **chosen)
     versions = bench.prepare({"b": items, "b2": FILLER})
     table = indexability(bench.store, versions, bench.policy)
     assert table.schema.equals(INDEXABILITY)
     rows = [row for row in table.to_pylist() if row["benchmark"] == "b"]
-    return {(row["instance_index"], row["rule"]): row for row in rows}
+    return {(row["instance_index"], row["detector"]): row for row in rows}
 
 
 # What is visible is found -------------------------------------------------------------------------
@@ -94,15 +94,19 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
         "only hot n-grams",
         "empty question",
     }
-    for rule in BUILT_IN:
+    for detector in BUILT_IN:
         found = {
             entry["instance_index"]
             for entry in entries
-            if entry["is_contaminated"] and entry["detector"] == rule
+            if entry["is_contaminated"] and entry["detector"] == detector
         }
-        seen = {row["instance_index"] for row in rows if row["rule"] == rule and row["is_visible"]}
+        seen = {
+            row["instance_index"]
+            for row in rows
+            if row["detector"] == detector and row["is_visible"]
+        }
         assert 0 < len(seen) < len(items)
-        assert found == seen, rule
+        assert found == seen, detector
 
 
 def test_it_does_not_depend_on_what_else_is_looked_for(bench):
@@ -118,7 +122,7 @@ def test_it_does_not_depend_on_what_else_is_looked_for(bench):
 
 
 @pytest.mark.parametrize(
-    ("rule", "item", "reason", "detail"),
+    ("detector", "item", "reason", "detail"),
     [
         ("decon", (words(1, 20), None, None), None, None),
         ("decon", (words(1, 19), None, None), "too few tokens", None),
@@ -152,8 +156,8 @@ def test_it_does_not_depend_on_what_else_is_looked_for(bench):
         ("ngram_any", ("?!", words(1, 30), None), "empty question", None),
     ],
 )
-def test_a_reason_is_given_where_a_rule_sees_nothing(bench, rule, item, reason, detail):
-    row = rows_of(bench, [item], rule)[0, rule]
+def test_a_reason_is_given_where_a_rule_sees_nothing(bench, detector, item, reason, detail):
+    row = rows_of(bench, [item], detector)[0, detector]
     assert (row["reason"], row["detail"]) == (reason, detail)
     assert row["is_visible"] == (reason is None)
 
@@ -211,7 +215,7 @@ def test_an_item_is_as_visible_as_the_best_of_its_records(bench):
     bench.index([version], freeze(bench.store, [version], bench.policy))
     found = indexability(bench.store, [version], bench.policy).to_pylist()
     assert [
-        (row["instance_index"], row["rule"], row["n_records"], row["reason"]) for row in found
+        (row["instance_index"], row["detector"], row["n_records"], row["reason"]) for row in found
     ] == [
         (4, "ngram_any", 2, "question too short to count"),
         (9, "ngram_any", 3, None),
@@ -229,12 +233,13 @@ def test_counts_are_those_of_the_table(bench):
     items = mixed_items()
     versions = bench.prepare({"b": items, "a": items[:20]})
     rows = indexability(bench.store, versions, ALL).to_pylist()
-    counts = visible_items(bench.store, versions, ALL)
-    assert list(counts) == [(name, rule) for name in ("a", "b") for rule in BUILT_IN]
-    for (name, rule), n in counts.items():
-        own = [row for row in rows if (row["benchmark"], row["rule"]) == (name, rule)]
+    every = visibilities(bench.store, versions, ALL)
+    counts = {(one.benchmark, one.detector): one.n_visible for one in every}
+    assert list(counts) == [(name, detector) for name in ("a", "b") for detector in BUILT_IN]
+    for (name, detector), n in counts.items():
+        own = [row for row in rows if (row["benchmark"], row["detector"]) == (name, detector)]
         assert n == sum(row["is_visible"] for row in own)
-    for one in visibilities(bench.store, versions, ALL):
+    for one in every:
         assert one.n_visible + sum(one.why_not.values()) == one.n_items
         assert [*one.why_not.values()] == sorted(one.why_not.values(), reverse=True)
 
@@ -242,8 +247,9 @@ def test_counts_are_those_of_the_table(bench):
 def test_a_benchmark_without_records_is_seen_by_no_rule(bench):
     bench.policy = ALL
     versions = bench.prepare({"b": [], "b2": FILLER})
-    assert visible_items(bench.store, versions, ALL)["b", "exact"] == 0
-    assert visibilities(bench.store, versions, ALL)[0].share == 0.0
+    every = visibilities(bench.store, versions, ALL)
+    assert {one.n_visible for one in every if one.benchmark == "b"} == {0}
+    assert every[0].share == 0.0
     assert indexability(bench.store, versions[:1], ALL).num_rows == 0
     assert indexability(bench.store, [], ALL).num_rows == 0
 
@@ -286,25 +292,27 @@ def test_an_item_has_leaked_when_any_rule_says_so(reported):
 
 def test_the_report_says_what_each_rule_found_and_what_only_it_did(reported):
     _, rows = reported
-    assert rows("FROM by_rule WHERE benchmark = 'b'") == [
+    assert rows("FROM by_detector WHERE benchmark = 'b'") == [
         ("b", "decon", 1, 1, 0, 0),
         ("b", "exact", 3, 2, 1, 0),
         ("b", "ngram_any", 2, 3, 0, 0),
     ]
-    query = "SELECT rule, status, n_documents, reason FROM items_by_rule WHERE benchmark = 'b' "
-    assert rows(f"{query} AND instance_index = 1 ORDER BY rule") == [
+    query = (
+        "SELECT detector, status, n_documents, reason FROM items_by_detector WHERE benchmark = 'b' "
+    )
+    assert rows(f"{query} AND instance_index = 1 ORDER BY detector") == [
         ("decon", "not indexable", 0, "too few tokens"),
         ("exact", "leaked", 1, None),
         ("ngram_any", "leaked", 1, None),
     ]
-    assert rows("SELECT DISTINCT n_leaked, n_documents FROM by_rule WHERE benchmark = 'b2'") == [
-        (0, 0)
-    ]
+    assert rows(
+        "SELECT DISTINCT n_leaked, n_documents FROM by_detector WHERE benchmark = 'b2'"
+    ) == [(0, 0)]
 
 
 def test_the_report_says_how_much_each_rule_can_see(reported):
     _, rows = reported
-    assert rows("FROM indexability_by_rule WHERE benchmark = 'b'") == [
+    assert rows("FROM indexability_by_detector WHERE benchmark = 'b'") == [
         ("b", "decon", 4, 1, 0.25, "too few tokens"),
         ("b", "exact", 4, 3, 0.75, "not telling"),
         ("b", "ngram_any", 4, 2, 0.5, "question too short"),
@@ -315,8 +323,8 @@ def test_the_report_says_how_much_each_rule_can_see(reported):
 
 def test_an_item_that_decon_cannot_see_is_no_longer_lost_when_another_rule_can(bench):
     items = [(words("q", 14), None, None)]
-    for rules, expected in ((("decon",), "not indexable"), (("decon", "exact"), "clean")):
-        bench.policy = Policy(tokenizer_str="words", detectors=rules)
+    for detectors, expected in ((("decon",), "not indexable"), (("decon", "exact"), "clean")):
+        bench.policy = Policy(tokenizer_str="words", detectors=detectors)
         versions = bench.prepare({"b": items, "b2": FILLER})
         pack = bench.pack({"a.jsonl": [words("other", 40)]})
         scan_packs(bench.store, [pack], versions, bench.policy)

@@ -44,7 +44,7 @@ def write_world(
     sources: Sequence[str] = ("shelf", "parlor", "web"),
     n_items: int = 40,
     share: float = 0.3,
-    rules: Sequence[str] = ("decon", "ratcliff"),
+    detectors: Sequence[str] = ("decon", "ratcliff"),
     run: Mapping[str, Any] | None = None,
     **tables: Sequence[Row],
 ) -> Path:
@@ -52,7 +52,7 @@ def write_world(
     random = Random(7)
     items = [*_items(random, benchmarks, n_items)]
     found = [item for item in items if item["is_indexed"] and random.random() < share]
-    pairs = [_pair(random, item, number, sources, rules) for number, item in enumerate(found)]
+    pairs = [_pair(random, item, number, sources, detectors) for number, item in enumerate(found)]
     matches = [match for pair in pairs for match in _matches(random, pair)]
     made = {
         "runs": [{**RUN, **(run or {})}],
@@ -62,9 +62,9 @@ def write_world(
         ],
         "items": items,
         "indexability": [
-            {**_place(item), "rule": rule, "is_visible": item["is_indexed"], "n_records": 1}
+            {**_place(item), "detector": detector, "is_visible": item["is_indexed"], "n_records": 1}
             for item in items
-            for rule in rules
+            for detector in detectors
         ],
         "shards": [*_shards(sources)],
         "unreadable": [
@@ -107,7 +107,7 @@ def _place(item: Row) -> Row:
 
 
 def _pair(
-    random: Random, item: Row, number: int, sources: Sequence[str], rules: Sequence[str]
+    random: Random, item: Row, number: int, sources: Sequence[str], detectors: Sequence[str]
 ) -> Row:
     score = round(random.uniform(0.6, 1.0), 4)
     answer = sentence(random, 5) if item["has_answer"] else None
@@ -124,7 +124,7 @@ def _pair(
         **_place(item),
         "pair": f"{number:016x}",
         "fingerprint": item["fingerprints"][0],
-        "rules": ", ".join(random.choice([rules, rules[:1]])),
+        "detectors": ", ".join(random.choice([detectors, detectors[:1]])),
         "score": score,
         "is_by_score": score >= 0.75,
         "is_contaminated": score >= 0.75,
@@ -153,11 +153,11 @@ def _matches(random: Random, pair: Row) -> Iterator[Row]:
     own = ("benchmark", "split", "instance_index", "fingerprint", "pair", "score", "source")
     own += ("shard_name", "doc_id", "question_overlap", "answer_overlap", "is_contaminated")
     own += ("is_question_only",)
-    for rule in pair["rules"].split(", "):
+    for detector in pair["detectors"].split(", "):
         for copy in range(pair["n_documents"]):
             yield {
                 **{name: pair[name] for name in own},
-                "detector": rule,
+                "detector": detector,
                 "row": pair["row"] // 2 + 1000 * copy,
                 "pack": "p-0",
                 "is_by_score": pair["is_by_score"],

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from decon_core.report.database import write_database
-from decon_core.report.rows import table_of
-from decon_core.report.tables import TABLES
+from decon_core.report.tables import TABLES, table_of
 
 
 def write_report(path: Path, **tables: Sequence[Mapping[str, Any]]) -> Path:

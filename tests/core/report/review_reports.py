@@ -23,7 +23,7 @@ def pair(number, **values):
         "config": None,
         "split": "test",
         "instance_index": number,
-        "rules": "decon",
+        "detectors": "decon",
         "score": score,
         "is_by_score": score >= 0.8,
         "is_contaminated": score >= 0.8,
@@ -56,8 +56,8 @@ _OF_BOTH = ("instance_index", "score", "is_by_score", "verdict", "is_contaminate
 def call(of_pair, **values):
     """A call whose best match is a pair, in the document that it is shown in."""
     named = {name: of_pair[name] for name in (*_OF_CALL, *_OF_BOTH)}
-    rules = of_pair["rules"].split(", ")
-    return {**named, "rules": rules, "rules_by_score": rules, **values}
+    detectors = of_pair["detectors"].split(", ")
+    return {**named, "detectors": detectors, "detectors_by_score": detectors, **values}
 
 
 def write_report(path, pairs, calls=None, *, policy=None):

@@ -178,7 +178,7 @@ def test_every_document_of_a_pair_is_in_the_page(report, page):
 
 
 def test_of_a_pair_in_very_many_documents_the_page_has_the_first(tmp_path):
-    found = {"pair": "p", "rules": "decon", "score": 0.9, "is_contaminated": True}
+    found = {"pair": "p", "detectors": "decon", "score": 0.9, "is_contaminated": True}
     place = {"pair": "p", "detector": "decon", "benchmark": "b", "source": "web"}
     place |= {"shard_name": "s.jsonl", "score": 0.9, "is_contaminated": True}
     n = MOST_PLACES_OF_PAIR + 50
@@ -242,7 +242,8 @@ def test_doubt_is_the_way_to_the_nearest_threshold_of_the_rules_that_found_it(tm
     found = [("decon", 0.9, 0.1), ("decon, ratcliff", 0.6, 0.1), ("ngram_any", 0.75, 0.25)]
     found.append(("unheard of", 0.5, None))
     rows = [
-        {"pair": str(at), "rules": own, "score": score} for at, (own, score, _) in enumerate(found)
+        {"pair": str(at), "detectors": own, "score": score}
+        for at, (own, score, _) in enumerate(found)
     ]
     runs = [{**RUN, "thresholds": thresholds}]
     facts = gather(write_report(tmp_path / "r.duckdb", runs=runs, pairs=rows))
@@ -267,11 +268,13 @@ def test_thresholds_of_single_benchmarks_are_on_the_page(tmp_path):
             {**found, "benchmark": name, "instance_index": 0, "row": 1, "score": 0.7}
             for name in names
         ],
-        pairs=[{"pair": name, "benchmark": name, "rules": "decon", "score": 0.7} for name in names],
+        pairs=[
+            {"pair": name, "benchmark": name, "detectors": "decon", "score": 0.7} for name in names
+        ],
     )
     facts = gather(report)
     assert "Detectors and thresholds: decon 0.8 (gsm8k: 0.62)." in sections.scope(facts)
-    (every, gsm8k, quiz) = sections.score_histograms(facts).choices
+    (every, gsm8k, quiz) = sections.section("scores", facts).choices
     lines = [one.charts[0].layout["shapes"][0]["x0"] for one in (every, gsm8k, quiz)]
     assert lines == [0.8, 0.62, 0.8]
     assert pairs.columns(facts)["own_thresholds"] == {"decon": {"gsm8k": 0.62}}
@@ -308,7 +311,7 @@ def test_without_snippets_no_text_of_the_corpus_is_in_the_file(tmp_path):
         "pairs": [
             {
                 "pair": "p",
-                "rules": "decon",
+                "detectors": "decon",
                 "score": 0.9,
                 "is_contaminated": True,
                 "question": "asked",
@@ -345,7 +348,7 @@ def test_what_people_said_is_shown_with_who_and_when(tmp_path):
     report = write_report(
         tmp_path / "r.duckdb",
         runs=[RUN],
-        pairs=[{"pair": "p", "rules": "decon", "score": 0.9}],
+        pairs=[{"pair": "p", "detectors": "decon", "score": 0.9}],
         verdicts=[said],
     )
     write_page(report, tmp_path / "r.html")
@@ -371,11 +374,15 @@ def with_colours(value):
         {"benchmarks": ["only"]},
         {"benchmarks": [f"bench_{n}" for n in range(40)], "n_items": 8},
         {"share": 0.0},
-        {"rules": ["decon"]},
+        {"detectors": ["decon"]},
         {"sources": [f"source {n}" for n in range(20)]},
-        {"benchmarks": [HOSTILE], "sources": [HOSTILE, "<b>bold</b>"], "rules": ["<i>", "decon"]},
+        {
+            "benchmarks": [HOSTILE],
+            "sources": [HOSTILE, "<b>bold</b>"],
+            "detectors": ["<i>", "decon"],
+        },
     ],
-    ids=["some", "one", "forty", "none found", "one rule", "many sources", "hostile"],
+    ids=["some", "one", "forty", "none found", "one detector", "many sources", "hostile"],
 )
 def test_every_figure_is_one_that_plotly_takes_and_obeys_no_name(tmp_path, world):
     write_page(write_world(tmp_path / "r.duckdb", **world), tmp_path / "r.html")

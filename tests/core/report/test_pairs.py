@@ -178,7 +178,7 @@ def test_what_people_said_stands_in_the_report(scanned):
 def test_what_makes_a_leak_speaks_for_it_and_still_does_when_it_was_cleared(
     tmp_path, cleared, expected
 ):
-    """Another rule scores higher, by which it is no leak; somebody said something of that, too."""
+    """Another detector scores higher but below its threshold; that match has a verdict, too."""
     item = {"benchmark": "b", "split": "test", "source": "web", "shard_name": "s", "row": 1}
     by_score = {
         "pair": "a", "score": 0.86, "is_by_score": True,

@@ -98,7 +98,7 @@ def test_a_summary_counts_items_and_documents(report):
         "low": 0,
         "high": 0,
     }
-    assert quiz["rules"] == [{"rule": "decon", "n_leaked": 2}]
+    assert quiz["detectors"] == [{"detector": "decon", "n_leaked": 2}]
     assert quiz["not_indexable"] == [{"reason": "too short", "n_items": 2}]
 
 
@@ -342,8 +342,8 @@ def test_thresholds_of_single_benchmarks_are_in_summary_and_card(report):
         {"benchmark": "mmlu", "n_items": 0},
     ]
     path = report(benchmarks=benchmarks)
-    rules = [{"rule": "decon", "threshold": 0.85, "of_benchmarks": {"gsm8k": 0.62}}]
-    assert summary_of(path)["rules"] == rules
+    detectors = [{"detector": "decon", "threshold": 0.85, "of_benchmarks": {"gsm8k": 0.62}}]
+    assert summary_of(path)["detectors"] == detectors
     assert "| 0.85; `gsm8k`: 0.62 |" in card_of(path)
 
 

@@ -51,8 +51,8 @@ def test_the_most_doubtful_come_first_by_the_threshold_of_the_rule_that_found_th
         pair(1, score=0.79),
         pair(2, score=0.82),
         pair(3, score=0.82, n_documents=5),
-        pair(4, score=0.505, rules="ratcliff"),
-        pair(5, score=0.81, rules="decon, ratcliff"),
+        pair(4, score=0.505, detectors="ratcliff"),
+        pair(5, score=0.81, detectors="decon, ratcliff"),
     ]
     with report(*rows, policy=policy) as opened:
         assert opened.policy() == policy
@@ -66,7 +66,7 @@ def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_
     rows = [
         pair(0),
         pair(1, benchmark="exam"),
-        pair(2, rules="exact, ratcliff"),
+        pair(2, detectors="exact, ratcliff"),
         pair(3, source="books"),
     ]
     calls = [*map(call, rows), call(rows[0], source="books", row=77)]
@@ -77,11 +77,11 @@ def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_
 
         assert chosen() == [0, 1, 2, 3]
         assert chosen(benchmarks=("exam",)) == [1]
-        assert chosen(rules=("ratcliff",)) == [2]
-        assert chosen(rules=("exact", "decon"), benchmarks=("quiz",)) == [0, 2, 3]
+        assert chosen(detectors=("ratcliff",)) == [2]
+        assert chosen(detectors=("exact", "decon"), benchmarks=("quiz",)) == [0, 2, 3]
         assert chosen(sources=("books",)) == [0, 3]
         assert [
-            one.row for one in opened.calls(PairFilter(sources=("books",), rules=("decon",)))
+            one.row for one in opened.calls(PairFilter(sources=("books",), detectors=("decon",)))
         ] == [
             3,
             77,

@@ -20,42 +20,24 @@ _FULL_WIDTH = {point: point + 0xFEE0 for point in range(ord("!"), ord("~") + 1)}
 _ENTITIES = ("&#{};", "&#x{:x};", "&shy;&#{};")
 
 
-def _of_words(change: Callable[[Random, str, int], str]) -> Callable[[Material], str | None]:
-    """Return an edit of one word in five, at least one; `change` gets a position in the word."""
+def _of_words(change: Callable[[Random, str], str]) -> Callable[[Material], str | None]:
+    """Return an edit of one word in five, at least one.
+
+    `change` gets the rest of a word from a random position on.
+    """
 
     def apply(m: Material) -> str | None:
         text = as_text(m.item)
         spans = [(start, stop) for start, stop in plain_words(text) if stop - start > 1]
         chosen = m.rng.sample(spans, -(-len(spans) // _TOUCHED))
-        changes = [
-            (span, change(m.rng, text[slice(*span)], m.rng.randrange(1, span[1] - span[0])))
-            for span in sorted(chosen)
-        ]
+        changes = []
+        for start, stop in sorted(chosen):
+            at = m.rng.randrange(start + 1, stop)
+            changes.append(((at, stop), change(m.rng, text[at:stop])))
         changed = spliced(text, changes)
         return changed if changed != text else None
 
     return apply
-
-
-def _zero_width(rng: Random, word: str, at: int) -> str:
-    return word[:at] + rng.choice(_ZERO_WIDTH) + word[at:]
-
-
-def _soft_hyphen(_: Random, word: str, at: int) -> str:
-    return f"{word[:at]}\u00ad{word[at:]}"
-
-
-def _look_alikes(_: Random, word: str, at: int) -> str:
-    """Replace letters by Cyrillic look-alikes in the second part of a word."""
-    return word[:at] + word[at:].translate(_SAME_LOOK)
-
-
-def _tag(rng: Random, word: str, at: int) -> str:
-    return word[:at] + rng.choice(_TAGS).format(word[at:])
-
-
-def _entity(rng: Random, word: str, at: int) -> str:
-    return word[:at] + rng.choice(_ENTITIES).format(ord(word[at])) + word[at + 1 :]
 
 
 def _ligatures(text: str) -> str:
@@ -64,25 +46,17 @@ def _ligatures(text: str) -> str:
     return text
 
 
-EDITS = tuple(
-    Edit("obfuscated", grade, meaning, apply)
-    for grade, meaning, apply in (
-        ("zero width", "a zero-width character in one word in five", _of_words(_zero_width)),
-        ("soft hyphens", "one in one word in five", _of_words(_soft_hyphen)),
-        (
-            "full width",
-            "all letters and signs in full width",
-            of_text(lambda text: text.translate(_FULL_WIDTH)),
-        ),
-        ("ligatures", "ligatures for ff, fi, fl, ffi, ffl", of_text(_ligatures)),
-        (
-            "other spaces",
-            "all spaces non-breaking",
-            of_text(lambda text: text.replace(" ", "\u00a0")),
-        ),
-        ("look-alikes", "Cyrillic letters in one word in five", _of_words(_look_alikes)),
-        ("tags in words", "HTML tags and comments in one word in five", _of_words(_tag)),
-        ("entities in words", "HTML entities in one word in five", _of_words(_entity)),
-        ("URL-encoded", "the whole text", of_text(lambda text: quote(text, safe=""))),
-    )
-)
+_CHANGES = {
+    "zero width": _of_words(lambda rng, rest: rng.choice(_ZERO_WIDTH) + rest),
+    "soft hyphens": _of_words(lambda _, rest: f"\u00ad{rest}"),
+    "full width": of_text(lambda text: text.translate(_FULL_WIDTH)),
+    "ligatures": of_text(_ligatures),
+    "other spaces": of_text(lambda text: text.replace(" ", "\u00a0")),
+    "look-alikes": _of_words(lambda _, rest: rest.translate(_SAME_LOOK)),
+    "tags in words": _of_words(lambda rng, rest: rng.choice(_TAGS).format(rest)),
+    "entities in words": _of_words(
+        lambda rng, rest: rng.choice(_ENTITIES).format(ord(rest[0])) + rest[1:]
+    ),
+    "URL-encoded": of_text(lambda text: quote(text, safe="")),
+}
+EDITS = tuple(Edit("obfuscated", grade, apply) for grade, apply in _CHANGES.items())

@@ -7,24 +7,10 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
 
-from decon_core.quality.scorecard.edits.edit import Edit, Material, graded
+from decon_core.quality.scorecard import pieces
+from decon_core.quality.scorecard.edits.edit import DATA, Edit, Material, graded
 from decon_core.quality.scorecard.items import Choice, Item, as_text, body, ending, together
 from decon_core.quality.scorecard.lexicon import Lexicon, is_name_like
-from decon_core.quality.scorecard.pieces import (
-    NUMBER_WORDS,
-    Span,
-    begins_sentence,
-    formulas,
-    numbers,
-    outside,
-    owners,
-    plain_words,
-    sentences,
-    spliced,
-    word_spans,
-)
-
-# Choices ------------------------------------------------------------------------------------------
 
 _LABELS = {"1. 2. 3.": "{}. ", "bullets": "• "}
 
@@ -37,21 +23,16 @@ def choices_shuffled(m: Material) -> str | None:
     order = list(range(len(texts)))
     while [texts[at] for at in order] == texts:
         m.rng.shuffle(order)
-    choices = tuple(
-        Choice(choice.label, texts[at]) for choice, at in zip(item.choices, order, strict=True)
-    )
+    pairs = zip(item.choices, order, strict=True)
+    choices = tuple(Choice(choice.label, texts[at]) for choice, at in pairs)
     correct = None if item.correct is None else order.index(item.correct)
     return as_text(replace(item, choices=choices, correct=correct))
 
 
 def choices_relabelled(label: str, m: Material) -> str | None:
-    choices = tuple(
-        Choice(label.format(number), choice.text) for number, choice in enumerate(m.item.choices, 1)
-    )
+    numbered = enumerate(m.item.choices, 1)
+    choices = tuple(Choice(label.format(number), choice.text) for number, choice in numbered)
     return None if choices == m.item.choices else as_text(replace(m.item, choices=choices))
-
-
-# Numbers and names --------------------------------------------------------------------------------
 
 
 def everywhere(item: Item, change: Callable[[str], str]) -> Item:
@@ -67,7 +48,7 @@ def everywhere(item: Item, change: Callable[[str], str]) -> Item:
 
 def numbers_changed(has_all: bool, m: Material) -> str | None:
     """Replace one or all numbers of the question, consistently within the item."""
-    found = [m.item.question[slice(*span)] for span in numbers(m.item.question)]
+    found = [m.item.question[slice(*span)] for span in pieces.numbers(m.item.question)]
     if not found:
         return None
     chosen = None if has_all else m.rng.choice(found)
@@ -75,20 +56,20 @@ def numbers_changed(has_all: bool, m: Material) -> str | None:
 
     def change(text: str) -> str:
         changes = []
-        for span in numbers(text):
+        for span in pieces.numbers(text):
             old = text[slice(*span)]
             if chosen in (None, old):
                 new.setdefault(old, another_number(old, m.rng))
                 changes.append((span, new[old]))
-        return spliced(text, changes)
+        return pieces.spliced(text, changes)
 
     return as_text(everywhere(m.item, change))
 
 
 def another_number(old: str, rng: Random) -> str:
     """Return another number of equal length, with the same points and commas."""
-    if old.lower() in NUMBER_WORDS:
-        word = rng.choice([word for word in NUMBER_WORDS if word != old.lower()])
+    if old.lower() in pieces.NUMBER_WORDS:
+        word = rng.choice([word for word in pieces.NUMBER_WORDS if word != old.lower()])
         return word.capitalize() if old[0].isupper() else word
     while True:
         new = "".join(str(rng.randrange(10)) if sign.isdigit() else sign for sign in old)
@@ -101,56 +82,51 @@ def names_substituted(m: Material) -> str | None:
     new: dict[str, str] = {}
     for span in name_spans(m.item.question, m.lexicon):
         name = m.item.question[slice(*span)]
-        new.setdefault(name, _unused_name(name, new, m))
+        for _ in range(20):  # the same name for two people would change the text
+            other = m.lexicon.another_name(name, m.rng)
+            if other not in new.values():
+                break
+        new.setdefault(name, other)
     if not new:
         return None
 
     def change(text: str) -> str:
-        found = [(span, new.get(text[slice(*span)])) for span in owners(text, word_spans(text))]
-        return spliced(text, [(span, name) for span, name in found if name])
+        found = [
+            (span, new.get(text[slice(*span)]))
+            for span in pieces.owners(text, pieces.word_spans(text))
+        ]
+        return pieces.spliced(text, [(span, name) for span, name in found if name])
 
     return as_text(everywhere(m.item, change))
 
 
-def _unused_name(name: str, used: dict[str, str], m: Material) -> str:
-    for _ in range(20):  # the same name for two people would change the text
-        found = m.lexicon.another_name(name, m.rng)
-        if found not in used.values():
-            break
-    return found
-
-
-def name_spans(text: str, lexicon: Lexicon) -> list[Span]:
+def name_spans(text: str, lexicon: Lexicon) -> list[pieces.Span]:
     """Return the capitalised words inside sentences, and known names anywhere."""
     return [
         (start, stop)
-        for start, stop in owners(text, plain_words(text))
+        for start, stop in pieces.owners(text, pieces.plain_words(text))
         if text[start:stop] in lexicon.all_names
         or (
             is_name_like(text[start:stop])
-            and not begins_sentence(text, start)
+            and not pieces.begins_sentence(text, start)
             and text[start:stop].casefold() not in lexicon.template
         )
     ]
 
 
-# Order --------------------------------------------------------------------------------------------
-
-
 def clues_shuffled(m: Material) -> str | None:
     """Shuffle the sentences of the passage, and of the question except its last one."""
-    question = sentences(m.item.question)
+    question = pieces.sentences(m.item.question)
     clues = _shuffled(question[:-1], m.rng)
-    passage = _shuffled(sentences(m.item.passage or ""), m.rng)
+    passage = _shuffled(pieces.sentences(m.item.passage or ""), m.rng)
     if clues is None and passage is None:
         return None
-    return as_text(
-        replace(
-            m.item,
-            question=" ".join([*clues, question[-1]]) if clues else m.item.question,
-            passage=" ".join(passage) if passage else m.item.passage,
-        )
-    )
+    changed = m.item
+    if clues:
+        changed = replace(changed, question=" ".join([*clues, question[-1]]))
+    if passage:
+        changed = replace(changed, passage=" ".join(passage))
+    return as_text(changed)
 
 
 def _shuffled(ordered: Sequence[str], rng: Random) -> list[str] | None:
@@ -165,41 +141,19 @@ def _shuffled(ordered: Sequence[str], rng: Random) -> list[str] | None:
 def interleaved(m: Material) -> str | None:
     if m.partner is None:
         return None
-    both = [sentences(body(item)) for item in (m.item, m.partner)]
+    both = [pieces.sentences(body(item)) for item in (m.item, m.partner)]
     if min(map(len, both)) < 2:
         return None
     mixed = chain.from_iterable(zip_longest(*both, fillvalue=""))
     return together([" ".join(filter(None, mixed)), ending(m.item), ending(m.partner)])
 
 
-# Another language ---------------------------------------------------------------------------------
-
-_Phrases = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-
-# Phrases before the first formula, between two formulas, and after the last one.
-_INSTRUCTIONS: dict[str, _Phrases] = {
-    "Urdu": (
-        ("درج ذیل سوال کو غور سے پڑھیں اور حل کریں۔ فرض کریں کہ", "مان لیجیے کہ", "اگر"),
-        ("اور یہ بھی معلوم ہے کہ", "جہاں", "تو اس صورت میں"),
-        ("کی قیمت معلوم کریں۔", "ہو تو جواب مرحلہ وار لکھیں۔", "کو حل کریں۔"),
-    ),
-    "Chinese": (
-        ("请仔细阅读下面的题目并作答。设", "已知", "如果"),
-        ("，并且", "，其中", "，又因为"),
-        ("，求它的值。", "，请写出解题步骤。", "，请计算结果。"),
-    ),
-    "Spanish": (
-        ("Lee con atención el siguiente problema y resuélvelo. Sea", "Se sabe que", "Si"),
-        ("y además", "donde", "de modo que"),
-        ("Halla su valor.", "Escribe la solución paso a paso.", "Calcula el resultado."),
-    ),
-}
 # An item is not recognizable by "8 * 7" alone.
 _LEAST_FORMULA = 16  # characters
 _FORMULA_SHARE = 0.25
 
 
-def instruction_translated(phrases: _Phrases, m: Material) -> str | None:
+def instruction_translated(phrases: Sequence[Sequence[str]], m: Material) -> str | None:
     """Replace the words of the question by fixed phrases of another language, not a translation.
 
     Formulas keep their order; choices and answers that are formulas or numbers are kept. Passages,
@@ -207,64 +161,27 @@ def instruction_translated(phrases: _Phrases, m: Material) -> str | None:
     """
     first, inner, last = phrases
     text = m.item.question
-    spans = formulas(text)
+    spans = pieces.formulas(text)
     n_formula = sum(stop - start for start, stop in spans)
     is_enough = n_formula >= max(_LEAST_FORMULA, _FORMULA_SHARE * len(text))
-    if not is_enough or not outside(plain_words(text), spans):
+    if not is_enough or not pieces.outside(pieces.plain_words(text), spans):
         return None
     chosen = [m.rng.choice(first), *(m.rng.choice(inner) for _ in spans[1:]), m.rng.choice(last)]
     kept = [text[slice(*span)] for span in spans]
     mixed = " ".join(filter(None, chain.from_iterable(zip_longest(chosen, kept, fillvalue=""))))
     item = replace(m.item, question=mixed, passage=None)
-    if any(map(_has_words, [item.answer or "", *(choice.text for choice in item.choices)])):
+    answers = [item.answer or "", *(choice.text for choice in item.choices)]
+    if any(stop - start > 2 for text in answers for start, stop in pieces.plain_words(text)):
         return item.question
     return as_text(replace(item, correct=None))  # "Answer:" is English
 
 
-def _has_words(text: str) -> bool:
-    return any(stop - start > 2 for start, stop in plain_words(text))
-
-
-_NUMBERS = "numbers changed"
-
 EDITS = (
-    Edit(
-        "choices shuffled",
-        "",
-        "choices in another order; labels in the same order",
-        choices_shuffled,
-    ),
-    *graded("choices relabelled", "other labels before the choices", choices_relabelled, _LABELS),
-    *graded(
-        _NUMBERS,
-        "one number of the question replaced everywhere in the item",
-        numbers_changed,
-        {"one": False},
-    ),
-    *graded(
-        _NUMBERS,
-        "all numbers replaced, in digits or English words",
-        numbers_changed,
-        {"all": True},
-    ),
-    Edit(
-        "clues shuffled",
-        "",
-        "sentences of the passage, and of the question except its last, in another order",
-        clues_shuffled,
-    ),
-    Edit("names substituted", "", "the names of the question replaced", names_substituted),
-    *graded(
-        "instruction translated",
-        "words between formulas replaced by fixed phrases of another language",
-        instruction_translated,
-        _INSTRUCTIONS,
-    ),
-    Edit(
-        "two interleaved",
-        "",
-        "two items of the benchmark, sentence by sentence, then both answers",
-        interleaved,
-        has_partner=True,
-    ),
+    Edit("choices shuffled", "", choices_shuffled),
+    *graded("choices relabelled", choices_relabelled, _LABELS),
+    *graded("numbers changed", numbers_changed, {"one": False, "all": True}),
+    Edit("clues shuffled", "", clues_shuffled),
+    Edit("names substituted", "", names_substituted),
+    *graded("instruction translated", instruction_translated, DATA["instructions"]),
+    Edit("two interleaved", "", interleaved, has_partner=True),
 )

@@ -8,14 +8,20 @@ fell into a long passage would leave it unchanged.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from decon_core.quality.scorecard.items import Item, as_text
 from decon_core.quality.scorecard.lexicon import Lexicon
+
+DATA: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("edits.toml").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,6 @@ class Edit:
 
     group: str  # shared by related edits
     grade: str
-    meaning: str
     apply: Callable[[Material], Written | None]
     has_partner: bool = False
     is_of_held_out: bool = False  # made of an item that is not in the index
@@ -54,15 +59,17 @@ class Edit:
     def name(self) -> str:
         return f"{self.group}: {self.grade}" if self.grade else self.group
 
+    @property
+    def meaning(self) -> str:
+        meanings: Mapping[str, str] = DATA["meanings"]
+        return meanings.get(self.name) or meanings[self.group]
+
 
 def graded(
-    group: str,
-    meaning: str,
-    apply: Callable[[Any, Material], Written | None],
-    grades: Mapping[str, Any],
+    group: str, apply: Callable[[Any, Material], Written | None], grades: Mapping[str, Any]
 ) -> Iterable[Edit]:
     """Return an edit for each grade. `apply` gets the value of the grade."""
-    return [Edit(group, grade, meaning, partial(apply, value)) for grade, value in grades.items()]
+    return [Edit(group, grade, partial(apply, value)) for grade, value in grades.items()]
 
 
 def of_text(change: Callable[[str], str]) -> Callable[[Material], str | None]:

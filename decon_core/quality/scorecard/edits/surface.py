@@ -71,12 +71,12 @@ def _hyphenated_lines(lines: list[str]) -> list[str]:
 _CASE, _WRAP = "case and punctuation", "lines"
 
 EDITS = (
-    Edit("verbatim", "", "passage, question, choices and answer unchanged", verbatim),
-    Edit(_CASE, "lower case", "all in lower case", of_text(str.lower)),
-    Edit(_CASE, "upper case", "all in capitals", of_text(str.upper)),
-    Edit(_CASE, "no punctuation", "removed, except within numbers", of_text(without_punctuation)),
-    Edit(_CASE, "typeset", "curly quotes, dashes, ligatures, other spaces", of_text(typeset)),
-    Edit(_WRAP, "72 columns", "wrapped at 72 columns", of_text(partial(wrapped, 72))),
-    Edit(_WRAP, "40 columns", "wrapped at 40 columns", of_text(partial(wrapped, 40))),
-    Edit(_WRAP, "hyphens", "wrapped at 60 columns, long words hyphenated", of_text(hyphenated)),
+    Edit("verbatim", "", verbatim),
+    Edit(_CASE, "lower case", of_text(str.lower)),
+    Edit(_CASE, "upper case", of_text(str.upper)),
+    Edit(_CASE, "no punctuation", of_text(without_punctuation)),
+    Edit(_CASE, "typeset", of_text(typeset)),
+    Edit(_WRAP, "72 columns", of_text(partial(wrapped, 72))),
+    Edit(_WRAP, "40 columns", of_text(partial(wrapped, 40))),
+    Edit(_WRAP, "hyphens", of_text(hyphenated)),
 )

@@ -34,14 +34,7 @@ def split_in_the_question(m: Material) -> tuple[Turn, ...] | None:
     return (*turns, Turn("assistant", answer)) if answer else tuple(turns)
 
 
-_TURNS = "chat turns"
-
 EDITS = (
-    Edit(_TURNS, "at the answer", "asked in one turn, answered in the next", asked_and_answered),
-    Edit(
-        _TURNS,
-        "in the question",
-        "half the question in one turn, half in a later one",
-        split_in_the_question,
-    ),
+    Edit("chat turns", "at the answer", asked_and_answered),
+    Edit("chat turns", "in the question", split_in_the_question),
 )

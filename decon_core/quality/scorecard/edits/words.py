@@ -89,35 +89,10 @@ def answer_apart(n_words: int, m: Material) -> str | None:
 
 
 EDITS = (
-    *graded(
-        "words replaced",
-        "this share of words of question and passage replaced by equally frequent ones",
-        words_replaced,
-        _RATES,
-    ),
-    *graded(
-        "words deleted",
-        "this share of words of question and passage deleted",
-        words_deleted,
-        _RATES,
-    ),
-    *graded(
-        "words inserted",
-        "this share of words inserted into question and passage",
-        words_inserted,
-        _RATES,
-    ),
-    *graded(
-        "truncated",
-        "the beginning of the question, after its passage; no choices, no answer",
-        truncated,
-        _KEPT,
-    ),
-    Edit("question only", "", "passage and question; no choices, no answer", question_only),
-    *graded(
-        "answer apart",
-        "this much generated text between the question and choices or answer",
-        answer_apart,
-        _N_WORDS,
-    ),
+    *graded("words replaced", words_replaced, _RATES),
+    *graded("words deleted", words_deleted, _RATES),
+    *graded("words inserted", words_inserted, _RATES),
+    *graded("truncated", truncated, _KEPT),
+    Edit("question only", "", question_only),
+    *graded("answer apart", answer_apart, _N_WORDS),
 )

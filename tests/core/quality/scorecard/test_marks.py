@@ -38,11 +38,11 @@ def truth_of(*rows):
 
 
 def calls_of(*rows):
-    """(rule, document, item, score); from 0.5 on it is a leak, at 0.3 question-only."""
+    """(detector, document, item, score); from 0.5 on it is a leak, at 0.3 question-only."""
     return pl.DataFrame(
         [
-            (rule, "s", row, "quiz", "test", item, score, score >= 0.5, score == 0.3)
-            for rule, row, item, score in rows
+            (detector, "s", row, "quiz", "test", item, score, score >= 0.5, score == 0.3)
+            for detector, row, item, score in rows
         ],
         schema=CALLS,
         orient="row",
@@ -87,12 +87,14 @@ def test_question_only_is_counted_apart_and_never_where_there_is_a_leak():
     assert [a[name] for name in names] == [1, 1, 1]
     assert [b[name] for name in names] == [0, 0, 0]
     assert (a["n_found"], a["n_false_alarms"], a["n_background_flagged"]) == (1, 0, 1)
-    assert found.recall.filter(rule="a", transformation="verbatim")["n_question_only"][0] == 1
-    assert found.negatives.filter(rule="a")["n_question_only"].to_list() == [1]
+    assert found.recall.filter(detector="a", transformation="verbatim")["n_question_only"][0] == 1
+    assert found.negatives.filter(detector="a")["n_question_only"].to_list() == [1]
 
 
 def test_recall_is_counted_by_rule_and_transformation(marked):
-    rows = marked.recall.select("rule", "transformation", "grade", "n", "n_found", "recall").rows()
+    rows = marked.recall.select(
+        "detector", "transformation", "grade", "n", "n_found", "recall"
+    ).rows()
     assert rows == [
         ("a", "verbatim", "", 2, 2, 1.0),
         ("b", "verbatim", "", 2, 1, 0.5),
@@ -102,7 +104,7 @@ def test_recall_is_counted_by_rule_and_transformation(marked):
 
 
 def test_any_item_flagged_in_a_hard_negative_is_a_false_alarm(marked):
-    rows = marked.negatives.select("rule", "negative", "n", "n_flagged").rows()
+    rows = marked.negatives.select("detector", "negative", "n", "n_flagged").rows()
     assert rows == [("a", "passage alone", 2, 1), ("b", "passage alone", 2, 0)]
 
 
@@ -114,9 +116,9 @@ def test_totals_are_those_of_the_tables(marked):
 
 
 def test_a_curve_has_a_point_for_each_score(marked):
-    points = marked.curves.filter(rule="a").select("score", "n_found", "n_false_alarms").rows()
+    points = marked.curves.filter(detector="a").select("score", "n_found", "n_false_alarms").rows()
     assert points == [(0.9, 1, 0), (0.8, 2, 0), (0.7, 2, 1), (0.6, 3, 1), (0.4, 3, 2)]
-    assert marked.curves.filter(rule="a")["recall"].to_list() == [0.25, 0.5, 0.5, 0.75, 0.75]
+    assert marked.curves.filter(detector="a")["recall"].to_list() == [0.25, 0.5, 0.5, 0.75, 0.75]
     precision = 0.25 * 1 + 0.25 * 1 + 0.25 * 0.75
     assert marked.totals["average_precision"][0] == pytest.approx(precision)
 
@@ -146,7 +148,7 @@ def test_a_rule_that_saw_nothing_is_in_every_table(marked):
 
 def test_tables_have_their_declared_columns(marked):
     for name in ("recall", "negatives", "totals", "curves", "agreement", "found"):
-        schema = getattr(marks, name.upper())
+        schema = marks.SCHEMAS[name]
         assert getattr(marked, name).schema == schema
         empty = mark(TRUTH_ROWS.clear(), CALL_ROWS.clear(), thresholds=THRESHOLDS)
         assert getattr(empty, name).schema == schema

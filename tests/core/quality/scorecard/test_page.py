@@ -29,9 +29,9 @@ def marked(planned, tmp_path_factory):
     truth = read_truth(out)
     for row in truth.iter_rows(named=True):
         place = [row[name] for name in ("shard", "row", "benchmark", "split", "instance_index")]
-        for rule, threshold in THRESHOLDS.items():
+        for detector, threshold in THRESHOLDS.items():
             score = rng.random()
-            rows.append((rule, *place, score, score >= threshold, False))
+            rows.append((detector, *place, score, score >= threshold, False))
     calls = pl.DataFrame(rows, schema=CALLS, orient="row")
     return mark(truth, calls, thresholds=THRESHOLDS, n_background=5)
 

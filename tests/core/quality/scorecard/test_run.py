@@ -26,17 +26,17 @@ def run(tables, hosts, out, **settings):
 def test_a_leak_that_a_host_brings_is_no_false_alarm_of_a_planting(tables, items, tmp_path):
     leak = as_text(next(item for item in items if item.answer and len(item.question) > 200))
     card = run(tables, [f"once upon a time\n\n{leak}\n\nthe end"] * 300, tmp_path / "card")
-    totals = card.marks.totals.filter(rule="decon").row(0, named=True)
+    totals = card.marks.totals.filter(detector="decon").row(0, named=True)
     assert totals["n_background_flagged"] == 5
     assert totals["n_false_alarms"] == 0
 
 
 def test_any_hit_is_scored_by_its_length(tables, tmp_path):
     card = run(tables, [], tmp_path / "card")
-    scores = card.marks.curves.filter(rule="ngram_any")["score"]
+    scores = card.marks.curves.filter(detector="ngram_any")["score"]
     assert scores.n_unique() > 10
     assert scores.max() > POLICY.ngram_any_size
-    calls = pl.read_parquet(tmp_path / "card" / "calls.parquet").filter(rule="ngram_any")
+    calls = pl.read_parquet(tmp_path / "card" / "calls.parquet").filter(detector="ngram_any")
     is_long = calls["score"] >= POLICY.ngram_any_size
     assert (calls["is_contaminated"] == is_long).all()
 

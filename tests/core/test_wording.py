@@ -1,4 +1,4 @@
-"""Templates escape what is not ours, refuse unknown names, and are not loaded for nothing."""
+"""Counts agree with their nouns; templates escape foreign text and refuse unknown names."""
 
 import subprocess
 import sys
@@ -6,14 +6,15 @@ import sys
 import jinja2
 import pytest
 
-from decon_core.wording import templates
+from decon_core import wording
+from decon_core.wording import counted, have, hold, size
 
 HOSTILE = "a|b`<img src=x>[x](y)&\n# T {{ 7 * 7 }}"
 
 
 def rendered(template, name="page.md.j2", **values):
     """The text as a template of this name, filled."""
-    environment = templates._environment().overlay(loader=jinja2.DictLoader({name: template}))
+    environment = wording._environment().overlay(loader=jinja2.DictLoader({name: template}))
     return environment.get_template(name).render(values)
 
 
@@ -52,3 +53,30 @@ def test_the_command_line_and_the_code_location_do_without_templates():
         "sys.exit('jinja2' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(0, "0 shards"), (1, "1 shard"), (2, "2 shards"), (1200, "1,200 shards")]
+)
+def test_the_noun_agrees_with_its_number(n, text):
+    assert counted(n, "shard") == text
+
+
+def test_the_verb_agrees_with_its_number():
+    assert [hold(0), hold(1), hold(2)] == ["hold", "holds", "hold"]
+    assert [have(0), have(1), have(2)] == ["have", "has", "have"]
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1_000, "1.0 kB"),
+        (2_500_000, "2.5 MB"),
+        (10**12, "1.0 TB"),
+    ],
+)
+def test_a_size_has_the_largest_unit_that_fits(n_bytes, text):
+    assert size(n_bytes) == text

@@ -1,11 +1,10 @@
-"""A scan writes for each of the four rules what the oracle says of every document and record.
+"""A scan writes for each of the four detectors what the oracle says of every document and record.
 
-The rules are `reference_rules`; what is said here once more, in the plainest words, is which texts
-of a record are looked for, which comparisons are opened, what a floor keeps and where it stands.
+The oracle is `reference_detectors`. Written here a second time, as plainly as possible: which
+texts of a record are searched, which comparisons are opened, which matches the score floor keeps.
 """
 
 import math
-import os
 import random
 import re
 import tempfile
@@ -51,7 +50,7 @@ from tests.oracle.decon import (
     unique,
     why_dropped,
 )
-from tests.oracle.rules import (
+from tests.oracle.other_detectors import (
     Alignment,
     continuations,
     forms,
@@ -62,10 +61,11 @@ from tests.oracle.rules import (
     shared_grams,
 )
 from tests.oracle.text import normalized
+from tests.uncompiled import fewer
 
 SLOW = settings(
     derandomize=True,
-    max_examples=6 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 40,
+    max_examples=fewer(40),
 )
 LESS = settings(SLOW, max_examples=SLOW.max_examples // 3)
 
@@ -392,13 +392,13 @@ class Oracle:
 
     def rows(self, documents: Sequence[str], records: Sequence[Row]) -> Iterator[Row]:
         forms = [form_of(text, self.policy, self.tokenizer) for text in documents]
-        for rule in FOUR:
+        for detector in FOUR:
             for row, form in enumerate(forms):
                 for record, texts in enumerate(records):
-                    says = getattr(self, rule)
+                    says = getattr(self, detector)
                     for found in says(form, documents[row], texts["question"], texts):
                         blank = dict.fromkeys(COMPARED)
-                        yield blank | {"row": row, "record": record, "detector": rule} | found
+                        yield blank | {"row": row, "record": record, "detector": detector} | found
 
     def is_opened(self, form: Form, text: Form) -> bool:
         size = self.policy.shared_ngram_size
@@ -612,7 +612,7 @@ def oracle_of(scene: Scene, name: str, tokenizer: Tokenizer) -> Oracle:
 
 
 def check(world: World) -> None:
-    """Every tile is what the oracle says, in the order of rules, documents and records."""
+    """Every tile is what the oracle says, in the order of detectors, documents and records."""
     tokenizer = load_tokenizer(world.policy.tokenizer_str)
     with tempfile.TemporaryDirectory() as name:
         scene = staged(world, Path(name))

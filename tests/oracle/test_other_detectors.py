@@ -1,9 +1,9 @@
-"""What four more rules find in a document, phenomenon by phenomenon."""
+"""What four more detectors find in a document, phenomenon by phenomenon."""
 
 import pytest
 
 from decon_core.text.tokenizers import load_tokenizer
-from tests.oracle.rules import (
+from tests.oracle.other_detectors import (
     Continuations,
     Run,
     continuations,

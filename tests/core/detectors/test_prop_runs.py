@@ -1,4 +1,4 @@
-"""The kernels of four more rules say what the oracle says, block by block and run by run."""
+"""The kernels of four more detectors say what the oracle says, block by block and run by run."""
 
 from difflib import SequenceMatcher
 
@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from decon_core.index.query_texts import texts_of
 from decon_core.kernels import runs
 from decon_core.text.word_cache import Ragged
-from tests.oracle.rules import Run, longest_run, ratcliff, shared_grams
+from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
+from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=300)
-LESS = settings(derandomize=True, max_examples=100)
+SLOW = settings(derandomize=True, max_examples=fewer(300))
+LESS = settings(derandomize=True, max_examples=fewer(100))
 
 Tokens = list[int]
 UNKNOWN = 0  # what a document may hold and no text does

@@ -1,7 +1,8 @@
-"""Fill the Jinja templates of pages and cards, which lie beside the code that gathers their data.
+"""Words of messages and pages: counts and sizes, and the Jinja templates of pages and cards.
 
-HTML and SVG are escaped automatically. Markdown is not: text from a corpus, a benchmark or a result
-file goes through `code` or `plain` before it enters a Markdown template.
+A template lies beside the code that gathers its data. HTML and SVG are escaped automatically.
+Markdown is not: text from a corpus, a benchmark or a result file goes through `code` or `plain`
+before it enters a Markdown template.
 """
 
 from __future__ import annotations
@@ -12,14 +13,42 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decon_core.wording.counts import counted, hold, percent
-
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _MARKDOWN_ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`"},
 )
+
+
+def counted(n: int, noun: str) -> str:
+    """Format a count with its noun: "1 shard", "1,200 shards"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def size(n_bytes: float) -> str:
+    """Format a number of bytes in the largest unit of which there is at least one."""
+    for unit, power in (("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):
+        if n_bytes >= 10**power:
+            return f"{n_bytes / 10**power:.1f} {unit}"
+    return counted(round(n_bytes), "byte")
+
+
+def hold(n: int) -> str:
+    """Return "holds" for 1 and "hold" otherwise."""
+    return "holds" if n == 1 else "hold"
+
+
+def have(n: int) -> str:
+    """Return "has" for 1 and "have" otherwise."""
+    return "has" if n == 1 else "have"
+
+
+def percent(share: float | None) -> str:
+    """Format a share as percent with two significant digits below 1 %; None is unknown."""
+    if share is None:
+        return "unknown"
+    return f"{share:.2%}" if share >= 0.01 or share == 0 else f"{100 * share:.2g}%"
 
 
 def render(template: str, **values: Any) -> str:
@@ -37,7 +66,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parents[1]),
+        loader=FileSystemLoader(Path(__file__).parent),
         autoescape=select_autoescape(["html.j2", "svg.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -57,9 +86,6 @@ def number(value: float | None, form: str = ",") -> str:
 def quoted(text: str) -> str:
     """Return a JSON string, which is also a YAML string."""
     return json.dumps(text, ensure_ascii=False)
-
-
-# Markdown -----------------------------------------------------------------------------------------
 
 
 def code(name: str) -> str:

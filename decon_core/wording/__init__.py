@@ -1,1 +1,0 @@
-"""Words: counts and sizes in messages, and the templates of pages and cards."""
